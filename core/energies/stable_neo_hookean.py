@@ -1,0 +1,63 @@
+"""Stable Neo-Hookean elasticity: Smith, de Goes, Kim, *Stable Neo-Hookean Flesh Simulation*, 2018, eq. (14)-(16).
+
+    Psi = mu/2 (I_C - 3) + lambda/2 (J - alpha)^2 - mu/2 log(I_C + 1),   I_C = tr(F^T F), J = det F
+
+It survives inversion and is at rest for F = I. Its mu and lambda are chosen so that small strains obey Hooke's law
+with the material's Lamé parameters (section 3.4 there).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..arrays import Array
+from .elastic import Material, cofactor
+
+
+class StableNeoHookean:
+    label = "Stable Neo-Hookean"
+
+    def __init__(self, material: Material) -> None:
+        self.mu = 4.0 / 3.0 * material.mu
+        self.lam = material.lam + 5.0 / 6.0 * material.mu
+        self.alpha = 1.0 + 0.75 * self.mu / self.lam
+        # Subtracted, so that the energy at rest is zero.
+        self._offset = 0.5 * self.lam * (1.0 - self.alpha) ** 2 - 0.5 * self.mu * np.log(4.0)
+
+    def density_stress(self, F: Array) -> tuple[Array, Array]:
+        cof = cofactor(F)
+        volume = F[0, 0] * cof[0, 0] + F[0, 1] * cof[0, 1] + F[0, 2] * cof[0, 2] - self.alpha
+        ic = np.einsum("rcm,rcm->m", F, F)
+        density = 0.5 * self.mu * (ic - 3.0 - np.log1p(ic)) + 0.5 * self.lam * volume**2 - self._offset
+        cof *= self.lam * volume
+        cof += (self.mu * (1.0 - 1.0 / (ic + 1.0))) * F
+        return density, cof
+
+    def stiffness(self, F: Array) -> Array:
+        m = F.shape[2]
+        cof = cofactor(F)
+        volume = np.einsum("cm,cm->m", F[0], cof[0]) - self.alpha
+        ic = np.einsum("rcm,rcm->m", F, F)
+        f = F.reshape(9, m).T
+        g = cof.reshape(9, m).T
+        C = self.lam * g[:, :, None] * g[:, None, :]
+        C += (2.0 * self.mu / (ic + 1.0) ** 2)[:, None, None] * f[:, :, None] * f[:, None, :]
+        C += (self.mu * (1.0 - 1.0 / (ic + 1.0)))[:, None, None] * np.eye(9)
+        C += (self.lam * volume)[:, None, None] * determinant_hessian(F)
+        return C
+
+
+def determinant_hessian(F: Array) -> Array:
+    """d2(det F)/dF2 as (m, 9, 9)."""
+    m = F.shape[2]
+    H = np.zeros((3, 3, 3, 3, m))
+    for i in range(3):
+        a, b = (i + 1) % 3, (i + 2) % 3
+        for j in range(3):
+            c, d = (j + 1) % 3, (j + 2) % 3
+            # d cof[i, j] of the definition in elastic.cofactor
+            H[i, j, a, c] += F[b, d]
+            H[i, j, b, d] += F[a, c]
+            H[i, j, a, d] -= F[b, c]
+            H[i, j, b, c] -= F[a, d]
+    return np.ascontiguousarray(H.reshape(9, 9, m).transpose(2, 0, 1))

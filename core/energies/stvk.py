@@ -1,0 +1,39 @@
+"""Saint Venant-Kirchhoff elasticity: Psi = lambda/2 tr(E)^2 + mu E:E with Green's strain E = (F^T F - I)/2.
+
+Kept for the papers, which use it; it collapses under strong compression.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..arrays import Array
+from .elastic import Material
+
+
+class StVK:
+    label = "Saint Venant-Kirchhoff"
+
+    def __init__(self, material: Material) -> None:
+        self.mu = material.mu
+        self.lam = material.lam
+
+    def _strain_stress(self, F: Array) -> tuple[Array, Array]:
+        strain = 0.5 * (np.einsum("kim,kjm->ijm", F, F) - np.eye(3)[:, :, None])
+        trace = np.einsum("iim->m", strain)
+        return strain, self.lam * trace * np.eye(3)[:, :, None] + 2.0 * self.mu * strain
+
+    def density_stress(self, F: Array) -> tuple[Array, Array]:
+        strain, S = self._strain_stress(F)
+        return 0.5 * np.einsum("ijm,ijm->m", strain, S), np.einsum("rkm,kcm->rcm", F, S)
+
+    def stiffness(self, F: Array) -> Array:
+        m = F.shape[2]
+        _, S = self._strain_stress(F)
+        eye = np.eye(3)
+        # dP = dF S + F (lambda tr(dE) I + 2 mu dE),  dE = (dF^T F + F^T dF)/2
+        C = np.einsum("rs,dcm->rcsdm", eye, S)
+        C += self.lam * np.einsum("rcm,sdm->rcsdm", F, F)
+        C += self.mu * np.einsum("rdm,scm->rcsdm", F, F)
+        C += self.mu * np.einsum("cd,rsm->rcsdm", eye, np.einsum("rkm,skm->rsm", F, F))
+        return np.ascontiguousarray(C.reshape(9, 9, m).transpose(2, 0, 1))

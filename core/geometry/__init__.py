@@ -1,0 +1,1 @@
+"""Meshes, lattices and embeddings."""

@@ -1,0 +1,24 @@
+"""A box filled with tetrahedra: the clamped bar of the validation and of the tests."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+
+from ..arrays import Array, Index
+
+
+def box_tets(size: tuple[float, float, float], cells: tuple[int, int, int]) -> tuple[Array, Index]:
+    """Nodes (n, 3) m and tets (m, 4) of a box with one corner at the origin; each cell is cut into Kuhn's six tets."""
+    counts = np.array(cells) + 1
+    grid = np.stack(np.meshgrid(*(np.arange(c) for c in counts), indexing="ij"), axis=-1).reshape(-1, 3)
+    nodes = grid * (np.array(size) / np.array(cells))
+    strides = np.array([counts[1] * counts[2], counts[2], 1])
+    first = grid[(grid < np.array(cells)).all(axis=1)] @ strides
+    tets = []
+    for order in permutations(range(3)):
+        path = np.cumsum([0, *(strides[axis] for axis in order)])
+        odd = order in ((0, 2, 1), (1, 0, 2), (2, 1, 0))
+        tets.append(path[[0, 2, 1, 3]] if odd else path)
+    return nodes, (first[:, None, None] + np.array(tets)[None]).reshape(-1, 4).astype(np.int64)

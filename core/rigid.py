@@ -1,0 +1,64 @@
+"""Rigid motions: the basis R that must not be damped, and the motion c that animated pins impose."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from .arrays import Array, Index
+
+# Below this part of the region's size a pin's displacement counts as none.
+_HELD = 1e-6
+
+
+def rigid_fields(positions: Array) -> Array:
+    """The six rigid velocity fields about the centre of the positions, each of unit size, (n, 3, 6)."""
+    offset = positions - positions.mean(axis=0)
+    scale = max(float(np.abs(offset).max(initial=0.0)), np.finfo(float).tiny)
+    fields = np.zeros((len(positions), 3, 6))
+    fields[:, [0, 1, 2], [0, 1, 2]] = 1.0
+    for axis in range(3):
+        fields[:, :, 3 + axis] = np.cross(np.eye(3)[axis], offset / scale)
+    return fields
+
+
+def rigid_basis(positions: Array, mass: Array, free: Index, held: Index) -> Array:
+    """M-orthonormal basis R of the rigid velocity fields that vanish at the held nodes (physics.md section 2).
+
+    positions: (n, 3) m.  mass: (n,) kg.  Returns (f, 3, k), 0 <= k <= 6, with R^T M R = I over the free nodes.
+    """
+    fields = rigid_fields(positions[np.concatenate([free, held])])
+    own, pinned = fields[: len(free)].reshape(-1, 6), fields[len(free) :].reshape(-1, 6)
+    if len(held):
+        _, sizes, directions = np.linalg.svd(pinned, full_matrices=len(pinned) < 6)
+        sizes = np.append(sizes, np.zeros(6 - len(sizes)))
+        own = own @ directions[sizes <= _HELD * np.sqrt(len(held))].T
+    if own.shape[1] == 0:
+        return np.zeros((len(free), 3, 0))
+    root = np.sqrt(mass[free].repeat(3))[:, None]
+    # Fields that move no free node (one node, a line about itself) have no inertia: they drop out.
+    vectors, sizes, _ = np.linalg.svd(root * own, full_matrices=False)
+    basis = vectors[:, sizes > _HELD * max(float(sizes.max()), np.finfo(float).tiny)] / root
+    return basis.reshape(len(free), 3, -1)
+
+
+def rigid_motion(old: Array, new: Array, iterations: int = 60) -> tuple[Array, Array]:
+    """Rotation (3, 3) and translation (3,) that carry the points old (p, 3) to new best: new ~ R old + t.
+
+    The rotation is found from the identity by the iteration of Müller, Bender, Chentanez, Macklin, *A Robust Method
+    to Extract the Rotational Part of Deformations* (2016); so where the points leave an axis open (one point, a
+    line), nothing turns about it.
+    """
+    a0, b0 = old.mean(axis=0), new.mean(axis=0)
+    a, b = old - a0, new - b0
+    R = np.eye(3)
+    size = float(np.vdot(a, a))
+    if size > 0.0:
+        for _ in range(iterations):
+            turned = a @ R.T
+            alignment = abs(float(np.vdot(turned, b))) + 1e-9 * size
+            spin = np.cross(turned, b).sum(axis=0) / alignment
+            if float(spin @ spin) < 1e-30:
+                break
+            R = Rotation.from_rotvec(spin).as_matrix() @ R
+    return R, b0 - R @ a0

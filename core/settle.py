@@ -1,0 +1,138 @@
+"""From the animator's dials to the step's coefficients (physics.md section 2, "From frames to (kappa, s)").
+
+The first deformation mode of a region, with eigenvalue lambda_1, shall follow the continuous law
+
+    x(t) = e^{-a t} (cos w t + a/w sin w t)      released from rest, overshoot o = e^{-pi a/w} > 0
+    x(t) = e^{-a t}                              overshoot 0, [You]
+
+and be below 1% of its start from the settle time on.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from .arrays import Array
+
+# The released mode counts as at rest below this part of its start (physics.md section 2).
+REST_FRACTION = 0.01
+# Largest angle in rad that the first mode may turn in one substep; beyond it the discrete law loses its meaning.
+MAX_PHASE = math.pi / 3.0
+# No overshoot is so strong that it asks for more substeps per frame than this: it is limited instead.
+MAX_SUBSTEPS = 16
+
+
+@dataclass(frozen=True)
+class Coefficients:
+    """kappa: remembered part of the deformation's velocity.  s: inertia time, s (its inertia is M/s)."""
+
+    kappa: float
+    s: float
+
+
+class InertiaLaw(Protocol):
+    """How a region's deformation remembers and resists, for a substep of h seconds."""
+
+    def coefficients(self, h: float) -> Coefficients: ...
+
+
+@dataclass(frozen=True)
+class BackwardEulerLaw:
+    """No damping but that of backward Euler itself: kappa = 1, s = h."""
+
+    def coefficients(self, h: float) -> Coefficients:
+        return Coefficients(1.0, h)
+
+
+@dataclass(frozen=True)
+class SettleLaw:
+    """decay: a in 1/s.  frequency: w in rad/s, 0 for no overshoot.  eigenvalue: lambda_1 in 1/s^2."""
+
+    decay: float
+    frequency: float
+    eigenvalue: float
+
+    def coefficients(self, h: float) -> Coefficients:
+        """The (kappa, s) whose discrete roots are e^{(-a +- i w) h}."""
+        if self.frequency == 0.0:
+            q, kappa = math.expm1(self.decay * h), 0.0
+        else:
+            d = math.exp(-2.0 * self.decay * h)
+            p = 2.0 * math.exp(-self.decay * h) * math.cos(self.frequency * h)
+            q = 1.0 / (p - d) - 1.0
+            kappa = d * (1.0 + q)
+        return Coefficients(kappa, q / (h * self.eigenvalue))
+
+    def released(self, times: Array) -> Array:
+        """x(t) of the law at times (k,) in s, for a start at 1."""
+        envelope: Array = np.exp(-self.decay * times)
+        if self.frequency == 0.0:
+            return envelope
+        phase = self.frequency * times
+        released: Array = envelope * (np.cos(phase) + self.decay / self.frequency * np.sin(phase))
+        return released
+
+
+def settle_law(settle: float, overshoot: float, eigenvalue: float) -> SettleLaw:
+    """settle: rest time in s, > 0.  overshoot: in [0, 1).  eigenvalue: lambda_1 in 1/s^2."""
+    if overshoot <= 0.0:
+        return SettleLaw(-math.log(REST_FRACTION) / settle, 0.0, eigenvalue)
+    ratio = -math.pi / math.log(overshoot)
+    decay = _rest_time_of_unit_decay(overshoot, ratio) / settle
+    return SettleLaw(decay, ratio * decay, eigenvalue)
+
+
+def visible_swings(overshoot: float) -> int:
+    """How many times the released mode swings past rest by more than REST_FRACTION."""
+    if overshoot <= 0.0:
+        return 0
+    return max(math.ceil(math.log(REST_FRACTION) / math.log(overshoot)) - 1, 0)
+
+
+def _rest_time_of_unit_decay(overshoot: float, ratio: float) -> float:
+    """Last time at which |x| of the law with a = 1, w = ratio is REST_FRACTION."""
+    law = SettleLaw(1.0, ratio, 1.0)
+    last = visible_swings(overshoot)
+    # Extremes lie at k pi/w; between the last visible one and the next zero |x| falls through REST_FRACTION once.
+    low, high = last * math.pi / ratio, (last + 1) * math.pi / ratio
+    sign = 1.0 if last % 2 == 0 else -1.0
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        if sign * float(law.released(np.array([middle]))[0]) > REST_FRACTION:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+@dataclass(frozen=True)
+class Substeps:
+    """count: substeps per frame.  overshoot: the one that they can carry.  limited: whether that is less than asked."""
+
+    count: int
+    overshoot: float
+    limited: bool
+
+
+def choose_substeps(settle: float, overshoot: float, frame_time: float, least: int) -> Substeps:
+    """Enough substeps for the overshoot's swings to be resolved, or less overshoot if that asks too much.
+
+    settle: s.  frame_time: s.  least: the artist's own number of substeps.
+    """
+
+    def needed(o: float) -> int:
+        frequency = settle_law(settle, o, 1.0).frequency
+        return max(least, math.ceil(frequency * frame_time / MAX_PHASE - 1e-9))
+
+    cap = max(least, MAX_SUBSTEPS)
+    if needed(overshoot) <= cap:
+        return Substeps(needed(overshoot), overshoot, False)
+    low, high = 0.0, overshoot
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if needed(middle) <= cap else (low, middle)
+    return Substeps(cap, low, True)

@@ -1,0 +1,86 @@
+"""L-BFGS with a prefactored metric in its middle, and a line search that works down to rounding.
+
+Nocedal, Wright, *Numerical Optimization*, algorithm 7.4 (two loops); the approximate Wolfe condition of Hager,
+Zhang, *A New Conjugate Gradient Method with Guaranteed Descent* (2005) takes over where values only differ by rounding.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+
+from ..arrays import Array
+from .problem import Minimum, Outcome, Problem, Tolerance
+
+_SUFFICIENT = 1e-4
+_CURVATURE = 0.9
+_ROUNDING = 1e-12
+
+
+def minimise_lbfgs(problem: Problem, start: Array, tolerance: Tolerance, pairs: int = 20, most: int = 300) -> Minimum:
+    v = start
+    value, gradient = problem.value_gradient(v)
+    history: deque[tuple[Array, Array, float]] = deque(maxlen=pairs)
+    evaluations, first, error = 1, None, np.inf
+    outcome = Outcome.ITERATIONS
+    iteration = 0
+    for iteration in range(most + 1):
+        direction = -_two_loops(problem, history, gradient)
+        slope = float(np.vdot(gradient, direction))
+        if not np.isfinite(slope):
+            outcome = Outcome.NOT_FINITE
+            break
+        if slope > 0.0:
+            history.clear()
+            direction = -problem.precondition(gradient)
+            slope = float(np.vdot(gradient, direction))
+        error = np.sqrt(max(-slope, 0.0))
+        first = error if first is None else first
+        if error <= max(tolerance.relative * first, tolerance.absolute):
+            outcome = Outcome.CONVERGED
+            break
+        if iteration == most:
+            break
+        length, found = 1.0, False
+        for _ in range(30):
+            trial = v + length * direction
+            new_value, new_gradient = problem.value_gradient(trial)
+            evaluations += 1
+            decrease = new_value - value
+            if decrease <= _SUFFICIENT * length * slope:
+                found = True
+            elif abs(decrease) <= _ROUNDING * max(abs(value), abs(new_value)):
+                found = abs(float(np.vdot(new_gradient, direction))) <= _CURVATURE * abs(slope)
+            if found:
+                break
+            # The minimum of the parabola through what is known, kept within bounds.
+            curvature = 2.0 * (decrease - length * slope)
+            guess = -slope * length**2 / curvature if np.isfinite(curvature) and curvature > 0.0 else 0.0
+            length = min(max(guess, 0.1 * length), 0.5 * length)
+        if not found:
+            if not history:
+                outcome = Outcome.LINE_SEARCH
+                break
+            history.clear()
+            continue
+        step, change = trial - v, new_gradient - gradient
+        product = float(np.vdot(step, change))
+        if product > 1e-14 * float(np.vdot(step, step)) ** 0.5 * float(np.vdot(change, change)) ** 0.5:
+            history.append((step, change, 1.0 / product))
+        v, value, gradient = trial, new_value, new_gradient
+    residual = float(error / first) if first else 0.0
+    return Minimum(v, outcome, iteration, evaluations, residual, float(np.linalg.norm(gradient)))
+
+
+def _two_loops(problem: Problem, history: deque[tuple[Array, Array, float]], gradient: Array) -> Array:
+    q = gradient
+    weights = []
+    for step, change, inverse in reversed(history):
+        weight = inverse * float(np.vdot(step, q))
+        q = q - weight * change
+        weights.append(weight)
+    q = problem.precondition(q)
+    for (step, change, inverse), weight in zip(history, reversed(weights), strict=True):
+        q = q + (weight - inverse * float(np.vdot(change, q))) * step
+    return q

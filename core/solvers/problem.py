@@ -1,0 +1,67 @@
+"""What a minimiser needs to know, and what it answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from scipy.sparse import csr_matrix
+
+from ..arrays import Array
+from .factor import LowRank
+
+
+class Outcome(Enum):
+    """How a minimisation ended, as a sentence for the artist."""
+
+    CONVERGED = "The step converged."
+    ITERATIONS = "The step used up its iterations before it reached the tolerance."
+    LINE_SEARCH = "The step found no way to lower its potential any further."
+    NOT_FINITE = "The step ran into numbers without bounds."
+
+
+class Problem(Protocol):
+    """A smooth function of velocities v (f, 3) m/s with a metric near to its Hessian."""
+
+    def value_gradient(self, v: Array) -> tuple[float, Array]:
+        """psi in W s and its gradient (f, 3) in N."""
+        ...
+
+    def precondition(self, gradient: Array) -> Array:
+        """The inverse of the metric applied to a gradient: velocities (f, 3) m/s."""
+        ...
+
+    def hessian(self, v: Array) -> csr_matrix:
+        """Positive semi-definite part of the Hessian, (3f, 3f) kg/s, for Newton's method."""
+        ...
+
+    @property
+    def low_rank(self) -> LowRank:
+        """What the Hessian has beside hessian(v)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """relative: stop when the error estimate falls to this part of the first one of the step.
+
+    The error is estimated by sqrt(g^T H^-1 g), the length of the Newton step in the Hessian's own metric: all
+    modes count by their energy, and the tolerance shrinks with the motion, so that a slow tail is not frozen (a
+    bound in newtons would be). absolute: the same estimate below which a change means nothing, in sqrt(W s).
+    """
+
+    relative: float
+    absolute: float
+
+
+@dataclass(frozen=True)
+class Minimum:
+    """velocities: (f, 3).  residual: final over first error estimate.  force: norm of the gradient, N."""
+
+    velocities: Array
+    outcome: Outcome
+    iterations: int
+    evaluations: int
+    residual: float
+    force: float

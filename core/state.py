@@ -1,0 +1,32 @@
+"""The state between two steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .arrays import Array
+
+
+@dataclass(frozen=True)
+class State:
+    """Positions and velocities of all nodes, pinned ones included, at one time.
+
+    time: s.  positions: (n, 3) m.  velocities: (n, 3) m/s.  carrier: (n, 3) m/s, the velocity that the animated
+    pins imposed during the last step (physics.md section 2, c); zero where nothing is animated.
+    """
+
+    time: float
+    positions: Array
+    velocities: Array
+    carrier: Array
+
+    @staticmethod
+    def at_rest(positions: Array, time: float = 0.0) -> State:
+        still = np.zeros_like(positions)
+        return State(time, positions.copy(), still, still.copy())
+
+    @property
+    def is_finite(self) -> bool:
+        return bool(np.isfinite(self.positions).all() and np.isfinite(self.velocities).all())

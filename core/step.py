@@ -1,0 +1,257 @@
+"""One substep: the minimisation of physics.md section 1 with the inertia of section 2."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_matrix, diags
+
+from .arrays import Array
+from .energies import Energy
+from .rigid import rigid_basis, rigid_motion
+from .regions import Region
+from .settle import Coefficients, InertiaLaw
+from .solvers.factor import LowRank, LowRankUpdate, Solve, factorise
+from .solvers.lbfgs import minimise_lbfgs
+from .solvers.newton import minimise_newton
+from .solvers.problem import Minimum, Outcome, Problem, Tolerance
+from .state import State
+from .system import System
+
+Minimiser = Callable[[Problem, Array, Tolerance], Minimum]
+# How often a failed step is cut in halves before it is reported.
+_HALVINGS = 4
+
+
+@dataclass(frozen=True)
+class Controls:
+    """What the dials set. laws: one per region.  follow_through: phi, 1 is physical.  tolerance: of the solver."""
+
+    laws: tuple[InertiaLaw, ...]
+    follow_through: float
+    tolerance: float
+
+
+@dataclass(frozen=True)
+class PinMotion:
+    """Where the pins are at the start and the end of a step, each (p, 3) m in the order of System.pinned."""
+
+    start: Array
+    end: Array
+
+    def part(self, index: int, parts: int) -> PinMotion:
+        """The motion of one of several equal parts of the step, along straight lines."""
+        way = self.end - self.start
+        last = index + 1 == parts
+        return PinMotion(
+            self.start + way * (index / parts), self.end if last else self.start + way * ((index + 1) / parts)
+        )
+
+
+@dataclass(frozen=True)
+class StepReport:
+    """outcome: of the worst part.  substeps: parts that the step was cut into.  residual: see solvers.Tolerance."""
+
+    outcome: Outcome
+    iterations: int
+    evaluations: int
+    substeps: int
+    residual: float
+    newton: bool
+
+
+class Stepper:
+    """Steps of one system. Holds nothing but factorisations, so equal arguments give equal bytes."""
+
+    def __init__(self, system: System, minimiser: Minimiser = minimise_lbfgs) -> None:
+        self.system = system
+        self._minimiser = minimiser
+        self.free = np.flatnonzero(~system.fixed)
+        self.dof = (3 * self.free[:, None] + np.arange(3)).ravel()
+        self.slot = np.full(len(system.rest), -1)
+        self.slot[self.free] = np.arange(len(self.free))
+        stiffness = system.soft_pins(system.rest[system.pinned]).hessian(system.rest, True)
+        for energy in system.energies:
+            stiffness = stiffness + energy.hessian(system.rest, True)
+        self._stiffness = stiffness.tocsr()[self.dof][:, self.dof]
+        self._factors: dict[tuple[float, ...], Solve] = {}
+
+    def step(self, state: State, pins: PinMotion, h: float, controls: Controls) -> tuple[State, StepReport]:
+        """Advance by h seconds while the pins move.
+
+        A substep that fails is tried again by Newton's method, then with halved h, and then reported in the outcome;
+        the state returned with a failed outcome is the one given.
+        """
+        for halving in range(_HALVINGS + 1):
+            answer, report = self._parts(state, pins, h, 2**halving, controls)
+            if report.outcome is Outcome.CONVERGED and answer.is_finite:
+                return answer, report
+        return state, report
+
+    def _parts(
+        self, state: State, pins: PinMotion, h: float, parts: int, controls: Controls
+    ) -> tuple[State, StepReport]:
+        iterations = evaluations = 0
+        residual, newton = 0.0, False
+        for part in range(parts):
+            problem = StepProblem(self, state, pins.part(part, parts), h / parts, controls)
+            tolerance = Tolerance(controls.tolerance, problem.noise)
+            minimum = self._minimiser(problem, problem.start, tolerance)
+            if minimum.outcome is not Outcome.CONVERGED and self._minimiser is not minimise_newton:
+                minimum, newton = minimise_newton(problem, problem.start, tolerance), True
+            iterations += minimum.iterations
+            evaluations += minimum.evaluations
+            residual = max(residual, minimum.residual)
+            state = problem.state_after(minimum.velocities)
+            if minimum.outcome is not Outcome.CONVERGED or not state.is_finite:
+                outcome = minimum.outcome if state.is_finite else Outcome.NOT_FINITE
+                return state, StepReport(outcome, iterations, evaluations, parts, residual, newton)
+        return state, StepReport(Outcome.CONVERGED, iterations, evaluations, parts, residual, newton)
+
+    def factor(self, h: float, inertia: Array, key: tuple[float, ...]) -> Solve:
+        """Solve with diag(inertia) + h K at rest; inertia (f,) in kg/s."""
+        if key not in self._factors:
+            if len(self._factors) >= 8:
+                self._factors.pop(next(iter(self._factors)))
+            self._factors[key] = factorise((diags(inertia.repeat(3)) + h * self._stiffness).tocsr())
+        return self._factors[key]
+
+
+class StepProblem:
+    """psi(v) of one substep over the free nodes' velocities (f, 3)."""
+
+    def __init__(self, stepper: Stepper, state: State, pins: PinMotion, h: float, controls: Controls) -> None:
+        system = stepper.system
+        self._stepper, self._state, self._h = stepper, state, h
+        hard = np.isinf(system.pin_stiffness)
+        self._next = state.positions.copy()
+        self._next[system.pinned[hard]] = pins.end[hard]
+        self._carrier = (self._next - state.positions) / h
+        self._energies: tuple[Energy, ...] = (*system.energies, system.soft_pins(pins.end))
+
+        count = len(stepper.free)
+        self._inertia = np.empty(count)
+        self._carried = np.empty((count, 3))
+        self._load = np.empty((count, 3))
+        self._rotation = np.empty((count, 3, 3))
+        columns, signs = [np.zeros((3 * count, 0))], []
+        for region, law in zip(system.regions, controls.laws, strict=True):
+            part = _region_terms(system, region, state, pins, h, law.coefficients(h), controls.follow_through)
+            slots = stepper.slot[region.free]
+            self._carrier[region.free] = part.carrier
+            self._inertia[slots], self._carried[slots] = part.inertia, part.carried
+            self._load[slots], self._rotation[slots] = part.load, part.rotation
+            spread = np.zeros((count, 3, part.columns.shape[2]))
+            spread[slots] = part.columns
+            columns.append(spread.reshape(3 * count, -1))
+            signs.append(np.full(part.columns.shape[2], part.sign))
+        self.low_rank = LowRank(np.concatenate(columns, axis=1), np.concatenate([*signs, []]))
+        self._solve = stepper.factor(h, self._inertia, (h, *(law.coefficients(h).s for law in controls.laws)))
+        self._metric = LowRankUpdate(self._rotated_solve, self.low_rank)
+        self.start = self._carried
+        # Displacements of a ten-billionth of the size are beyond what anybody can see or the numbers can hold.
+        size = float(np.ptp(system.rest, axis=0).max())
+        self.noise = 1e-10 * size / h * float(np.sqrt(self._inertia.sum()))
+
+    def _positions(self, v: Array) -> Array:
+        free = self._stepper.free
+        x = self._next.copy()
+        x[free] = self._state.positions[free] + self._h * v
+        return x
+
+    def value_gradient(self, v: Array) -> tuple[float, Array]:
+        x = self._positions(v)
+        change = v - self._carried
+        momentum = self._inertia[:, None] * change
+        along = self.low_rank.columns.T @ change.ravel()
+        value = 0.5 * (float(np.vdot(momentum, change)) + float(self.low_rank.signs @ along**2))
+        value -= float(np.vdot(self._load, v))
+        gradient = momentum - self._load
+        if len(along):
+            gradient += (self.low_rank.columns @ (self.low_rank.signs * along)).reshape(-1, 3)
+        for energy in self._energies:
+            potential, slope = energy.value_gradient(x)
+            value += potential / self._h
+            gradient += slope[self._stepper.free]
+        return value, gradient
+
+    def hessian(self, v: Array) -> csr_matrix:
+        x = self._positions(v)
+        dof = self._stepper.dof
+        total = diags(self._inertia.repeat(3)).tocsr()
+        for energy in self._energies:
+            total = total + self._h * energy.hessian(x, True)[dof][:, dof]
+        return total
+
+    def precondition(self, gradient: Array) -> Array:
+        return self._metric(gradient.ravel()).reshape(-1, 3)
+
+    def _rotated_solve(self, right: Array) -> Array:
+        """The stiffness at rest, turned with each region: Q (M/s + h K)^-1 Q^T."""
+        vectors = right.reshape(len(self._rotation), 3, -1)
+        turned = (self._rotation.transpose(0, 2, 1) @ vectors).reshape(right.shape)
+        answer = self._solve(turned).reshape(vectors.shape)
+        return (self._rotation @ answer).reshape(right.shape)
+
+    def state_after(self, v: Array) -> State:
+        x = self._positions(v)
+        velocities = (x - self._state.positions) / self._h
+        velocities[self._stepper.free] = v
+        return State(self._state.time + self._h, x, velocities, self._carrier)
+
+
+@dataclass(frozen=True)
+class _RegionTerms:
+    """What one region adds to psi, at its free nodes (f,). columns: (f, 3, k) of the low rank part of the inertia."""
+
+    carrier: Array
+    carried: Array
+    load: Array
+    inertia: Array
+    columns: Array
+    sign: float
+    rotation: Array
+
+
+def _region_terms(
+    system: System,
+    region: Region,
+    state: State,
+    pins: PinMotion,
+    h: float,
+    coefficients: Coefficients,
+    follow_through: float,
+) -> _RegionTerms:
+    free, x = region.free, state.positions[region.free]
+    mass = system.mass[free]
+    carrier = np.zeros_like(x)
+    if len(region.held):
+        place = np.searchsorted(system.pinned, region.held)
+        turn, shift = rigid_motion(pins.start[place], pins.end[place])
+        # The displacement of a node that goes with the pins, over h: a steady turn then leaves nothing behind.
+        carrier = (x @ (turn - np.eye(3)).T + shift) / h
+
+    none = np.zeros((len(free), 3, 0))
+    basis = rigid_basis(state.positions, system.mass, free, region.held) if region.rigid_modes else none
+    fields = basis.reshape(3 * len(free), -1)
+    momenta = (mass[:, None, None] * basis).reshape(fields.shape)
+
+    u = (state.velocities[free] - state.carrier[free]).ravel()
+    rigid = fields @ (momenta.T @ u)
+    carried = carrier + (rigid + coefficients.kappa * (u - rigid)).reshape(-1, 3)
+    push = (mass[:, None] * (carrier - state.carrier[free]) / h).ravel()
+    felt = follow_through * push + (1.0 - follow_through) * (momenta @ (fields.T @ push))
+
+    weight = 1.0 / h - 1.0 / coefficients.s
+    return _RegionTerms(
+        carrier=carrier,
+        carried=carried,
+        load=mass[:, None] * system.gravity - felt.reshape(-1, 3),
+        inertia=mass / coefficients.s,
+        columns=np.sqrt(abs(weight)) * momenta.reshape(basis.shape),
+        sign=float(np.sign(weight)),
+        # Only for the metric, so a few iterations do.
+        rotation=rigid_motion(system.rest[free], x, iterations=8)[0],
+    )
