@@ -20,7 +20,12 @@ from .arrays import Array
 
 # The released mode counts as at rest below this part of its start (physics.md section 2).
 REST_FRACTION = 0.01
-# Largest angle in rad that the first mode may turn in one substep; beyond it the discrete law loses its meaning.
+# A last swing as high as REST_FRACTION would make the rest time jump by a swing at the slightest loss. The overshoot is
+# moved by a hair (at most 0.3 percentage points) so that no peak comes nearer to it than this part.
+_CLEARANCE = 0.05
+# Angle in rad that the first mode turns in one substep: up to the first one its peaks are met within 5%, beyond the
+# second the discrete law loses its meaning.
+GOOD_PHASE = math.pi / 6.0
 MAX_PHASE = math.pi / 3.0
 # No overshoot is so strong that it asks for more substeps per frame than this: it is limited instead.
 MAX_SUBSTEPS = 16
@@ -81,8 +86,8 @@ def settle_law(settle: float, overshoot: float, eigenvalue: float) -> SettleLaw:
     """settle: rest time in s, > 0.  overshoot: in [0, 1).  eigenvalue: lambda_1 in 1/s^2."""
     if overshoot <= 0.0:
         return SettleLaw(-math.log(REST_FRACTION) / settle, 0.0, eigenvalue)
-    ratio = -math.pi / math.log(overshoot)
-    decay = _rest_time_of_unit_decay(overshoot, ratio) / settle
+    ratio = -math.pi / math.log(_clear_of_threshold(overshoot))
+    decay = _rest_time_of_unit_decay(visible_swings(overshoot), ratio) / settle
     return SettleLaw(decay, ratio * decay, eigenvalue)
 
 
@@ -93,10 +98,18 @@ def visible_swings(overshoot: float) -> int:
     return max(math.ceil(math.log(REST_FRACTION) / math.log(overshoot)) - 1, 0)
 
 
-def _rest_time_of_unit_decay(overshoot: float, ratio: float) -> float:
-    """Last time at which |x| of the law with a = 1, w = ratio is REST_FRACTION."""
+def _clear_of_threshold(overshoot: float) -> float:
+    """The nearest overshoot with as many visible swings whose peaks o^k all keep clear of REST_FRACTION."""
+    swings = visible_swings(overshoot)
+    above, below = REST_FRACTION * (1.0 + _CLEARANCE), REST_FRACTION * (1.0 - _CLEARANCE)
+    if swings and overshoot**swings < above:
+        return float(above ** (1.0 / swings))
+    return min(overshoot, float(below ** (1.0 / (swings + 1))))
+
+
+def _rest_time_of_unit_decay(last: int, ratio: float) -> float:
+    """Last time at which |x| of the law with a = 1, w = ratio and so many visible swings is REST_FRACTION."""
     law = SettleLaw(1.0, ratio, 1.0)
-    last = visible_swings(overshoot)
     # Extremes lie at k pi/w; between the last visible one and the next zero |x| falls through REST_FRACTION once.
     low, high = last * math.pi / ratio, (last + 1) * math.pi / ratio
     sign = 1.0 if last % 2 == 0 else -1.0
@@ -124,15 +137,15 @@ def choose_substeps(settle: float, overshoot: float, frame_time: float, least: i
     settle: s.  frame_time: s.  least: the artist's own number of substeps.
     """
 
-    def needed(o: float) -> int:
+    def needed(o: float, phase: float) -> int:
         frequency = settle_law(settle, o, 1.0).frequency
-        return max(least, math.ceil(frequency * frame_time / MAX_PHASE - 1e-9))
+        return max(least, math.ceil(frequency * frame_time / phase - 1e-9))
 
     cap = max(least, MAX_SUBSTEPS)
-    if needed(overshoot) <= cap:
-        return Substeps(needed(overshoot), overshoot, False)
+    if needed(overshoot, MAX_PHASE) <= cap:
+        return Substeps(min(needed(overshoot, GOOD_PHASE), cap), overshoot, False)
     low, high = 0.0, overshoot
     for _ in range(60):
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if needed(middle) <= cap else (low, middle)
+        low, high = (middle, high) if needed(middle, MAX_PHASE) <= cap else (low, middle)
     return Substeps(cap, low, True)

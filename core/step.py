@@ -23,6 +23,8 @@ from .system import System
 Minimiser = Callable[[Problem, Array, Tolerance], Minimum]
 # How often a failed step is cut in halves before it is reported.
 _HALVINGS = 4
+# Positions are known to this part of their largest coordinate: a few units in the last place.
+_ROUNDING = 4.0 * float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,8 @@ class Stepper:
         for energy in system.energies:
             stiffness = stiffness + energy.hessian(system.rest, True)
         self._stiffness = stiffness.tocsr()[self.dof][:, self.dof]
+        noise = np.random.default_rng(0).standard_normal(len(self.dof))
+        self._noise_force = _ROUNDING * noise * self._stiffness.diagonal()
         self._factors: dict[tuple[float, ...], Solve] = {}
 
     def step(self, state: State, pins: PinMotion, h: float, controls: Controls) -> tuple[State, StepReport]:
@@ -119,6 +123,12 @@ class Stepper:
         return self._factors[key]
 
 
+    def rounding(self, solve: Solve, far: float) -> float:
+        """The error estimate that rounding alone leaves, sqrt(W s): forces of a last digit of the positions (m)."""
+        force = far * self._noise_force
+        return float(np.sqrt(force @ solve(force)))
+
+
 class StepProblem:
     """psi(v) of one substep over the free nodes' velocities (f, 3)."""
 
@@ -151,9 +161,8 @@ class StepProblem:
         self._solve = stepper.factor(h, self._inertia, (h, *(law.coefficients(h).s for law in controls.laws)))
         self._metric = LowRankUpdate(self._rotated_solve, self.low_rank)
         self.start = self._carried
-        # Displacements of a ten-billionth of the size are beyond what anybody can see or the numbers can hold.
-        size = float(np.ptp(system.rest, axis=0).max())
-        self.noise = 1e-10 * size / h * float(np.sqrt(self._inertia.sum()))
+        self.value_noise = sum(energy.rounding for energy in self._energies) / h
+        self.noise = stepper.rounding(self._solve, float(np.abs(state.positions).max()))
 
     def _positions(self, v: Array) -> Array:
         free = self._stepper.free

@@ -20,6 +20,11 @@ from .stvk import StVK
 class Energy(Protocol):
     """What the step needs of a potential energy."""
 
+    @property
+    def rounding(self) -> float:
+        """Differences of values up to this are rounding, J."""
+        ...
+
     def value_gradient(self, positions: Array) -> tuple[float, Array]: ...
 
     def hessian(self, positions: Array, project: bool) -> csr_matrix: ...

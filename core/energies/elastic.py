@@ -66,6 +66,9 @@ class TetElasticity:
         values = self._shape.transpose(2, 0, 1)
         self._gradient = csr_matrix((values.ravel(), (rows.ravel(), cols.ravel())), shape=(3 * m, self._nodes))
         self._divergence = self._gradient.T.tocsr()
+        # Values are differences of terms as large as the moduli: what they lose by that, in J.
+        modulus = float(np.abs(model.stiffness(np.eye(3)[:, :, None])).max())
+        self.rounding = 8.0 * float(np.finfo(float).eps) * modulus * float(weights.sum())
         dof = (3 * tets[:, :, None] + np.arange(3)).reshape(m, 12)
         self._rows = dof.repeat(12, axis=1).ravel()
         self._cols = np.tile(dof, (1, 12)).ravel()

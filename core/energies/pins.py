@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.sparse import csr_matrix, diags
@@ -17,6 +18,7 @@ class SoftPins:
     nodes: Index
     stiffness: Array
     targets: Array
+    rounding: ClassVar[float] = 0.0
 
     def value_gradient(self, positions: Array) -> tuple[float, Array]:
         offset = positions[self.nodes] - self.targets

@@ -15,7 +15,7 @@ from .problem import Minimum, Outcome, Problem, Tolerance
 
 _SUFFICIENT = 1e-4
 _CURVATURE = 0.9
-_ROUNDING = 1e-12
+_ROUNDING = 1e-15
 
 
 def minimise_lbfgs(problem: Problem, start: Array, tolerance: Tolerance, pairs: int = 20, most: int = 300) -> Minimum:
@@ -50,7 +50,7 @@ def minimise_lbfgs(problem: Problem, start: Array, tolerance: Tolerance, pairs: 
             decrease = new_value - value
             if decrease <= _SUFFICIENT * length * slope:
                 found = True
-            elif abs(decrease) <= _ROUNDING * max(abs(value), abs(new_value)):
+            elif abs(decrease) <= problem.value_noise + _ROUNDING * abs(value):
                 found = abs(float(np.vdot(new_gradient, direction))) <= _CURVATURE * abs(slope)
             if found:
                 break

@@ -9,7 +9,7 @@ from .factor import LowRankUpdate, factorise
 from .problem import Minimum, Outcome, Problem, Tolerance
 
 _SUFFICIENT = 1e-4
-_ROUNDING = 1e-12
+_ROUNDING = 1e-15
 
 
 def minimise_newton(problem: Problem, start: Array, tolerance: Tolerance, most: int = 60) -> Minimum:
@@ -37,9 +37,9 @@ def minimise_newton(problem: Problem, start: Array, tolerance: Tolerance, most: 
             trial = v + length * direction
             new_value, new_gradient = problem.value_gradient(trial)
             evaluations += 1
-            if new_value - value <= max(_SUFFICIENT * length * slope, -_ROUNDING * abs(value)):
+            if new_value - value <= _SUFFICIENT * length * slope:
                 found = True
-            elif abs(new_value - value) <= _ROUNDING * max(abs(value), abs(new_value)):
+            elif abs(new_value - value) <= problem.value_noise + _ROUNDING * abs(value):
                 found = abs(float(np.vdot(new_gradient, direction))) <= 0.9 * abs(slope)
             if found:
                 break

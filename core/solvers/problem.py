@@ -24,6 +24,9 @@ class Outcome(Enum):
 class Problem(Protocol):
     """A smooth function of velocities v (f, 3) m/s with a metric near to its Hessian."""
 
+    value_noise: float
+    """Differences of values up to this are rounding."""
+
     def value_gradient(self, v: Array) -> tuple[float, Array]:
         """psi in W s and its gradient (f, 3) in N."""
         ...
