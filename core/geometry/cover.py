@@ -1,0 +1,191 @@
+"""Tetrahedra around any surface: a lattice cover, drawn tight around the surface.
+
+The lattice tets that hold surface samples or lie inside are kept, so that every surface point is in some tet, whatever
+the state of the mesh. Then the outer nodes are moved towards the surface as far as the tets stay well shaped and no
+sample escapes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from ..arrays import Array, Index
+from ..errors import MeshError
+from . import lattice
+from .embedding import Embedding, embed, locate, neighbours
+from .surface import Surface, check_surface, clean_triangles, open_edges, sample_triangles
+from .winding import WindingNumber
+
+# Spacing of the surface samples, in lattice edges.
+_SPACING = 1.0 / 6.0
+# How far outside of the surface its outer nodes are drawn to, in lattice edges.
+_MARGIN = 0.2
+_LEAST_ANGLE = np.radians(15.0)
+# A tet that is hardly filled keeps this part of its mass and stiffness, so that no node is without any.
+_LEAST_FILL = 0.05
+# An open surface counts as fillable when it winds around some place by more than this (a flat sheet reaches 0.5).
+_FILLABLE = 0.6
+_LARGEST_GRID = 4_000_000
+
+
+@dataclass(frozen=True)
+class Cover:
+    """nodes: (n, 3) m.  tets: (m, 4).  fill: (m,) part of each tet inside of the surface.  spacing: lattice edge, m."""
+
+    nodes: Array
+    tets: Index
+    fill: Array
+    spacing: float
+    embedding: Embedding
+
+
+def cover_surface(surface: Surface, count: int) -> Cover:
+    """Cover the surface with about count tets and embed its vertices."""
+    check_surface(surface)
+    vertices, triangles = clean_triangles(surface)
+    winding = WindingNumber(vertices, triangles)
+    spacing = _first_spacing(vertices, count)
+    best: tuple[float, float, _Choice] | None = None
+    for _ in range(5):
+        choice = _choose(surface.name, vertices, triangles, winding, spacing)
+        miss = abs(np.log(len(choice.index) / count))
+        if best is None or miss < best[0]:
+            best = (miss, spacing, choice)
+        if miss < 0.1:
+            break
+        # Between surface (2) and volume (3) in how the count grows with resolution.
+        spacing *= float((len(choice.index) / count) ** (1.0 / 2.6))
+    assert best is not None
+    _, spacing, choice = best
+    if open_edges(triangles) and choice.deepest < _FILLABLE:
+        raise MeshError(f"{surface.name}: the mesh is open and encloses no volume; close its holes or give it thickness.")
+
+    keys = lattice.node_keys(choice.corners)
+    _, first, label = np.unique(keys, return_index=True, return_inverse=True)
+    nodes = choice.corners.reshape(-1, 3)[first] * (0.5 * spacing) + choice.origin
+    tets = label.reshape(-1, 4).astype(np.int64)
+    samples, home = choice.samples, choice.home
+    nodes = _shrink(nodes, tets, samples, home, spacing)
+    guess = home[cKDTree(samples).query(surface.vertices)[1]]
+    embedding = embed(surface.vertices, nodes, tets, guess)
+    return Cover(nodes, tets, _fill(nodes, tets, winding, choice.inner), spacing, embedding)
+
+
+def _first_spacing(vertices: Array, count: int) -> float:
+    extent = np.maximum(np.ptp(vertices, axis=0), 1e-3 * np.ptp(vertices, axis=0).max())
+    return float((12.0 * extent.prod() / count) ** (1.0 / 3.0))
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """The chosen lattice tets. home: (s,) the tet of each sample.  inner: (m,) whether it holds no sample."""
+
+    origin: Array
+    index: Index
+    corners: Index
+    samples: Array
+    home: Index
+    inner: Index
+    deepest: float
+
+
+def _choose(name: str, vertices: Array, triangles: Index, winding: WindingNumber, spacing: float) -> _Choice:
+    low = vertices.min(axis=0)
+    # Off the round numbers that modelled coordinates like, so that flat faces do not lie in lattice planes.
+    origin = low - spacing * np.array([0.31, 0.37, 0.43])
+    cells = np.ceil((vertices.max(axis=0) - origin) / spacing).astype(np.int64)
+    if cells.prod() * 12 > _LARGEST_GRID:
+        raise MeshError(f"{name}: it is too thin for its length at this resolution; set fewer tets.")
+    samples = sample_triangles(vertices, triangles, _SPACING * spacing)
+    centre, index = lattice.tets_of_points((samples - origin) / spacing)
+    keys = lattice.tet_keys(centre, index)
+    _, first = np.unique(keys, return_index=True)
+
+    all_centre, all_index = lattice.tets_in_box(np.full(3, -1), cells)
+    all_keys = lattice.tet_keys(all_centre, all_index)
+    corners = lattice.tet_corners(all_centre, all_index)
+    in_band = np.isin(all_keys, keys[first])
+    middles = corners.mean(axis=1) * (0.5 * spacing) + origin
+    inside_box = ((middles > low) & (middles < vertices.max(axis=0))).all(axis=1)
+    asked = np.flatnonzero(inside_box)
+    depth = np.abs(winding(middles[asked])) if len(asked) else np.zeros(0)
+    chosen = in_band.copy()
+    chosen[asked[depth > 0.5]] = True
+    # Tets between chosen nodes close the hinges that single shared edges would be.
+    node_keys = lattice.node_keys(corners)
+    chosen |= np.isin(node_keys, np.unique(node_keys[chosen])).all(axis=1)
+    chosen = np.flatnonzero(chosen)
+    order = np.argsort(all_keys[chosen])
+    home = order[np.searchsorted(all_keys[chosen][order], keys)]
+    return _Choice(
+        origin, all_index[chosen], corners[chosen], samples, home, ~in_band[chosen], float(depth.max(initial=0.0))
+    )
+
+
+def _shrink(nodes: Array, tets: Index, samples: Array, home: Index, spacing: float) -> Array:
+    """Draw the outer nodes to the surface; each goes as far as its tets and samples allow."""
+    outer = _boundary_nodes(tets)
+    distance, nearest = cKDTree(samples).query(nodes[outer])
+    direction = (nodes[outer] - samples[nearest]) / np.maximum(distance, 1e-12)[:, None]
+    goal = samples[nearest] + _MARGIN * spacing * direction
+    way = np.zeros_like(nodes)
+    # Nodes that are nearer than the margin already have nothing to gain.
+    way[outer] = np.where((distance > _MARGIN * spacing)[:, None], goal - nodes[outer], 0.0)
+    length = np.ones(len(nodes))
+    # Only samples in moving tets can leave theirs.
+    watched = np.flatnonzero(np.abs(way[tets[home]]).sum(axis=(1, 2)) > 0.0)
+    now = home.copy()
+    for _ in range(16):
+        moved = nodes + length[:, None] * way
+        bad = _least_dihedral(moved, tets) < _LEAST_ANGLE
+        failing = np.zeros(len(nodes), dtype=bool)
+        failing[tets[bad].ravel()] = True
+        if not bad.any():
+            now[watched], weights = locate(samples[watched], moved, tets, now[watched])
+            lost = watched[weights.min(axis=1) < -1e-9]
+            if len(lost) == 0:
+                return moved
+            failing[tets[home[lost]].ravel()] = True
+            failing[tets[now[lost]].ravel()] = True
+        length[failing] = np.where(length[failing] > 0.2, 0.5 * length[failing], 0.0)
+    return nodes
+
+
+def _boundary_nodes(tets: Index) -> Index:
+    tet, corner = np.nonzero(neighbours(tets) < 0)
+    others = np.array([[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2]])
+    return np.unique(tets[tet[:, None], others[corner]])
+
+
+def _least_dihedral(nodes: Array, tets: Index) -> Array:
+    """Smallest dihedral angle (m,) in rad; negative for an inverted tet."""
+    corners = nodes[tets]
+    a, b, c, d = (corners[:, k] for k in range(4))
+    normals = np.stack(
+        [np.cross(c - b, d - b), np.cross(d - a, c - a), np.cross(b - a, d - a), np.cross(c - a, b - a)], axis=1
+    )
+    normals /= np.maximum(np.linalg.norm(normals, axis=2), np.finfo(float).tiny)[:, :, None]
+    cosines = -np.einsum("mik,mjk->mij", normals, normals)
+    i, j = np.triu_indices(4, 1)
+    least: Array = np.arccos(np.clip(cosines[:, i, j].max(axis=1), -1.0, 1.0))
+    inverted = np.einsum("mk,mk->m", np.cross(b - a, c - a), d - a) <= 0.0
+    return np.where(inverted, -1.0, least)
+
+
+# Barycentric coordinates of eleven points that stand for equal parts of a tet: near its corners, edges and centre.
+_PROBES = np.array(
+    [[0.7, 0.1, 0.1, 0.1], [0.1, 0.7, 0.1, 0.1], [0.1, 0.1, 0.7, 0.1], [0.1, 0.1, 0.1, 0.7], [0.25] * 4]
+    + [[0.4 if k in pair else 0.1 for k in range(4)] for pair in ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))]
+)
+
+
+def _fill(nodes: Array, tets: Index, winding: WindingNumber, inner: Index) -> Array:
+    fill = np.ones(len(tets))
+    partial = np.flatnonzero(~inner)
+    probes = np.einsum("pk,mki->mpi", _PROBES, nodes[tets[partial]])
+    inside = np.abs(winding(probes.reshape(-1, 3))) > 0.5
+    fill[partial] = np.maximum(inside.reshape(len(partial), -1).mean(axis=1), _LEAST_FILL)
+    return fill

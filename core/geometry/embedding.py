@@ -1,0 +1,114 @@
+"""Points embedded in tetrahedra by barycentric coordinates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from ..arrays import Array, Index
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """tets: (v,) the tet that carries each point.  weights: (v, 4) barycentric coordinates.  operator: (v, n)."""
+
+    tets: Index
+    weights: Array
+    operator: csr_matrix
+
+    def __call__(self, nodes: Array) -> Array:
+        """Positions (v, 3) of the points for node positions (n, 3)."""
+        return np.asarray(self.operator @ nodes)
+
+
+def embed(points: Array, nodes: Array, tets: Index, guess: Index) -> Embedding:
+    """Embed points (v, 3) in the best of the tets around their guess (v,)."""
+    found, weights = locate(points, nodes, tets, guess)
+    rows = np.arange(len(points)).repeat(4)
+    operator = csr_matrix((weights.ravel(), (rows, tets[found].ravel())), shape=(len(points), len(nodes)))
+    return Embedding(found, weights, operator)
+
+
+def barycentric(points: Array, corners: Array) -> Array:
+    """Barycentric coordinates (p, 4) of points (p, 3) in tets (p, 4, 3)."""
+    a, b, c = (np.ascontiguousarray((corners[:, k] - corners[:, 0]).T) for k in (1, 2, 3))
+    way = np.ascontiguousarray((points - corners[:, 0]).T)
+    bc = _cross(b, c)
+    weights = np.empty((len(points), 4))
+    weights[:, 1] = (way * bc).sum(axis=0)
+    weights[:, 2] = (way * _cross(c, a)).sum(axis=0)
+    weights[:, 3] = (way * _cross(a, b)).sum(axis=0)
+    weights[:, 1:] /= (a * bc).sum(axis=0)[:, None]
+    weights[:, 0] = 1.0 - weights[:, 1:].sum(axis=1)
+    return weights
+
+
+def _cross(a: Array, b: Array) -> Array:
+    return np.stack([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])
+
+
+def locate(
+    points: Array, nodes: Array, tets: Index, guess: Index, inside: float = -1e-9, steps: int = 12
+) -> tuple[Index, Array]:
+    """A tet for each point, and its coordinates there: the one that holds it, else a near one where it lies deepest.
+
+    Walks from the guess through the face with the most negative coordinate; a point that leaves the mesh on the way
+    looks among the tets that share a node with its last one.
+    """
+    best = guess.copy()
+    weights = barycentric(points, nodes[tets[best]])
+    walking = np.flatnonzero(weights.min(axis=1) < inside)
+    stuck: list[Index] = []
+    if len(walking):
+        across = neighbours(tets)
+        for _ in range(steps):
+            following = across[best[walking], weights[walking].argmin(axis=1)]
+            stuck.append(walking[following < 0])
+            walking, following = walking[following >= 0], following[following >= 0]
+            best[walking] = following
+            weights[walking] = barycentric(points[walking], nodes[tets[following]])
+            walking = walking[weights[walking].min(axis=1) < inside]
+            if len(walking) == 0:
+                break
+        stuck.append(walking)
+    outside = np.sort(np.concatenate([*stuck, np.zeros(0, dtype=np.int64)]))
+    if len(outside):
+        table = _around(tets, len(nodes))
+        for lot in np.array_split(outside, max(len(outside) // 20_000, 1)):
+            near = table[tets[best[lot]]].reshape(len(lot), -1)
+            point = np.arange(len(lot)).repeat(near.shape[1])[near.ravel() >= 0]
+            tet = near.ravel()[near.ravel() >= 0]
+            tried = barycentric(points[lot][point], nodes[tets[tet]])
+            depth = tried.min(axis=1)
+            order = np.lexsort((depth, point))
+            last = order[np.append(np.flatnonzero(np.diff(point[order])), len(order) - 1)]
+            better = depth[last] > weights[lot].min(axis=1)
+            best[lot[better]] = tet[last[better]]
+            weights[lot[better]] = tried[last[better]]
+    return best, weights
+
+
+def neighbours(tets: Index) -> Index:
+    """The tet behind the face opposite to each corner, -1 outside, (m, 4)."""
+    faces = np.sort(tets[:, [[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2]]].reshape(-1, 3), axis=1)
+    size = int(tets.max(initial=0)) + 1
+    keys = (faces[:, 0] * size + faces[:, 1]) * size + faces[:, 2]
+    order = np.argsort(keys, kind="stable")
+    pair = np.flatnonzero(np.diff(keys[order]) == 0)
+    across = np.full(len(keys), -1)
+    across[order[pair]] = order[pair + 1] // 4
+    across[order[pair + 1]] = order[pair] // 4
+    return across.reshape(-1, 4)
+
+
+def _around(tets: Index, nodes: int) -> Index:
+    """The tets at each node, padded with -1, (n, k)."""
+    flat = tets.ravel()
+    order = np.argsort(flat, kind="stable")
+    counts = np.bincount(flat, minlength=nodes)
+    table = np.full((nodes, int(counts.max())), -1)
+    place = np.arange(len(flat)) - np.repeat(np.cumsum(counts) - counts, counts)
+    table[flat[order], place] = order // 4
+    return table

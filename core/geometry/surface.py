@@ -1,0 +1,105 @@
+"""The artist's surface as triangles: checks, clean-up for inside/outside questions, and dense samples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
+
+from ..arrays import Array, Index
+from ..errors import MeshError
+
+# Vertices nearer to each other than this part of the size count as one.
+_WELD = 1e-6
+
+
+@dataclass(frozen=True)
+class Surface:
+    """name: of the object, for messages.  vertices: (v, 3) m, at rest.  triangles: (t, 3)."""
+
+    name: str
+    vertices: Array
+    triangles: Index
+
+    @property
+    def size(self) -> float:
+        """Diagonal of the bounding box, m."""
+        return float(np.linalg.norm(np.ptp(self.vertices, axis=0)))
+
+
+def check_surface(surface: Surface) -> None:
+    """Raise MeshError where nothing could be made of the surface."""
+    name = surface.name
+    if len(surface.vertices) == 0 or len(surface.triangles) == 0:
+        raise MeshError(f"{name}: the mesh has no faces; choose an object with a closed surface.")
+    broken = int((~np.isfinite(surface.vertices).all(axis=1)).sum())
+    if broken:
+        raise MeshError(f"{name}: {broken} vertices have no valid position (NaN); delete or re-place them.")
+    extent = np.ptp(surface.vertices, axis=0)
+    if not extent.max() > 0.0:
+        raise MeshError(f"{name}: all vertices lie in one point; check the object's scale.")
+
+
+def clean_triangles(surface: Surface) -> tuple[Array, Index]:
+    """Welded vertices and triangles without doubles or slits, each connected piece turned outwards.
+
+    A piece of negative volume inside of another piece stays as it is: it is a cavity.
+    """
+    step = _WELD * surface.size
+    _, first, label = np.unique(np.round(surface.vertices / step), axis=0, return_index=True, return_inverse=True)
+    vertices, triangles = surface.vertices[first], label.reshape(-1)[surface.triangles]
+    a, b, c = triangles.T
+    triangles = triangles[(a != b) & (b != c) & (c != a)]
+    _, keep = np.unique(np.sort(triangles, axis=1), axis=0, return_index=True)
+    triangles = triangles[np.sort(keep)]
+    if len(triangles) == 0:
+        raise MeshError(f"{surface.name}: all faces are thinner than a hair; give the mesh some volume.")
+
+    edges = np.concatenate([triangles[:, [0, 1]], triangles[:, [1, 2]]])
+    graph = coo_matrix((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(len(vertices),) * 2)
+    count, piece = connected_components(graph, directed=False)
+    piece = piece[triangles[:, 0]]
+    middle = vertices.mean(axis=0)
+    corners = vertices[triangles] - middle
+    volumes = np.bincount(piece, np.linalg.det(corners) / 6.0, minlength=count)
+    negative = np.flatnonzero(volumes < 0.0)
+    for k in negative:
+        low, high = (f(vertices[triangles[piece == k]].reshape(-1, 3), axis=0) for f in (np.min, np.max))
+        for other in np.flatnonzero(volumes > -volumes[k]):
+            hull = vertices[triangles[piece == other]].reshape(-1, 3)
+            if (hull.min(axis=0) < low).all() and (hull.max(axis=0) > high).all():
+                break
+        else:
+            triangles[piece == k] = triangles[piece == k][:, [0, 2, 1]]
+    return vertices, triangles
+
+
+def open_edges(triangles: Index) -> int:
+    """How many edges belong to an odd number of triangles."""
+    edges = np.sort(np.concatenate([triangles[:, [0, 1]], triangles[:, [1, 2]], triangles[:, [2, 0]]]), axis=1)
+    _, counts = np.unique(edges, axis=0, return_counts=True)
+    return int((counts % 2 == 1).sum())
+
+
+def sample_triangles(vertices: Array, triangles: Index, spacing: float) -> Array:
+    """Points (s, 3) on the triangles, none farther than about the spacing (m) from the next.
+
+    Triangles are halved at their longest edge, which keeps slivers cheap; of points in one small cell one is kept.
+    """
+    corners = vertices[triangles]
+    points = [vertices[np.unique(triangles)]]
+    while len(corners):
+        sides = np.linalg.norm(corners - np.roll(corners, -1, axis=1), axis=2)
+        large = sides.max(axis=1) > spacing
+        points.append(corners[~large].mean(axis=1))
+        corners, longest = corners[large], sides[large].argmax(axis=1)
+        row = np.arange(len(corners))
+        a, b, c = (corners[row, (longest + k) % 3] for k in range(3))
+        middle = 0.5 * (a + b)
+        points.append(middle)
+        corners = np.concatenate([np.stack([a, middle, c], axis=1), np.stack([middle, b, c], axis=1)])
+    every = np.concatenate(points)
+    _, first = np.unique(np.round(every / (0.5 * spacing)) @ np.array([1.0, 2.0**20, 2.0**40]), return_index=True)
+    return every[np.sort(first)]

@@ -1,0 +1,1 @@
+"""Simulation models made from the artist's meshes."""
