@@ -1,0 +1,49 @@
+"""A bake: the simulation run into a cache, and gone on with where it was left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from .cache import FrameCache
+from .errors import CacheError
+from .fingerprint import fingerprint
+from .scene import Scene
+from .simulate import Frame, Simulation
+
+
+@dataclass(frozen=True)
+class Progress:
+    """done: frames in the cache.  total: frames wanted.  checking: whether the frame was there already."""
+
+    done: int
+    total: int
+    checking: bool
+
+
+def bake(scene: Scene, cache: FrameCache, restart: bool = False) -> Iterator[Progress]:
+    """Fill the cache for the scene's frames, one frame per item.
+
+    Frames that are there are kept if the same inputs made them, which is checked frame by frame against the animation;
+    else a CacheError says so. restart: throw away what is there.
+    """
+    simulation = Simulation(scene)
+    total = scene.last - scene.first + 1
+    mark = fingerprint(scene)
+    there = None if restart else cache.fingerprint()
+    numbers = [] if there is None else [n for n in cache.numbers() if n <= scene.last]
+    if numbers and there != mark:
+        raise CacheError(f"{cache.name}: settings, mesh or scene changed since the last bake; clear it or bake again.")
+    if not numbers:
+        cache.start(mark)
+    last: Frame | None = None
+    for done, number in enumerate(numbers, 1):
+        last = cache.read(number)
+        if simulation.inputs(number)[1] != last.inputs:
+            raise CacheError(
+                f"{cache.name}: its animation at frame {number} changed since the last bake; clear it or bake again."
+            )
+        yield Progress(done, total, checking=True)
+    for done, frame in enumerate(simulation.frames(last), len(numbers) + 1):
+        cache.append(frame)
+        yield Progress(done, total, checking=False)

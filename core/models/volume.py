@@ -1,0 +1,67 @@
+"""A solid body: tetrahedra around the artist's surface, which is carried along in them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..arrays import Array, Index
+from ..energies import ELASTIC_MODELS, Material, TetElasticity
+from ..energies.elastic import tet_volumes
+from ..geometry.cover import cover_surface
+from ..geometry.embedding import Embedding
+from ..scene import Body
+from ..system import System, build_system
+from .pins import Followers, node_weights
+
+
+@dataclass(frozen=True)
+class VolumeModel:
+    """system: the constant part.  embedding: of the surface.  pins, start: how pinned and all nodes follow the animation.
+
+    hold: (v,) how much of each surface vertex stays on the animation, whatever the nodes do.
+    """
+
+    system: System
+    embedding: Embedding
+    pins: Followers
+    start: Followers
+    hold: Array
+
+    def surface(self, nodes: Array, animated: Array) -> Array:
+        """The simulated surface (v, 3) for node positions (n, 3) and the animated surface (v, 3)."""
+        carried = self.embedding(nodes)
+        return carried + self.hold[:, None] * (animated - carried)
+
+
+def build_volume(body: Body, gravity: Array) -> VolumeModel:
+    """Make the model; raises MeshError where there is no volume to be had."""
+    settings, surface = body.settings, body.surface
+    cover = cover_surface(surface, settings.resolution)
+    material = Material(settings.young, settings.poisson, settings.density)
+    filled = cover.fill * tet_volumes(cover.nodes, cover.tets)
+    mass = np.bincount(cover.tets.ravel(), (filled * settings.density / 4.0).repeat(4), minlength=len(cover.nodes))
+    law = next(model for model in ELASTIC_MODELS if model.__name__ == settings.material)
+    elastic = TetElasticity(cover.nodes, cover.tets, filled, law(material))
+
+    weights = node_weights(cover.embedding, cover.tets, len(cover.nodes), body.pins)
+    pinned: Index = np.flatnonzero(weights > 0.0)
+    stiffness = np.full(len(pinned), np.inf)
+    soft = weights[pinned] < 1.0
+    # Springs in proportion to mass, as strong as the body's own stiffness over its size at weight one half: the same
+    # pull at every resolution.
+    size = float(np.ptp(surface.vertices, axis=0).max())
+    w = weights[pinned][soft]
+    stiffness[soft] = mass[pinned][soft] * w / (1.0 - w) * material.young / (material.density * size**2)
+
+    system = build_system(cover.nodes, cover.tets, mass, (elastic,), gravity, pinned, stiffness)
+    leading = np.flatnonzero(body.pins > 0.0)
+    everything = np.arange(len(surface.vertices))
+    return VolumeModel(
+        system,
+        cover.embedding,
+        Followers.tie(cover.nodes[pinned], surface.vertices, leading if len(leading) else everything),
+        Followers.tie(cover.nodes, surface.vertices, everything),
+        body.pins**4,
+    )

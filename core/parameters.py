@@ -1,0 +1,159 @@
+"""Every parameter once: name, unit, default, range, label and what one will see.
+
+Panel, tooltips, command line, documentation and tests are made from this file. A new parameter is one line here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from .energies import ELASTIC_MODELS
+from .errors import ParameterError
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of the values of a parameter that is chosen from a list."""
+
+    name: str
+    label: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """What is to know of one field of Settings.
+
+    unit: as shown, "" for a pure number.  least, most: hard limits.  soft_least, soft_most: of the slider.
+    section: where the panel shows it.
+    """
+
+    name: str
+    default: float | int | str | bool
+    label: str
+    text: str
+    unit: str = ""
+    least: float = 0.0
+    most: float = 0.0
+    soft_least: float = 0.0
+    soft_most: float = 0.0
+    choices: tuple[Choice, ...] = ()
+    section: str = "dials"
+
+    def checked(self, value: Any) -> float | int | str | bool:
+        """The value in the parameter's own type, or a ParameterError that says what would be right."""
+        if self.choices:
+            names = [choice.name for choice in self.choices]
+            if value not in names:
+                raise ParameterError(f"{self.name}: {value!r} is not one of {', '.join(names)}.")
+            return str(value)
+        if isinstance(self.default, bool):
+            word = str(value).lower()
+            if word not in ("true", "false", "1", "0", "yes", "no"):
+                raise ParameterError(f"{self.name}: {value!r} is neither yes nor no.")
+            return word in ("true", "1", "yes")
+        try:
+            number = int(value) if isinstance(self.default, int) else float(value)
+        except (TypeError, ValueError):
+            raise ParameterError(f"{self.name}: {value!r} is not a number.") from None
+        # Blender keeps single precision; seven digits bring a dialled limit back to itself.
+        if isinstance(number, float):
+            number = float(f"{number:.7g}")
+        if not self.least <= number <= self.most:
+            unit = f" {self.unit}" if self.unit else ""
+            raise ParameterError(
+                f"{self.name}: {number:g}{unit} is outside of its range, {self.least:g} to {self.most:g}{unit}."
+            )
+        return number
+
+
+def _parameter(default: Any, label: str, text: str, **more: Any) -> Any:
+    return field(default=default, metadata={"label": label, "text": text, **more})
+
+
+TOLERANCES = {"PREVIEW": 1e-2, "BAKE": 1e-3, "TIGHT": 1e-8}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All that an artist dials for one object, in the units of the panel."""
+
+    settle: float = _parameter(
+        24.0, "Settle", "How long it moves: so many frames after the last push it is at rest",
+        unit="frames", least=1.0, most=2000.0, soft_least=2.0, soft_most=120.0,
+    )  # fmt: skip
+    bounce: float = _parameter(
+        30.0, "Bounce", "How far it swings past its rest shape, in percent of the way that it came from the other side",
+        unit="%", least=0.0, most=90.0, soft_least=0.0, soft_most=80.0,
+    )  # fmt: skip
+    follow_through: float = _parameter(
+        1.0, "Follow-through", "How strongly it is thrown when its pins start, stop and turn: 1 as in nature, 0 not at all",
+        least=0.0, most=10.0, soft_least=0.0, soft_most=2.0,
+    )  # fmt: skip
+    stiffness: float = _parameter(
+        100.0, "Stiffness", "Young's modulus of the material: how little it hangs under its weight and gives way to a push",
+        unit="kPa", least=0.01, most=1e7, soft_least=1.0, soft_most=5000.0,
+    )  # fmt: skip
+    density: float = _parameter(
+        1000.0, "Density", "Mass of a cubic metre: heavier material hangs lower",
+        unit="kg/m³", least=0.1, most=50000.0, soft_least=10.0, soft_most=3000.0, section="advanced",
+    )  # fmt: skip
+    poisson: float = _parameter(
+        0.4, "Poisson's Ratio", "How well it keeps its volume: 0 like cork, 0.45 like flesh",
+        least=0.0, most=0.495, soft_least=0.0, soft_most=0.48, section="advanced",
+    )  # fmt: skip
+    material: str = _parameter(
+        ELASTIC_MODELS[0].__name__, "Elasticity", "The law between strain and stress",
+        choices=tuple(Choice(m.__name__, m.label, (m.__doc__ or m.label).strip()) for m in ELASTIC_MODELS),
+        section="advanced",
+    )  # fmt: skip
+    resolution: int = _parameter(
+        3000, "Resolution", "About how many tetrahedra carry the mesh: more follow finer shapes and take longer",
+        unit="tets", least=50, most=500000, soft_least=500, soft_most=20000, section="advanced",
+    )  # fmt: skip
+    substeps: int = _parameter(
+        1, "Substeps", "Least number of steps for one frame; more are taken where the bounce needs them",
+        least=1, most=64, soft_least=1, soft_most=8, section="advanced",
+    )  # fmt: skip
+    accuracy: str = _parameter(
+        "BAKE", "Accuracy", "How exactly each step is solved",
+        choices=(
+            Choice("PREVIEW", "Preview", "A hundredth of each step's motion may be missing"),
+            Choice("BAKE", "Baking", "A thousandth of each step's motion may be missing"),
+            Choice("TIGHT", "Tight", "For measurements: down to rounding"),
+        ),
+        section="advanced",
+    )  # fmt: skip
+    start_settled: bool = _parameter(
+        True, "Start at Rest", "Begin hanging still under its weight; else begin as modelled and sag from the first frame",
+        section="advanced",
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        for parameter in PARAMETERS.values():
+            object.__setattr__(self, parameter.name, parameter.checked(getattr(self, parameter.name)))
+
+    @property
+    def overshoot(self) -> float:
+        """Bounce as the ratio of two following swings, 0 to 1."""
+        return self.bounce / 100.0
+
+    @property
+    def young(self) -> float:
+        """Young's modulus, Pa."""
+        return 1000.0 * self.stiffness
+
+    @property
+    def tolerance(self) -> float:
+        """Of the solver, see solvers.problem.Tolerance."""
+        return TOLERANCES[self.accuracy]
+
+    def as_dict(self) -> dict[str, float | int | str | bool]:
+        return asdict(self)
+
+
+PARAMETERS: dict[str, Parameter] = {
+    f.name: Parameter(name=f.name, default=f.default, **f.metadata)  # type: ignore[arg-type]
+    for f in fields(Settings)
+}

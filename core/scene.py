@@ -1,0 +1,60 @@
+"""What Blender hands over: plain arrays, metres and seconds, world space."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from .arrays import Array
+from .errors import PinError, SceneError
+from .geometry.surface import Surface, check_surface
+from .parameters import Settings
+
+Motion = Callable[[float], Array]
+"""The positions (v, 3) m that the artist's animation gives the surface at a frame, fractions included."""
+
+
+@dataclass(frozen=True)
+class Body:
+    """surface: at rest.  pins: (v,) weights 0 to 1 with which the vertices follow the animation."""
+
+    surface: Surface
+    pins: Array
+    settings: Settings
+
+
+@dataclass(frozen=True)
+class Scene:
+    """fps: frames per second.  gravity: (3,) m/s^2.  first, last: frames, both included."""
+
+    body: Body
+    motion: Motion
+    fps: float
+    gravity: Array
+    first: int
+    last: int
+
+
+def check_scene(scene: Scene) -> None:
+    """Raise one of the errors for the artist where the scene cannot be simulated."""
+    name = scene.body.surface.name
+    check_surface(scene.body.surface)
+    if not scene.fps > 0.0:
+        raise SceneError(f"{name}: the frame rate is {scene.fps:g} per second; set one above zero.")
+    if scene.last < scene.first:
+        raise SceneError(f"{name}: the frame range {scene.first} to {scene.last} is empty; set an end after its start.")
+    if scene.body.pins.shape != (len(scene.body.surface.vertices),):
+        raise PinError(f"{name}: the pin weights do not fit the mesh; choose the pin group again.")
+    check_motion(name, scene.motion(float(scene.first)), len(scene.body.surface.vertices), float(scene.first))
+
+
+def check_motion(name: str, positions: Array, count: int, frame: float) -> None:
+    if positions.shape != (count, 3):
+        raise SceneError(
+            f"{name}: the mesh has {len(positions)} vertices at frame {frame:g} instead of {count}; "
+            "move the modifier that changes them below the deforming ones."
+        )
+    if not np.isfinite(positions).all():
+        raise SceneError(f"{name}: the animation gives vertices no valid position at frame {frame:g}; check its drivers.")

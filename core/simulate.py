@@ -1,0 +1,127 @@
+"""The only loop: a generator of frames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from .arrays import Array
+from .errors import StepError
+from .fingerprint import digest
+from .models.volume import VolumeModel, build_volume
+from .scene import Scene, check_motion, check_scene
+from .settle import Coefficients, Substeps, choose_substeps, settle_law
+from .solvers.problem import Outcome
+from .state import State
+from .step import Controls, PinMotion, Stepper
+
+# A step so long, against so little inertia, that it ends in the static shape.
+_STATIC_TIME = 1e3
+
+
+@dataclass(frozen=True)
+class Frame:
+    """number: of the frame.  state: of the nodes.  surface: (v, 3) m.  inputs: digest of the animated surface."""
+
+    number: int
+    state: State
+    surface: Array
+    inputs: str
+    iterations: int
+
+
+@dataclass(frozen=True)
+class _StaticLaw:
+    """No memory and hardly any inertia."""
+
+    def coefficients(self, h: float) -> Coefficients:
+        return Coefficients(0.0, _STATIC_TIME)
+
+
+class Simulation:
+    """A scene made ready to run. Raises the errors for the artist before anything is simulated."""
+
+    def __init__(self, scene: Scene, model: VolumeModel | None = None) -> None:
+        check_scene(scene)
+        self.scene = scene
+        self.model = model or build_volume(scene.body, scene.gravity)
+        settings = scene.body.settings
+        frame_time = 1.0 / scene.fps
+        self.substeps: Substeps = choose_substeps(
+            settings.settle * frame_time, settings.overshoot, frame_time, settings.substeps
+        )
+        regions = self.model.system.regions
+        self.controls = Controls(
+            laws=tuple(
+                settle_law(settings.settle * frame_time, self.substeps.overshoot, region.eigenvalue)
+                for region in regions
+            ),
+            follow_through=settings.follow_through,
+            tolerance=settings.tolerance,
+        )
+        self._stepper = Stepper(self.model.system)
+
+    def inputs(self, number: int) -> tuple[Array, str]:
+        """The animated surface at a frame, and its digest."""
+        animated = self.scene.motion(float(number))
+        vertices = len(self.scene.body.surface.vertices)
+        check_motion(self.scene.body.surface.name, animated, vertices, float(number))
+        return animated, digest(animated)
+
+    def first_frame(self) -> Frame:
+        """The frame from which the simulation starts: as animated, and settled under gravity if so dialled."""
+        animated, inputs = self.inputs(self.scene.first)
+        nodes = self.model.start(animated)
+        system = self.model.system
+        targets = self.model.pins(animated)
+        hard = np.isinf(system.pin_stiffness)
+        nodes[system.pinned[hard]] = targets[hard]
+        state = State.at_rest(nodes, self.scene.first / self.scene.fps)
+        # A body that can still move freely would only fall.
+        held = all(region.rigid_modes == 0 for region in system.regions)
+        if self.scene.body.settings.start_settled and held:
+            state = self._settled(state, targets)
+        return Frame(self.scene.first, state, self.model.surface(state.positions, animated), inputs, 0)
+
+    def _settled(self, state: State, targets: Array) -> State:
+        still = PinMotion(targets, targets)
+        laws = (_StaticLaw(),) * len(self.controls.laws)
+        controls = Controls(laws, 0.0, min(self.controls.tolerance, 1e-4))
+        for _ in range(3):
+            after, report = self._stepper.step(state, still, _STATIC_TIME, controls)
+            if report.outcome is not Outcome.CONVERGED:
+                break
+            state = State.at_rest(after.positions, state.time)
+        return state
+
+    def frames(self, last: Frame | None = None) -> Iterator[Frame]:
+        """The frames after the last one, or from the start. Raises StepError where a step fails."""
+        if last is None:
+            last = self.first_frame()
+            yield last
+        scene, count = self.scene, self.substeps.count
+        state = last.state
+        targets = self.model.pins(self.inputs(last.number)[0])
+        for number in range(last.number + 1, scene.last + 1):
+            iterations = 0
+            for part in range(1, count + 1):
+                whole = part == count
+                frame = float(number) if whole else number - 1 + part / count
+                animated = scene.motion(frame)
+                check_motion(scene.body.surface.name, animated, len(scene.body.surface.vertices), frame)
+                following = self.model.pins(animated)
+                state, report = self._stepper.step(
+                    state, PinMotion(targets, following), 1.0 / (scene.fps * count), self.controls
+                )
+                iterations += report.iterations
+                targets = following
+                if report.outcome is not Outcome.CONVERGED:
+                    raise StepError(
+                        f"{scene.body.surface.name}: frame {number} could not be simulated ({report.outcome.value}) "
+                        "Slow the pins down, raise Substeps or lower Poisson's Ratio."
+                    )
+            # Exact frame times, whatever the number of substeps adds up to.
+            state = State(number / scene.fps, state.positions, state.velocities, state.carrier)
+            yield Frame(number, state, self.model.surface(state.positions, animated), digest(animated), iterations)
