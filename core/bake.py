@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .cache import FrameCache
-from .errors import CacheError
+from .errors import StaleCacheError
 from .fingerprint import fingerprint
 from .scene import Scene
 from .simulate import Frame, Simulation
@@ -25,7 +25,7 @@ def bake(scene: Scene, cache: FrameCache, restart: bool = False) -> Iterator[Pro
     """Fill the cache for the scene's frames, one frame per item.
 
     Frames that are there are kept if the same inputs made them, which is checked frame by frame against the animation;
-    else a CacheError says so. restart: throw away what is there.
+    else a StaleCacheError says so. restart: throw away what is there.
     """
     simulation = Simulation(scene)
     total = scene.last - scene.first + 1
@@ -33,14 +33,14 @@ def bake(scene: Scene, cache: FrameCache, restart: bool = False) -> Iterator[Pro
     there = None if restart else cache.fingerprint()
     numbers = [] if there is None else [n for n in cache.numbers() if n <= scene.last]
     if numbers and there != mark:
-        raise CacheError(f"{cache.name}: settings, mesh or scene changed since the last bake; clear it or bake again.")
+        raise StaleCacheError(f"{cache.name}: settings, mesh or scene changed since the last bake; clear it or bake again.")
     if not numbers:
         cache.start(mark)
     last: Frame | None = None
     for done, number in enumerate(numbers, 1):
         last = cache.read(number)
         if simulation.inputs(number)[1] != last.inputs:
-            raise CacheError(
+            raise StaleCacheError(
                 f"{cache.name}: its animation at frame {number} changed since the last bake; clear it or bake again."
             )
         yield Progress(done, total, checking=True)

@@ -32,3 +32,7 @@ class StepError(DampSimError):
 
 class CacheError(DampSimError):
     """The cache folder cannot be read, written or continued."""
+
+
+class StaleCacheError(CacheError):
+    """The cache belongs to other inputs than the ones at hand."""

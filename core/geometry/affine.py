@@ -1,0 +1,12 @@
+"""Affine maps of point arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..arrays import Array
+
+
+def transformed(matrix: Array, points: Array) -> Array:
+    """points (v, 3) through a matrix (4, 4)."""
+    return np.asarray(points @ matrix[:3, :3].T + matrix[:3, 3])

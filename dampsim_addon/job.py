@@ -1,0 +1,90 @@
+"""The bake of one object, step by step; operators and the command line both run it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import bpy
+
+from ..core.bake import bake
+from ..core.cache import FrameCache
+from .bake import TARGETS, target
+from .snapshot import Sampler, check_object, take
+
+_ROOT = __package__.rpartition(".")[0]
+
+
+@dataclass(frozen=True)
+class Step:
+    """done of total: of the work in hand.  text: what it is."""
+
+    done: int
+    total: int
+    text: str
+
+
+def default_folder() -> Path:
+    """Where caches go unless the artist says otherwise."""
+    try:
+        return Path(bpy.utils.extension_path_user(_ROOT, path="cache"))
+    except ValueError:
+        # Loaded from a checkout, not installed as an extension.
+        return Path(bpy.utils.user_resource("DATAFILES", path="dampsim"))
+
+
+def cache_folder(obj: bpy.types.Object) -> Path:
+    group = obj.dampsim
+    base = Path(bpy.path.abspath(group.cache_folder)) if group.cache_folder else default_folder()
+    return base / group.cache_id
+
+
+def frame_cache(obj: bpy.types.Object) -> FrameCache:
+    return FrameCache(cache_folder(obj), obj.name)
+
+
+def own_cache(obj: bpy.types.Object) -> None:
+    """Give the object a cache of its own; a duplicate has still got the original's."""
+    taken = {other.dampsim.cache_id for other in bpy.data.objects if other != obj}
+    if not obj.dampsim.cache_id or obj.dampsim.cache_id in taken:
+        obj.dampsim.cache_id = uuid.uuid4().hex[:16]
+
+
+def run(
+    scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.Object, restart: bool
+) -> Iterator[Step]:
+    """Simulate into the cache and write the target. Stopped in between, it leaves the cache, and the object as it was."""
+    check_object(obj)
+    kind = target(obj.dampsim.target)
+    kind.check(obj)
+    own_cache(obj)
+    cache = frame_cache(obj)
+    with Sampler(scene, view_layer, obj) as sampler:
+        taken = take(sampler)
+        yield Step(0, 1, "Preparing")
+        for progress in bake(taken, cache, restart):
+            yield Step(progress.done, progress.total, "Checking" if progress.checking else "Simulating")
+        numbers = [n for n in cache.numbers() if n <= taken.last]
+        for done in kind.write(sampler, cache, numbers, cache.folder):
+            yield Step(done, len(numbers), "Writing")
+        for other in TARGETS:
+            if other is not kind:
+                other.clear(obj)
+        obj.dampsim.baked = kind.name
+
+
+def clear(obj: bpy.types.Object) -> None:
+    """Give the object back as it was before the bake, and remove its cache."""
+    for kind in TARGETS:
+        kind.clear(obj)
+    if obj.dampsim.cache_id:
+        folder = cache_folder(obj)
+        (folder / "bake.pc2").unlink(missing_ok=True)
+        frame_cache(obj).clear()
+    obj.dampsim.baked = ""
+
+
+def frames_done(obj: bpy.types.Object) -> int:
+    return len(frame_cache(obj).numbers()) if obj.dampsim.cache_id else 0

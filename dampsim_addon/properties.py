@@ -1,0 +1,87 @@
+"""Blender properties, made from the core's parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import bpy
+from bpy.props import BoolProperty, EnumProperty, FloatProperty, IntProperty, PointerProperty, StringProperty
+from bpy.types import Object, PropertyGroup, WindowManager
+
+from ..core.parameters import PARAMETERS, Parameter, Settings
+from .bake import TARGETS
+
+
+def _property(parameter: Parameter) -> Any:
+    common = {"name": parameter.label, "description": parameter.text, "default": parameter.default}
+    if parameter.choices:
+        return EnumProperty(items=[(c.name, c.label, c.text) for c in parameter.choices], **common)
+    if isinstance(parameter.default, bool):
+        return BoolProperty(**common)
+    limits = {
+        "min": parameter.least,
+        "max": parameter.most,
+        "soft_min": parameter.soft_least or parameter.least,
+        "soft_max": parameter.soft_most or parameter.most,
+    }
+    if isinstance(parameter.default, int):
+        return IntProperty(**common, **{key: int(value) for key, value in limits.items()})
+    return FloatProperty(**common, **limits, subtype="PERCENTAGE" if parameter.unit == "%" else "NONE")
+
+
+class DampSimObject(PropertyGroup):
+    """What DampSim keeps with an object. The parameters of core.parameters.PARAMETERS are added below."""
+
+    enabled: BoolProperty(name="DampSim", description="This object is simulated by DampSim")
+    pin_group: StringProperty(
+        name="Pin Group",
+        description="Vertices of this group follow the animation: 1 exactly, less as if held by springs",
+    )
+    target: EnumProperty(
+        name="Bake To",
+        description="What the bake becomes",
+        items=[(target.name, target.label, target.text) for target in TARGETS],
+        default=TARGETS[0].name,
+    )
+    cache_folder: StringProperty(
+        name="Cache",
+        description="Folder for simulated frames; empty for DampSim's own folder in the user's files",
+        subtype="DIR_PATH",
+    )
+    cache_id: StringProperty(options={"HIDDEN"})
+    baked: StringProperty(options={"HIDDEN"})
+
+
+for _name, _parameter in PARAMETERS.items():
+    DampSimObject.__annotations__[_name] = _property(_parameter)
+
+
+class DampSimProgress(PropertyGroup):
+    """Of the bake that runs; lives in the window manager, so it is never saved."""
+
+    object_name: StringProperty()
+    factor: FloatProperty()
+    text: StringProperty()
+
+
+def read_settings(obj: Object) -> Settings:
+    """The object's dials; raises ParameterError."""
+    group = obj.dampsim
+    return Settings(**{name: getattr(group, name) for name in PARAMETERS})
+
+
+CLASSES = (DampSimObject, DampSimProgress)
+
+
+def register() -> None:
+    for cls in CLASSES:
+        bpy.utils.register_class(cls)
+    Object.dampsim = PointerProperty(type=DampSimObject)
+    WindowManager.dampsim_progress = PointerProperty(type=DampSimProgress)
+
+
+def unregister() -> None:
+    del WindowManager.dampsim_progress
+    del Object.dampsim
+    for cls in reversed(CLASSES):
+        bpy.utils.unregister_class(cls)

@@ -1,0 +1,155 @@
+"""Blender's scene as plain arrays of the core."""
+
+from __future__ import annotations
+
+import math
+from types import TracebackType
+
+import bpy
+import numpy as np
+
+from ..core.arrays import Array, Index
+from ..core.errors import MeshError, PinError, SceneError
+from ..core.geometry.affine import transformed
+from ..core.geometry.surface import Surface, check_surface
+from ..core.scene import Body, Scene
+from .marks import is_ours
+from .modifiers import DEFORMING
+from .properties import read_settings
+
+# A column of the object's matrix shorter than this times the longest squeezes the mesh flat.
+_FLAT = 1e-9
+
+
+class Sampler:
+    """Reads an object frame by frame, with our own output and all that changes its vertices' number switched off.
+
+    Use as a context: on leaving it the modifiers, shape keys and the current frame are as before.
+    """
+
+    def __init__(self, scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.Object) -> None:
+        self.scene, self.view_layer, self.obj = scene, view_layer, obj
+        self._modifiers: list[str] = []
+        self._keys: list[str] = []
+        self._frame = (scene.frame_current, scene.frame_subframe)
+
+    def __enter__(self) -> Sampler:
+        self._frame = (self.scene.frame_current, self.scene.frame_subframe)
+        for modifier in self.obj.modifiers:
+            if modifier.show_viewport and (modifier.type not in DEFORMING or is_ours(modifier.name)):
+                self._modifiers.append(modifier.name)
+                modifier.show_viewport = False
+        for key in self._key_blocks():
+            if is_ours(key.name) and not key.mute:
+                self._keys.append(key.name)
+                key.mute = True
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for name in self._modifiers:
+            if name in self.obj.modifiers:
+                self.obj.modifiers[name].show_viewport = True
+        for key in self._key_blocks():
+            if key.name in self._keys:
+                key.mute = False
+        self.scene.frame_set(self._frame[0], subframe=self._frame[1])
+
+    def _key_blocks(self) -> list[bpy.types.ShapeKey]:
+        keys = self.obj.data.shape_keys
+        return list(keys.key_blocks) if keys else []
+
+    @property
+    def deforms(self) -> bool:
+        """Whether any modifier moves the vertices after the shape keys."""
+        return any(m.show_viewport and m.type in DEFORMING and not is_ours(m.name) for m in self.obj.modifiers)
+
+    def go(self, frame: float) -> None:
+        whole = math.floor(frame)
+        self.scene.frame_set(whole, subframe=frame - whole)
+
+    def local(self) -> Array:
+        """Evaluated vertices (v, 3) in the object's space, now."""
+        evaluated = self.obj.evaluated_get(self.view_layer.depsgraph)
+        mesh = evaluated.data
+        flat = np.empty(3 * len(mesh.vertices), dtype=np.float32)
+        mesh.vertices.foreach_get("co", flat)
+        return flat.reshape(-1, 3).astype(float)
+
+    def matrix(self) -> Array:
+        """The object's matrix (4, 4) to world space, now."""
+        return np.array(self.obj.evaluated_get(self.view_layer.depsgraph).matrix_world, dtype=float)
+
+    def world(self, frame: float) -> Array:
+        """Animated vertices (v, 3) m in world space at a frame."""
+        self.go(frame)
+        return transformed(self.matrix(), self.local())
+
+    def rest(self) -> Array:
+        """Undeformed vertices (v, 3) in world space at the first frame: shape keys count, modifiers do not."""
+        deforming = [m for m in self.obj.modifiers if m.show_viewport]
+        try:
+            for modifier in deforming:
+                modifier.show_viewport = False
+            return self.world(float(self.scene.frame_start))
+        finally:
+            for modifier in deforming:
+                modifier.show_viewport = True
+
+
+def check_object(obj: bpy.types.Object) -> None:
+    """Raise an error for the artist where the object cannot be taken as it is; changes nothing."""
+    if obj.type != "MESH":
+        raise MeshError(f"{obj.name}: only meshes can be simulated; convert the object to a mesh first.")
+    if obj.mode != "OBJECT":
+        raise SceneError(f"{obj.name}: leave {obj.mode.title()} Mode before baking.")
+    if obj.library is not None:
+        raise SceneError(f"{obj.name}: the object is linked from another file; bake it there, or make it local.")
+    if len(obj.data.polygons) == 0:
+        raise MeshError(f"{obj.name}: the mesh has no faces; choose an object with a closed surface.")
+    group = obj.dampsim.pin_group
+    if group and group not in obj.vertex_groups:
+        raise PinError(f"{obj.name}: pin group '{group}' is gone; choose a pin group.")
+    columns = np.linalg.norm(np.array(obj.matrix_world)[:3, :3], axis=0)
+    if not columns.min() > _FLAT * max(columns.max(), 1e-30):
+        raise MeshError(f"{obj.name}: its scale is zero along an axis; set a scale above zero.")
+
+
+def pin_weights(obj: bpy.types.Object) -> Array:
+    """Weights (v,) of the pin group; zero without one."""
+    weights = np.zeros(len(obj.data.vertices))
+    name = obj.dampsim.pin_group
+    if not name:
+        return weights
+    index = obj.vertex_groups[name].index
+    for vertex in obj.data.vertices:
+        for element in vertex.groups:
+            if element.group == index:
+                weights[vertex.index] = element.weight
+    if not weights.max(initial=0.0) > 0.0:
+        raise PinError(f"{obj.name}: no vertex has a weight in pin group '{name}'; assign some or choose another group.")
+    return np.round(weights, 6)
+
+
+def triangles(mesh: bpy.types.Mesh) -> Index:
+    mesh.calc_loop_triangles()
+    flat = np.empty(3 * len(mesh.loop_triangles), dtype=np.int32)
+    mesh.loop_triangles.foreach_get("vertices", flat)
+    return flat.reshape(-1, 3).astype(np.int64)
+
+
+def frame_rate(scene: bpy.types.Scene) -> float:
+    return float(scene.render.fps) / float(scene.render.fps_base)
+
+
+def take(sampler: Sampler) -> Scene:
+    """The core's scene for an object; raises the errors for the artist before anything is changed."""
+    obj, scene = sampler.obj, sampler.scene
+    check_object(obj)
+    settings = read_settings(obj)
+    surface = Surface(obj.name, sampler.rest(), triangles(obj.data))
+    check_surface(surface)
+    gravity = np.array(scene.gravity, dtype=float) if scene.use_gravity else np.zeros(3)
+    body = Body(surface, pin_weights(obj), settings)
+    return Scene(body, sampler.world, frame_rate(scene), gravity, scene.frame_start, scene.frame_end)
