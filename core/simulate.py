@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -12,13 +13,16 @@ from .errors import StepError
 from .fingerprint import digest
 from .models.volume import VolumeModel, build_volume
 from .scene import Scene, check_motion, check_scene
-from .settle import Coefficients, Substeps, choose_substeps, settle_law
+from .settle import SettleLaw, Substeps, choose_substeps, settle_law
 from .solvers.problem import Outcome
 from .state import State
 from .step import Controls, PinMotion, Stepper
 
-# A step so long, against so little inertia, that it ends in the static shape.
-_STATIC_TIME = 1e3
+# How the static shape is found: steps that each leave this part of the first mode, until none moves a node by more than
+# a part of the size.
+_REMAINDER = 0.1
+_STILL = 1e-7
+_STATIC_STEPS = 60
 
 
 @dataclass(frozen=True)
@@ -30,14 +34,6 @@ class Frame:
     surface: Array
     inputs: str
     iterations: int
-
-
-@dataclass(frozen=True)
-class _StaticLaw:
-    """No memory and hardly any inertia."""
-
-    def coefficients(self, h: float) -> Coefficients:
-        return Coefficients(0.0, _STATIC_TIME)
 
 
 class Simulation:
@@ -86,14 +82,20 @@ class Simulation:
         return Frame(self.scene.first, state, self.model.surface(state.positions, animated), inputs, 0)
 
     def _settled(self, state: State, targets: Array) -> State:
+        system = self.model.system
         still = PinMotion(targets, targets)
-        laws = (_StaticLaw(),) * len(self.controls.laws)
-        controls = Controls(laws, 0.0, min(self.controls.tolerance, 1e-4))
-        for _ in range(3):
-            after, report = self._stepper.step(state, still, _STATIC_TIME, controls)
+        h = 1.0 / self.scene.fps
+        laws = tuple(SettleLaw(-math.log(_REMAINDER) / h, 0.0, region.eigenvalue) for region in system.regions)
+        controls = Controls(laws, 0.0, min(self.controls.tolerance, 1e-3))
+        limit = _STILL * float(np.ptp(system.rest, axis=0).max())
+        for _ in range(_STATIC_STEPS):
+            after, report = self._stepper.step(state, still, h, controls)
             if report.outcome is not Outcome.CONVERGED:
                 break
+            moved = float(np.abs(after.positions - state.positions).max())
             state = State.at_rest(after.positions, state.time)
+            if moved <= limit:
+                break
         return state
 
     def frames(self, last: Frame | None = None) -> Iterator[Frame]:
