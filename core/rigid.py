@@ -51,13 +51,15 @@ def rigid_motion(old: Array, new: Array, iterations: int = 60) -> tuple[Array, A
     """
     a0, b0 = old.mean(axis=0), new.mean(axis=0)
     a, b = old - a0, new - b0
+    # Everything that the iteration asks for is in the 3 x 3 matrix of the points' products.
+    products = b.T @ a
     R = np.eye(3)
     size = float(np.vdot(a, a))
     if size > 0.0:
         for _ in range(iterations):
-            turned = a @ R.T
-            alignment = abs(float(np.vdot(turned, b))) + 1e-9 * size
-            spin = np.cross(turned, b).sum(axis=0) / alignment
+            S = products @ R.T
+            alignment = abs(float(np.trace(S))) + 1e-9 * size
+            spin = np.array([S[2, 1] - S[1, 2], S[0, 2] - S[2, 0], S[1, 0] - S[0, 1]]) / alignment
             if float(spin @ spin) < 1e-30:
                 break
             R = Rotation.from_rotvec(spin).as_matrix() @ R

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -13,17 +12,11 @@ from .errors import StepError
 from .fingerprint import digest
 from .models.volume import VolumeModel, build_volume
 from .scene import Scene, check_motion, check_scene
-from .settle import SettleLaw, Substeps, choose_substeps, settle_law
+from .settle import Substeps, choose_substeps, settle_law
 from .solvers.problem import Outcome
 from .state import State
+from .static import settled
 from .step import Controls, PinMotion, Stepper
-
-# How the static shape is found: steps that each leave this part of the first mode, until none moves a node by more than
-# a part of the size.
-_REMAINDER = 0.1
-_STILL = 1e-7
-_STATIC_STEPS = 60
-
 
 @dataclass(frozen=True)
 class Frame:
@@ -78,25 +71,8 @@ class Simulation:
         # A body that can still move freely would only fall.
         held = all(region.rigid_modes == 0 for region in system.regions)
         if self.scene.body.settings.start_settled and held:
-            state = self._settled(state, targets)
+            state = settled(self._stepper, state, PinMotion(targets, targets), min(self.controls.tolerance, 1e-3))
         return Frame(self.scene.first, state, self.model.surface(state.positions, animated), inputs, 0)
-
-    def _settled(self, state: State, targets: Array) -> State:
-        system = self.model.system
-        still = PinMotion(targets, targets)
-        h = 1.0 / self.scene.fps
-        laws = tuple(SettleLaw(-math.log(_REMAINDER) / h, 0.0, region.eigenvalue) for region in system.regions)
-        controls = Controls(laws, 0.0, min(self.controls.tolerance, 1e-3))
-        limit = _STILL * float(np.ptp(system.rest, axis=0).max())
-        for _ in range(_STATIC_STEPS):
-            after, report = self._stepper.step(state, still, h, controls)
-            if report.outcome is not Outcome.CONVERGED:
-                break
-            moved = float(np.abs(after.positions - state.positions).max())
-            state = State.at_rest(after.positions, state.time)
-            if moved <= limit:
-                break
-        return state
 
     def frames(self, last: Frame | None = None) -> Iterator[Frame]:
         """The frames after the last one, or from the start. Raises StepError where a step fails."""

@@ -77,9 +77,9 @@ class Stepper:
         stiffness = system.soft_pins(system.rest[system.pinned]).hessian(system.rest, True)
         for energy in system.energies:
             stiffness = stiffness + energy.hessian(system.rest, True)
-        self._stiffness = stiffness.tocsr()[self.dof][:, self.dof]
+        self.stiffness = stiffness.tocsr()[self.dof][:, self.dof]
         noise = np.random.default_rng(0).standard_normal(len(self.dof))
-        self._noise_force = _ROUNDING * noise * self._stiffness.diagonal()
+        self._noise_force = _ROUNDING * noise * self.stiffness.diagonal()
         self._factors: dict[tuple[float, ...], Solve] = {}
 
     def step(self, state: State, pins: PinMotion, h: float, controls: Controls) -> tuple[State, StepReport]:
@@ -119,7 +119,7 @@ class Stepper:
         if key not in self._factors:
             if len(self._factors) >= 8:
                 self._factors.pop(next(iter(self._factors)))
-            self._factors[key] = factorise((diags(inertia.repeat(3)) + h * self._stiffness).tocsr())
+            self._factors[key] = factorise((diags(inertia.repeat(3)) + h * self.stiffness).tocsr())
         return self._factors[key]
 
 

@@ -11,6 +11,7 @@ from typing import Protocol
 from scipy.sparse import csr_matrix
 
 from ..arrays import Array
+from .dead_load import DeadLoad
 from .elastic import ElasticDensity, Material, TetElasticity
 from .pins import SoftPins
 from .stable_neo_hookean import StableNeoHookean
@@ -34,6 +35,7 @@ ELASTIC_MODELS: tuple[type[ElasticDensity], ...] = (StableNeoHookean, StVK)
 
 __all__ = [
     "ELASTIC_MODELS",
+    "DeadLoad",
     "ElasticDensity",
     "Energy",
     "Material",

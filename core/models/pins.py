@@ -11,11 +11,13 @@ from scipy.spatial import cKDTree
 
 from ..arrays import Array, Index
 from ..geometry.embedding import Embedding
+from ..geometry.surface import Surface
 from ..rigid import rigid_motion
 
-# From this weight on a pin is hard; below the other one it is none.
+# From this weight on a pin is hard.
 HARD = 0.999
-_NONE = 1e-3
+# Where a node is only partly held by hard pins, those act as springs of this weight.
+_STRONG = 0.99
 # A node without surface vertices goes with its neighbours when they nearly all are pinned.
 _FILLED = 0.9
 _NEIGHBOURS = 12
@@ -23,33 +25,44 @@ _NEIGHBOURS = 12
 _STEADY = 1e-3
 
 
-def node_weights(embedding: Embedding, tets: Index, nodes: int, vertex_weights: Array) -> Array:
-    """Pin weights (n,) of the nodes from those of the embedded vertices (v,).
+def pin_nodes(
+    embedding: Embedding, tets: Index, nodes: int, surface: Surface, weights: Array, young: float
+) -> tuple[Index, Array]:
+    """The pinned nodes (p,) and their stiffness (p,) N/m, infinite for hard pins, from the vertices' weights (v,).
 
-    Nodes with vertices around them take the mean. The inside of a body whose surface is pinned all around is pinned too.
+    A node is hard where all its vertices are, and inside of a surface that is. Softer ones hang on springs: a surface
+    pinned all over with weight w has k = w/(1 - w) E L in all (L its size), shared by area, so that neither the mesh's
+    nor the lattice's resolution changes the hold.
     """
     share = np.maximum(embedding.weights, 0.0)
-    corners = tets[embedding.tets]
+    corners = tets[embedding.tets].ravel()
 
-    def mean(importance: Array) -> tuple[Array, Array]:
-        total = np.bincount(corners.ravel(), (share * importance[:, None]).ravel(), minlength=nodes)
-        part = share * (importance * vertex_weights)[:, None]
-        return total, np.bincount(corners.ravel(), part.ravel(), minlength=nodes)
+    def gather(values: Array) -> Array:
+        return np.bincount(corners, (share * values[:, None]).ravel(), minlength=nodes)
 
-    total, part = mean(np.ones(len(vertex_weights)))
+    total, held = gather(np.ones(len(weights))), gather((weights >= HARD).astype(float))
     known = total > 1e-9
-    weights = np.where(known, part / np.maximum(total, 1e-9), 0.0)
-    if vertex_weights.max(initial=0.0) >= HARD > weights.max(initial=0.0):
-        # Pins finer than the lattice: every node near one is held, else the mean would let go of them all.
-        total, part = mean(vertex_weights)
-        weights = np.where(total > 1e-9, part / np.maximum(total, 1e-9), 0.0)
+    hard = known & (held >= HARD * total)
+    if not hard.any() and held.any():
+        # Pins finer than the lattice: what is around them is held, else nothing would be.
+        hard = held > 0.0
     inner = np.flatnonzero(~known)
-    if len(inner) and weights.max(initial=0.0) > 0.0:
-        filled = _harmonic(tets, weights, inner)
-        weights[inner] = np.where(filled >= _FILLED, 1.0, 0.0)
-    weights[weights >= HARD] = 1.0
-    weights[weights < _NONE] = 0.0
-    return weights
+    if len(inner) and hard.any():
+        hard[inner] = _harmonic(tets, hard.astype(float), inner) >= _FILLED
+
+    w = np.minimum(weights, _STRONG)
+    area = _vertex_areas(surface)
+    springs = gather(w / (1.0 - w) * area / area.sum()) * young * float(np.ptp(surface.vertices, axis=0).max())
+    stiffness = np.where(hard, np.inf, springs)
+    pinned = np.flatnonzero(stiffness > 0.0)
+    return pinned, stiffness[pinned]
+
+
+def _vertex_areas(surface: Surface) -> Array:
+    """A third of the triangles around each vertex, (v,) m^2."""
+    corners = surface.vertices[surface.triangles]
+    areas = 0.5 * np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)
+    return np.bincount(surface.triangles.ravel(), (areas / 3.0).repeat(3), minlength=len(surface.vertices))
 
 
 def _harmonic(tets: Index, values: Array, unknown: Index) -> Array:

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import Array, Index
+from ..arrays import Array
 from ..energies import ELASTIC_MODELS, Material, TetElasticity
 from ..energies.elastic import tet_volumes
 from ..geometry.cover import cover_surface
 from ..geometry.embedding import Embedding
 from ..scene import Body
 from ..system import System, build_system
-from .pins import Followers, node_weights
+from .pins import Followers, pin_nodes
 
 
 @dataclass(frozen=True)
@@ -45,16 +45,9 @@ def build_volume(body: Body, gravity: Array) -> VolumeModel:
     law = next(model for model in ELASTIC_MODELS if model.__name__ == settings.material)
     elastic = TetElasticity(cover.nodes, cover.tets, filled, law(material))
 
-    weights = node_weights(cover.embedding, cover.tets, len(cover.nodes), body.pins)
-    pinned: Index = np.flatnonzero(weights > 0.0)
-    stiffness = np.full(len(pinned), np.inf)
-    soft = weights[pinned] < 1.0
-    # Springs in proportion to mass, as strong as the body's own stiffness over its size at weight one half: the same
-    # pull at every resolution.
-    size = float(np.ptp(surface.vertices, axis=0).max())
-    w = weights[pinned][soft]
-    stiffness[soft] = mass[pinned][soft] * w / (1.0 - w) * material.young / (material.density * size**2)
-
+    pinned, stiffness = pin_nodes(
+        cover.embedding, cover.tets, len(cover.nodes), surface, body.pins, material.young
+    )
     system = build_system(cover.nodes, cover.tets, mass, (elastic,), gravity, pinned, stiffness)
     leading = np.flatnonzero(body.pins > 0.0)
     everything = np.arange(len(surface.vertices))

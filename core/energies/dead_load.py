@@ -1,0 +1,25 @@
+"""A force that does not change with the motion, E = -f . x."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from ..arrays import Array
+
+
+@dataclass(frozen=True)
+class DeadLoad:
+    """force: (n, 3) N."""
+
+    force: Array
+    rounding: ClassVar[float] = 0.0
+
+    def value_gradient(self, positions: Array) -> tuple[float, Array]:
+        return -float(np.vdot(self.force, positions)), -self.force
+
+    def hessian(self, positions: Array, project: bool) -> csr_matrix:
+        return csr_matrix((positions.size, positions.size))

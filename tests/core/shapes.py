@@ -1,0 +1,59 @@
+"""Surfaces for the tests."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.spatial import ConvexHull
+
+from dampsim.core.geometry.surface import Surface
+
+
+def _hull(name: str, points: np.ndarray) -> Surface:
+    hull = ConvexHull(points)
+    triangles = hull.simplices.copy()
+    corners = points[triangles] - points.mean(axis=0)
+    inward = np.linalg.det(corners) < 0.0
+    triangles[inward] = triangles[inward][:, ::-1]
+    return Surface(name, points, triangles.astype(np.int64))
+
+
+def sphere(count: int = 800) -> Surface:
+    """Unit sphere on a golden spiral."""
+    k = np.arange(count) + 0.5
+    z, angle = 1.0 - 2.0 * k / count, np.pi * (1.0 + np.sqrt(5.0)) * k
+    r = np.sqrt(1.0 - z**2)
+    return _hull("Sphere", np.stack([r * np.cos(angle), r * np.sin(angle), z], axis=1))
+
+
+def box(size: tuple[float, float, float] = (1.0, 0.25, 0.25)) -> Surface:
+    corners = np.array([(x, y, z) for x in (0, 1) for y in (0, 1) for z in (0, 1)], dtype=float)
+    return _hull("Box", corners * np.array(size))
+
+
+def ring(around: int = 48, across: int = 16) -> Surface:
+    a, b = np.meshgrid(2 * np.pi * np.arange(around) / around, 2 * np.pi * np.arange(across) / across, indexing="ij")
+    r = 1.0 + 0.3 * np.cos(b)
+    vertices = np.stack([r * np.cos(a), r * np.sin(a), 0.3 * np.sin(b)], axis=2).reshape(-1, 3)
+    i, j = np.meshgrid(np.arange(around), np.arange(across), indexing="ij")
+    k = [((i + di) % around * across + (j + dj) % across).ravel() for di, dj in ((0, 0), (1, 0), (1, 1), (0, 1))]
+    triangles = np.concatenate([np.stack([k[0], k[1], k[2]], axis=1), np.stack([k[0], k[2], k[3]], axis=1)])
+    return Surface("Ring", vertices, triangles)
+
+
+def sheet(count: int = 6) -> Surface:
+    x, y = np.meshgrid(np.linspace(0, 1, count), np.linspace(0, 1, count), indexing="ij")
+    vertices = np.stack([x.ravel(), y.ravel(), 0.0 * x.ravel()], axis=1)
+    i, j = np.meshgrid(np.arange(count - 1), np.arange(count - 1), indexing="ij")
+    k = (i * count + j).ravel()
+    triangles = np.concatenate(
+        [np.stack([k, k + count, k + count + 1], axis=1), np.stack([k, k + count + 1, k + 1], axis=1)]
+    )
+    return Surface("Sheet", vertices, triangles)
+
+
+SHAPES: dict[str, Surface] = {
+    "sphere": sphere(),
+    "box": box(),
+    "rod": _hull("Rod", np.concatenate([box((2.0, 0.05, 0.05)).vertices])),
+    "ring": ring(),
+}

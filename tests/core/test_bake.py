@@ -1,0 +1,216 @@
+"""Pins, simulation, cache and resume, without Blender."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dampsim.core.bake import bake
+from dampsim.core.cache import FrameCache
+from dampsim.core.errors import CacheError, DampSimError, SceneError, StaleCacheError
+from dampsim.core.models.pins import Followers
+from dampsim.core.models.volume import build_volume
+from dampsim.core.parameters import Settings
+from dampsim.core.scene import Body, Scene
+from dampsim.core.simulate import Simulation
+
+from shapes import box, sphere  # isort: skip
+
+ROOT = Path(__file__).parents[2]
+DOWN = np.array([0.0, 0.0, -9.81])
+LAST = 30
+
+
+def swaying(last: int = LAST, **dials: float) -> Scene:
+    """A bar, held at one end, that is shaken to and fro."""
+    surface = box()
+    pins = (surface.vertices[:, 0] < 0.01).astype(float)
+    body = Body(surface, pins, Settings(**{"stiffness": 500.0, "resolution": 600, "settle": 12.0, **dials}))
+
+    def motion(frame: float) -> np.ndarray:
+        return surface.vertices + np.array([0.0, 0.2 * np.sin(0.7 * frame), 0.0])
+
+    return Scene(body, motion, 24.0, DOWN, 1, last)
+
+
+def run(scene: Scene, folder: Path, **options: bool) -> list[bytes]:
+    for _ in bake(scene, FrameCache(folder, "Bar"), **options):
+        pass
+    return contents(folder)
+
+
+def contents(folder: Path) -> list[bytes]:
+    return [path.read_bytes() for path in sorted(folder.iterdir())]
+
+
+def test_pinned_vertices_stay_on_their_animation_and_the_rest_is_thrown() -> None:
+    scene = swaying()
+    pinned = scene.body.pins == 1.0
+    way = []
+    for frame in Simulation(scene).frames():
+        animated = scene.motion(frame.number)
+        np.testing.assert_allclose(frame.surface[pinned], animated[pinned], atol=1e-12)
+        way.append(np.abs(frame.surface - animated).max())
+    assert max(way) > 0.02
+
+
+def test_a_scene_starts_hanging_still() -> None:
+    scene = swaying()
+    scene = replace(scene, motion=lambda frame: scene.body.surface.vertices)
+    frames = list(Simulation(scene).frames())
+    assert np.abs(frames[0].surface - scene.body.surface.vertices).max() > 1e-3
+    # What the start's solver leaves is a thousandth of its last small step.
+    assert np.abs(frames[-1].surface - frames[0].surface).max() < 1e-6
+
+
+def test_weaker_pins_give_way_more_at_every_resolution() -> None:
+    sags = {}
+    for resolution in (400, 3000):
+        for weight in (0.3, 0.9):
+            surface = sphere()
+            body = Body(surface, np.full(len(surface.vertices), weight), Settings(resolution=resolution, stiffness=100.0))
+            scene = Scene(body, lambda frame: surface.vertices, 24.0, DOWN, 1, 1)
+            simulation = Simulation(scene)
+            nodes = simulation.first_frame().state.positions
+            sags[resolution, weight] = float((simulation.model.system.rest - nodes)[:, 2].mean())
+    for weight in (0.3, 0.9):
+        assert sags[400, weight] == pytest.approx(sags[3000, weight], rel=0.1)
+    assert sags[400, 0.3] > 5.0 * sags[400, 0.9]
+
+
+def test_followers_go_rigidly_with_a_turning_surface() -> None:
+    surface = sphere().vertices
+    points = np.random.default_rng(0).standard_normal((50, 3))
+    follow = Followers.tie(points, surface, np.arange(len(surface)))
+    c, s = np.cos(1.1), np.sin(1.1)
+    turn = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
+    shift = np.array([1.0, 2.0, 3.0])
+    np.testing.assert_allclose(follow(surface @ turn.T + shift), points @ turn.T + shift, atol=1e-9)
+
+
+def test_two_ears_on_a_pinned_head_are_two_regions_with_one_settle_time() -> None:
+    surface = box((3.0, 0.25, 0.25))
+    body = Body(surface, np.zeros(8), Settings(resolution=1500))
+    rest = build_volume(body, DOWN).system.rest
+    # Long left, short right: the middle is pinned by vertices of its own.
+    middle = np.array([(x, y, z) for x in (1.7, 2.2) for y in (0.0, 0.25) for z in (0.0, 0.25)])
+    vertices = np.concatenate([surface.vertices, np.repeat(middle, 1, axis=0)])
+    hull = replace(surface, vertices=vertices)
+    model = build_volume(Body(hull, np.array([0.0] * 8 + [1.0] * 8), Settings(resolution=1500)), DOWN)
+    assert len(model.system.rest) == len(rest)
+    regions = [r for r in model.system.regions if len(r.free) > 20]
+    assert len(regions) == 2
+    assert max(r.eigenvalue for r in regions) > 3.0 * min(r.eigenvalue for r in regions)
+
+
+def test_a_stopped_bake_resumes_to_the_same_bytes(tmp_path: Path) -> None:
+    whole = run(swaying(), tmp_path / "whole")
+    steps = bake(swaying(), FrameCache(tmp_path / "parts", "Bar"))
+    for progress in steps:
+        if progress.done == 11:
+            break
+    steps.close()
+    assert run(swaying(), tmp_path / "parts") == whole
+
+
+def test_a_killed_bake_resumes_to_the_same_bytes(tmp_path: Path) -> None:
+    script = (
+        "import sys; sys.path[:0] = ['tests', 'tests/core']; import conftest; from pathlib import Path\n"
+        "import time, test_bake as t\n"
+        "for p in t.bake(t.swaying(), t.FrameCache(Path(sys.argv[1]), 'Bar')):\n"
+        "    print(p.done, flush=True); time.sleep(0.02)"
+    )
+    folder = tmp_path / "killed"
+    process = subprocess.Popen([sys.executable, "-c", script, str(folder)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    for line in process.stdout:
+        if int(line) == 9:
+            break
+    process.kill() if os.name == "nt" else process.send_signal(signal.SIGKILL)
+    process.wait()
+    done = len(FrameCache(folder, "Bar").numbers())
+    assert 9 <= done < LAST
+    assert run(swaying(), folder) == run(swaying(), tmp_path / "whole")
+
+
+def test_a_longer_range_goes_on_from_the_last_frame(tmp_path: Path) -> None:
+    short = run(swaying(last=10), tmp_path / "a")
+    first = (tmp_path / "a" / "frame_000003.npz").stat().st_mtime_ns
+    longer = run(swaying(last=15), tmp_path / "a")
+    assert (tmp_path / "a" / "frame_000003.npz").stat().st_mtime_ns == first
+    assert set(short) < set(longer)
+
+
+def test_resume_after_a_change_is_refused_and_keeps_the_frames(tmp_path: Path) -> None:
+    before = run(swaying(last=8), tmp_path)
+    with pytest.raises(StaleCacheError, match="Bar: settings, mesh or scene changed"):
+        run(swaying(last=12, settle=13.0), tmp_path)
+    moved = swaying(last=12)
+    moved = replace(moved, motion=lambda frame: swaying().motion(frame) + (0.1 if frame == 5.0 else 0.0))
+    with pytest.raises(StaleCacheError, match="animation at frame 5 changed"):
+        run(moved, tmp_path)
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("damage", ["cut", "flip", "empty"])
+def test_a_damaged_frame_is_found(tmp_path: Path, damage: str) -> None:
+    run(swaying(last=6), tmp_path)
+    path = tmp_path / "frame_000004.npz"
+    data = bytearray(path.read_bytes())
+    if damage == "cut":
+        data = data[: len(data) // 2]
+    elif damage == "flip":
+        data[len(data) // 3] ^= 0xFF
+    else:
+        data = bytearray()
+    path.write_bytes(data)
+    with pytest.raises(CacheError, match="Bar: frame 4 of the cache"):
+        run(swaying(last=8), tmp_path)
+
+
+@pytest.mark.skipif(os.name == "nt" or not Path("/proc/self").exists(), reason="needs /proc, which nobody can write to")
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CacheError, match=r"Bar: the cache folder .* cannot be written"):
+        run(swaying(), Path("/proc/self/dampsim"))
+    blocked = tmp_path / "file"
+    blocked.write_text("in the way")
+    with pytest.raises(CacheError, match=r"Bar: the cache"):
+        run(swaying(), blocked)
+    assert blocked.read_text() == "in the way"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"fps": 0.0}, "Box: the frame rate is 0"),
+        ({"last": 0}, "Box: the frame range 1 to 0 is empty"),
+        ({"motion": lambda frame: np.zeros((5, 3))}, "Box: the mesh has 5 vertices at frame 1 instead of 8"),
+        ({"motion": lambda frame: np.full((8, 3), np.nan)}, "Box: the animation gives vertices no valid position"),
+    ],
+)
+def test_a_scene_that_cannot_run_says_why(change: dict[str, object], words: str) -> None:
+    with pytest.raises(SceneError, match=words):
+        Simulation(replace(swaying(), **change))
+
+
+def test_a_simulation_that_breaks_down_names_the_frame() -> None:
+    scene = swaying()
+    wild = replace(scene, motion=lambda frame: scene.body.surface.vertices * (1.0 if frame < 3.0 else 1e200))
+    with pytest.raises(DampSimError, match="frame 3"):
+        list(Simulation(wild).frames())
+
+
+def test_the_clock_never_drifts(tmp_path: Path) -> None:
+    del tmp_path
+    began = time.monotonic()
+    frames = list(Simulation(swaying(substeps=3)).frames())
+    assert [f.state.time for f in frames] == [f.number / 24.0 for f in frames]
+    assert time.monotonic() >= began

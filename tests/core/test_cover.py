@@ -1,0 +1,78 @@
+"""Tetrahedra around surfaces."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dampsim.core.errors import MeshError
+from dampsim.core.geometry.cover import _LEAST_ANGLE, _least_dihedral, cover_surface
+from dampsim.core.geometry.embedding import barycentric
+from dampsim.core.geometry.lattice import tet_corners, tets_of_points
+from dampsim.core.geometry.surface import Surface, clean_triangles
+from dampsim.core.geometry.winding import WindingNumber
+
+from shapes import SHAPES, box, sheet, sphere  # isort: skip
+
+
+def test_the_lattice_tet_of_a_point_holds_it() -> None:
+    points = np.random.default_rng(0).uniform(-5.0, 5.0, (5000, 3))
+    centre, index = tets_of_points(points)
+    weights = barycentric(points, 0.5 * tet_corners(centre, index))
+    assert weights.min() > -1e-12
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("count", [800, 4000])
+def test_a_cover_carries_every_vertex_in_well_shaped_tets(name: str, count: int) -> None:
+    surface = SHAPES[name]
+    cover = cover_surface(surface, count)
+    assert len(cover.tets) == pytest.approx(count, rel=0.25)
+    assert _least_dihedral(cover.nodes, cover.tets).min() >= _LEAST_ANGLE
+    # Inside of its tet, or within 1% of the size of it, and carried exactly.
+    assert cover.embedding.weights.min() * cover.spacing > -0.01 * surface.size
+    np.testing.assert_allclose(cover.embedding(cover.nodes), surface.vertices, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_fill_fractions_weigh_the_body_right(name: str) -> None:
+    surface = SHAPES[name]
+    cover = cover_surface(surface, 4000)
+    corners = cover.nodes[cover.tets]
+    volumes = np.linalg.det(corners[:, 1:] - corners[:, :1]) / 6.0
+    solid = np.linalg.det(surface.vertices[surface.triangles]).sum() / 6.0
+    # Eleven probes in a tet that the surface cuts; thin parts also keep the least fill.
+    assert volumes @ cover.fill == pytest.approx(abs(solid), rel=0.25)
+
+
+def test_the_winding_number_tells_inside_from_outside() -> None:
+    surface = sphere(2000)
+    winding = WindingNumber(surface.vertices, surface.triangles)
+    points = np.random.default_rng(2).uniform(-1.5, 1.5, (4000, 3))
+    distance = np.linalg.norm(points, axis=1)
+    clear = np.abs(distance - 1.0) > 0.02
+    np.testing.assert_array_equal(winding(points[clear]) > 0.5, distance[clear] < 1.0)
+
+
+def test_an_inside_out_mesh_is_turned_and_doubles_are_dropped() -> None:
+    surface = box()
+    flipped = surface.triangles[:, ::-1]
+    messy = Surface("Box", surface.vertices, np.concatenate([flipped, flipped[:3]]))
+    vertices, triangles = clean_triangles(messy)
+    assert len(triangles) == len(surface.triangles)
+    assert np.linalg.det(vertices[triangles]).sum() > 0.0
+
+
+@pytest.mark.parametrize(
+    ("surface", "words"),
+    [
+        (Surface("Nothing", np.zeros((0, 3)), np.zeros((0, 3), dtype=int)), "Nothing: the mesh has no faces"),
+        (Surface("Wire", np.eye(3), np.zeros((0, 3), dtype=int)), "Wire: the mesh has no faces"),
+        (Surface("Dot", np.ones((4, 3)), np.array([[0, 1, 2]])), "Dot: all vertices lie in one point"),
+        (Surface("Bad", np.full((4, 3), np.nan), np.array([[0, 1, 2]])), "Bad: 4 vertices have no valid position"),
+        (sheet(), "Sheet: the mesh is open and encloses no volume"),
+    ],
+)
+def test_a_surface_without_volume_is_refused_by_name(surface: Surface, words: str) -> None:
+    with pytest.raises(MeshError, match=words):
+        cover_surface(surface, 500)

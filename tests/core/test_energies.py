@@ -1,0 +1,83 @@
+"""Every energy: derivatives, rest, rotations, projection."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from dampsim.core.energies import ELASTIC_MODELS, DeadLoad, Energy, Material, SoftPins, TetElasticity
+from dampsim.core.energies.elastic import tet_volumes
+from dampsim.core.geometry.box import box_tets
+
+REST, TETS = box_tets((1.0, 0.5, 0.4), (2, 1, 1))
+MATERIAL = Material(young=1000.0, poisson=0.4, density=1.0)
+RNG = np.random.default_rng(1)
+BENT = REST @ np.array([[1.2, 0.3, 0.0], [-0.2, 0.9, 0.1], [0.1, 0.0, 1.1]]) + 0.05 * RNG.standard_normal(REST.shape)
+
+
+def elastic(model: type) -> TetElasticity:
+    return TetElasticity(REST, TETS, tet_volumes(REST, TETS), model(MATERIAL))
+
+
+ENERGIES: dict[str, Energy] = {
+    **{model.__name__: elastic(model) for model in ELASTIC_MODELS},
+    "SoftPins": SoftPins(np.array([0, 3]), np.array([10.0, 20.0]), np.array([[0.1, 0.2, 0.3], [0.5, 0.5, 0.5]])),
+    "DeadLoad": DeadLoad(RNG.standard_normal(REST.shape)),
+}
+
+
+@pytest.mark.parametrize("name", ENERGIES)
+def test_gradient_is_the_slope_of_the_value(name: str) -> None:
+    energy = ENERGIES[name]
+    way = RNG.standard_normal(REST.shape)
+    slope = float(np.vdot(energy.value_gradient(BENT)[1], way))
+    step = 1e-5
+    numeric = (energy.value_gradient(BENT + step * way)[0] - energy.value_gradient(BENT - step * way)[0]) / (2 * step)
+    # Central differences: truncation step^2, rounding eps/step, both below 1e-8 of the energies at hand.
+    assert numeric == pytest.approx(slope, rel=1e-7, abs=1e-7)
+
+
+@pytest.mark.parametrize("name", ENERGIES)
+def test_hessian_is_the_slope_of_the_gradient(name: str) -> None:
+    energy = ENERGIES[name]
+    way = RNG.standard_normal(REST.shape)
+    product = energy.hessian(BENT, False) @ way.ravel()
+    step = 1e-5
+    numeric = (energy.value_gradient(BENT + step * way)[1] - energy.value_gradient(BENT - step * way)[1]) / (2 * step)
+    np.testing.assert_allclose(numeric.ravel(), product, atol=1e-7 * max(np.abs(product).max(), 1.0))
+
+
+@pytest.mark.parametrize("model", ELASTIC_MODELS)
+def test_elastic_energy_is_zero_and_at_rest_in_every_rigid_place(model: type) -> None:
+    turned = REST @ Rotation.from_rotvec([0.3, -1.0, 2.0]).as_matrix().T + np.array([5.0, 0.0, -3.0])
+    value, gradient = elastic(model).value_gradient(turned)
+    assert abs(value) < 1e-11 * MATERIAL.young
+    assert np.abs(gradient).max() < 1e-11 * MATERIAL.young
+
+
+@pytest.mark.parametrize("model", ELASTIC_MODELS)
+def test_small_strains_obey_hookes_law(model: type) -> None:
+    strain = 1e-4 * np.array([[1.0, 0.4, -0.2], [0.4, -0.5, 0.3], [-0.2, 0.3, 0.7]])
+    F = (np.eye(3) + strain)[:, :, None]
+    _, stress = model(MATERIAL).density_stress(F)
+    hooke = MATERIAL.lam * np.trace(strain) * np.eye(3) + 2.0 * MATERIAL.mu * strain
+    # The next term of the law is of second order in the strain.
+    np.testing.assert_allclose(stress[:, :, 0], hooke, atol=10.0 * MATERIAL.young * 1e-8)
+
+
+@pytest.mark.parametrize("name", ENERGIES)
+def test_projected_hessian_never_curves_down(name: str) -> None:
+    crushed = BENT * np.array([0.3, 1.0, 1.0])
+    matrix = ENERGIES[name].hessian(crushed, True).toarray()
+    values = np.linalg.eigvalsh(matrix)
+    assert values.min() >= -1e-9 * max(values.max(), 1.0)
+
+
+def test_stable_neo_hookean_pulls_an_inverted_tet_back() -> None:
+    rest, tets = box_tets((1.0, 1.0, 1.0), (1, 1, 1))
+    energy = TetElasticity(rest, tets, tet_volumes(rest, tets), ELASTIC_MODELS[0](MATERIAL))
+    flipped = rest * np.array([-0.2, 1.0, 1.0])
+    value, gradient = energy.value_gradient(flipped)
+    assert np.isfinite(value)
+    assert float(np.vdot(gradient, rest - flipped)) < 0.0

@@ -1,0 +1,35 @@
+"""One source for every parameter."""
+
+from __future__ import annotations
+
+import pytest
+
+from dampsim.core.errors import ParameterError
+from dampsim.core.parameters import PARAMETERS, Parameter, Settings
+
+NUMBERS = [p for p in PARAMETERS.values() if not p.choices and not isinstance(p.default, bool)]
+
+
+@pytest.mark.parametrize("parameter", PARAMETERS.values(), ids=PARAMETERS)
+def test_every_parameter_says_what_it_is_and_accepts_its_default(parameter: Parameter) -> None:
+    assert parameter.label
+    assert len(parameter.text) > 20
+    assert not parameter.text.endswith(".")
+    assert parameter.checked(parameter.default) == parameter.default
+    assert parameter.checked(str(parameter.default)) == parameter.default
+
+
+@pytest.mark.parametrize("parameter", NUMBERS, ids=lambda p: p.name)
+def test_every_number_refuses_what_is_out_of_range(parameter: Parameter) -> None:
+    for value in (parameter.least, parameter.most):
+        assert parameter.checked(value) == pytest.approx(value)
+    with pytest.raises(ParameterError, match=parameter.name):
+        parameter.checked(parameter.most * 2 + 1)
+    with pytest.raises(ParameterError, match=parameter.name):
+        parameter.checked("much")
+    with pytest.raises(ParameterError, match=parameter.name):
+        parameter.checked(float("nan"))
+
+
+def test_single_precision_limits_read_back_as_dialled() -> None:
+    assert Settings(poisson=0.49500000476837158).poisson == 0.495

@@ -1,0 +1,200 @@
+"""One step, and what must hold for many of them (physics.md sections 1 and 2)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dampsim.core.diagnostics import angular_momentum, linear_momentum
+from dampsim.core.energies import ELASTIC_MODELS, DeadLoad, Material
+from dampsim.core.models.bar import bar
+from dampsim.core.rigid import rigid_basis
+from dampsim.core.settle import BackwardEulerLaw, settle_law
+from dampsim.core.solvers.lbfgs import minimise_lbfgs
+from dampsim.core.solvers.newton import minimise_newton
+from dampsim.core.solvers.problem import Outcome
+from dampsim.core.state import State
+from dampsim.core.static import settled
+from dampsim.core.step import Controls, PinMotion, Stepper
+from dampsim.core.system import System
+
+CELLS = (8, 2, 2)
+DOWN = np.array([0.0, 0.0, -9.81])
+TIGHT = 1e-9
+
+
+def controls(system: System, settle: float, overshoot: float, follow_through: float = 1.0) -> Controls:
+    laws = tuple(settle_law(settle, overshoot, region.eigenvalue) for region in system.regions)
+    return Controls(laws, follow_through, TIGHT)
+
+
+def still(system: System) -> PinMotion:
+    return PinMotion(system.rest[system.pinned], system.rest[system.pinned])
+
+
+def advance(stepper: Stepper, state: State, pins: PinMotion, h: float, dials: Controls) -> State:
+    state, report = stepper.step(state, pins, h, dials)
+    assert report.outcome is Outcome.CONVERGED
+    return state
+
+
+@pytest.mark.parametrize("model", ELASTIC_MODELS)
+def test_kappa_one_and_s_equal_h_is_backward_euler(model: type) -> None:
+    system = bar((3, 1, 1), gravity=DOWN, material=Material(2e4, 0.35, 1000.0), model=model)
+    stepper, h = Stepper(system), 1 / 24
+    dials = Controls((BackwardEulerLaw(),) * len(system.regions), 1.0, 1e-12)
+    state = State.at_rest(system.rest)
+    free = stepper.free
+    mass = system.mass[free].repeat(3)
+    x, v = system.rest.copy(), np.zeros_like(system.rest)
+    for _ in range(10):
+        state = advance(stepper, state, still(system), h, dials)
+        # The reference: M (v+ - v) = h (f(x + h v+) + M g), by a dense Newton iteration.
+        guess = v[free].ravel().copy()
+        for _ in range(30):
+            y = x.copy()
+            y[free] += h * guess.reshape(-1, 3)
+            force = sum(energy.value_gradient(y)[1] for energy in system.energies)[free].ravel()
+            residual = mass * (guess - v[free].ravel()) + h * force - h * (mass.reshape(-1, 3) * DOWN).ravel()
+            K = sum(energy.hessian(y, False) for energy in system.energies).toarray()
+            change = np.linalg.solve(np.diag(mass) + h**2 * K[np.ix_(stepper.dof, stepper.dof)], residual)
+            guess -= change
+            if np.abs(change).max() < 1e-13:
+                break
+        v[free] = guess.reshape(-1, 3)
+        x = x + h * v
+        np.testing.assert_allclose(state.positions, x, atol=1e-8)
+
+
+def test_static_sag_depends_on_no_dial_and_no_frame_rate() -> None:
+    system = bar(CELLS, gravity=DOWN, material=Material(3e5, 0.4, 1000.0))
+    sags = []
+    for fps in (24, 60):
+        for settle in (6, 24, 96):
+            for overshoot in (0.0, 0.5):
+                stepper, dials = Stepper(system), controls(system, settle / fps, overshoot)
+                state = State.at_rest(system.rest)
+                h = settle / fps / 12
+                for _ in range(120):
+                    state = advance(stepper, state, still(system), h, dials)
+                sags.append(np.abs(state.positions - system.rest).max())
+    # Ten settle times leave 1e-20 of the motion; what remains is the solver's tolerance.
+    np.testing.assert_allclose(sags, sags[0], rtol=1e-6)
+    assert sags[0] > 0.02
+
+
+def test_pins_at_constant_velocity_deform_nothing() -> None:
+    system = bar(CELLS)
+    stepper, dials, h = Stepper(system), controls(system, 0.5, 0.3), 1 / 24
+    state, place = State.at_rest(system.rest), system.rest[system.pinned]
+    speed = np.array([3.0, -1.0, 2.0])
+    for _ in range(60):
+        state = advance(stepper, state, PinMotion(place, place + h * speed), h, dials)
+        place = place + h * speed
+    moved = place - system.rest[system.pinned]
+    assert np.abs(state.positions - system.rest - moved[0]).max() < 1e-6
+
+
+def test_pins_that_turn_steadily_leave_no_drag() -> None:
+    system = bar(CELLS)
+    stepper, dials, h = Stepper(system), controls(system, 0.4, 0.0, follow_through=0.0), 1 / 24
+    state = State.at_rest(system.rest)
+
+    def turned(angle: float) -> np.ndarray:
+        c, s = np.cos(angle), np.sin(angle)
+        return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
+
+    for k in range(48):
+        start = system.rest[system.pinned] @ turned(0.1 * k).T
+        end = system.rest[system.pinned] @ turned(0.1 * (k + 1)).T
+        state = advance(stepper, state, PinMotion(start, end), h, dials)
+    assert np.abs(state.positions - system.rest @ turned(4.8).T).max() < 1e-6
+
+
+@pytest.mark.parametrize("follow_through", [0.0, 0.5, 1.0, 2.0])
+def test_pins_at_constant_acceleration_give_the_static_shape_of_that_load(follow_through: float) -> None:
+    system = bar(CELLS, material=Material(3e5, 0.4, 1000.0))
+    stepper, dials, h = Stepper(system), controls(system, 0.4, 0.0, follow_through), 1 / 24
+    acceleration = np.array([0.0, 2.0, 5.0])
+    state, place, speed = State.at_rest(system.rest), system.rest[system.pinned], np.zeros(3)
+    for _ in range(80):
+        speed = speed + h * acceleration
+        state = advance(stepper, state, PinMotion(place, place + h * speed), h, dials)
+        place = place + h * speed
+    carried = state.positions - (place - system.rest[system.pinned])[0]
+    load = DeadLoad(-follow_through * system.mass[:, None] * acceleration)
+    loaded = Stepper(replace(system, energies=(*system.energies, load)))
+    static = settled(loaded, State.at_rest(system.rest), still(system), TIGHT)
+    assert np.abs(carried - static.positions).max() < 1e-4
+    assert follow_through == 0.0 or np.abs(static.positions - system.rest).max() > 0.005
+
+
+def test_free_flight_keeps_its_momenta() -> None:
+    system = bar(CELLS, clamped=False)
+    stepper, dials, h = Stepper(system), controls(system, 0.5, 0.3), 1 / 24
+    centre = system.mass @ system.rest / system.mass.sum()
+    spin = np.cross([0.5, 1.0, 2.0], system.rest - centre)
+    state = State(0.0, system.rest, spin + np.array([1.0, 2.0, 3.0]), np.zeros_like(system.rest))
+    linear, angular = linear_momentum(system, state), angular_momentum(system, state)
+    for _ in range(24):
+        state = advance(stepper, state, still(system), h, dials)
+    after = linear_momentum(system, state)
+    assert np.abs(after - linear).max() < 1e-12 * np.linalg.norm(linear)
+    assert np.linalg.norm(angular_momentum(system, state) - angular) < 0.01 * np.linalg.norm(angular)
+
+
+def test_free_fall_is_ballistic_whatever_the_damping() -> None:
+    system = bar(CELLS, gravity=DOWN, clamped=False)
+    stepper, dials, h = Stepper(system), controls(system, 0.1, 0.0), 1 / 24
+    state = State.at_rest(system.rest)
+    for _ in range(24):
+        state = advance(stepper, state, still(system), h, dials)
+    np.testing.assert_allclose(state.velocities, np.broadcast_to(DOWN, system.rest.shape), atol=1e-8)
+
+
+@pytest.mark.parametrize("held", [0, 1, 2, 3])
+def test_the_rigid_basis_has_the_motions_that_the_pins_leave(held: int) -> None:
+    system = bar((2, 1, 1), clamped=False)
+    pins = np.array([0, 3, 5])[:held]
+    free = np.setdiff1d(np.arange(len(system.rest)), pins)
+    basis = rigid_basis(system.rest, system.mass, free, pins)
+    assert basis.shape[2] == {0: 6, 1: 3, 2: 1, 3: 0}[held]
+    flat = basis.reshape(3 * len(free), -1)
+    product = flat.T @ (system.mass[free].repeat(3)[:, None] * flat)
+    np.testing.assert_allclose(product, np.eye(basis.shape[2]), atol=1e-12)
+
+
+def test_both_minimisers_find_the_same_step() -> None:
+    system = bar(CELLS, gravity=10.0 * DOWN, material=Material(1e5, 0.4, 1000.0))
+    answers = []
+    for minimiser in (minimise_lbfgs, minimise_newton):
+        stepper, state = Stepper(system, minimiser), State.at_rest(system.rest)
+        for _ in range(6):
+            state, report = stepper.step(state, still(system), 1 / 24, controls(system, 0.5, 0.3))
+            assert report.outcome is Outcome.CONVERGED
+            assert report.residual <= TIGHT
+        answers.append(state.positions)
+    np.testing.assert_allclose(answers[0], answers[1], atol=1e-7)
+
+
+def test_a_step_is_a_function_of_its_arguments() -> None:
+    system = bar(CELLS, gravity=DOWN)
+    dials = controls(system, 0.5, 0.3)
+    warm = Stepper(system)
+    state = State.at_rest(system.rest)
+    for _ in range(5):
+        state = advance(warm, state, still(system), 1 / 24, dials)
+    again = advance(warm, state, still(system), 1 / 24, dials)
+    fresh = advance(Stepper(system), state, still(system), 1 / 24, dials)
+    assert again.positions.tobytes() == fresh.positions.tobytes()
+    assert again.velocities.tobytes() == fresh.velocities.tobytes()
+
+
+def test_a_step_that_fails_says_so_and_keeps_the_state() -> None:
+    system = bar((2, 1, 1))
+    broken = State.at_rest(system.rest * np.nan)
+    state, report = Stepper(system).step(broken, still(system), 1 / 24, controls(system, 0.5, 0.0))
+    assert report.outcome is Outcome.NOT_FINITE
+    assert state is broken
