@@ -71,7 +71,7 @@ class FrameCache:
     def read(self, number: int) -> Frame:
         path = self.folder / f"frame_{number:06d}.npz"
         try:
-            with np.load(path, allow_pickle=False) as data:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as data:
                 state = State(float(data["time"]), data["positions"], data["velocities"], data["carrier"])
                 return Frame(
                     number, state, data["surface"].astype(float), str(data["inputs"]), int(data["iterations"])

@@ -42,6 +42,45 @@ def rigid_basis(positions: Array, mass: Array, free: Index, held: Index) -> Arra
     return basis.reshape(len(free), 3, -1)
 
 
+def free_spin(held: Array) -> Array:
+    """Unit axes (3, r) about which a body may turn when the points held (p, 3) keep their place."""
+    if len(held) == 0:
+        return np.eye(3)
+    offset = held - held.mean(axis=0)
+    _, sizes, directions = np.linalg.svd(offset, full_matrices=True)
+    sizes = np.append(sizes, np.zeros(3 - len(sizes)))
+    free = sizes <= _HELD * max(float(np.abs(held).max()), 1.0) * np.sqrt(len(held))
+    # Points on one line leave a turn about it, one point leaves all of them.
+    rank = int((~free).sum())
+    return np.eye(3) if rank == 0 else directions[:1].T if rank == 1 else np.zeros((3, 0))
+
+
+def coasting(offset: Array, mass: Array, momentum: Array, axes: Array, h: float) -> Array:
+    """The turn Q (3, 3) in a time h that has a given angular momentum.
+
+    offset: (f, 3) from the point about which is turned.  momentum: (3,) about it.  axes: (3, r), see free_spin.
+    The angular momentum of the displacement Q r - r over h, taken at its end, is what the step conserves.
+    """
+    second = (mass[:, None] * offset).T @ offset
+    inertia = np.trace(second) * np.eye(3) - second
+    inverse = np.linalg.pinv(axes.T @ inertia @ axes, rcond=1e-9)
+    turn, Q = np.zeros(3), np.eye(3)
+    for _ in range(30):
+        # - sum m Q r x r / h from the 3 x 3 matrix of second moments.
+        S = Q @ second
+        now = np.array([S[2, 1] - S[1, 2], S[0, 2] - S[2, 0], S[1, 0] - S[0, 1]]) / h
+        change = h * axes @ (inverse @ (axes.T @ (momentum - now)))
+        turn = turn + change
+        size = float(np.linalg.norm(turn))
+        if size > 1.5:
+            # Faster than a quarter turn in a step no displacement has that momentum: as much as there is.
+            turn *= 1.5 / size
+        Q = Rotation.from_rotvec(turn).as_matrix()
+        if float(np.linalg.norm(change)) < 1e-14:
+            break
+    return Q
+
+
 def rigid_motion(old: Array, new: Array, iterations: int = 60) -> tuple[Array, Array]:
     """Rotation (3, 3) and translation (3,) that carry the points old (p, 3) to new best: new ~ R old + t.
 

@@ -16,6 +16,10 @@ Motion = Callable[[float], Array]
 """The positions (v, 3) m that the artist's animation gives the surface at a frame, fractions included."""
 
 
+# No animation goes farther, m; numbers beyond it are mistakes, and lose their digits.
+_FAR = 1e9
+
+
 @dataclass(frozen=True)
 class Body:
     """surface: at rest.  pins: (v,) weights 0 to 1 with which the vertices follow the animation."""
@@ -56,5 +60,5 @@ def check_motion(name: str, positions: Array, count: int, frame: float) -> None:
             f"{name}: the mesh has {len(positions)} vertices at frame {frame:g} instead of {count}; "
             "move the modifier that changes them below the deforming ones."
         )
-    if not np.isfinite(positions).all():
+    if not float(np.abs(positions).max(initial=0.0)) < _FAR:
         raise SceneError(f"{name}: the animation gives vertices no valid position at frame {frame:g}; check its drivers.")

@@ -38,6 +38,10 @@ class Coefficients:
     kappa: float
     s: float
 
+    def is_backward_euler(self, h: float) -> bool:
+        """Whether nothing is left of the split into rigid motion and deformation."""
+        return self.kappa == 1.0 and self.s == h
+
 
 class InertiaLaw(Protocol):
     """How a region's deformation remembers and resists, for a substep of h seconds."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import cKDTree
 
-from ..arrays import Array, Index
+from ..arrays import Array, Index, Mask
 from ..errors import MeshError
 from . import lattice
 from .embedding import Embedding, embed, locate, neighbours
@@ -81,14 +81,14 @@ def _first_spacing(vertices: Array, count: int) -> float:
 
 @dataclass(frozen=True)
 class _Choice:
-    """The chosen lattice tets. home: (s,) the tet of each sample.  inner: (m,) whether it holds no sample."""
+    """The chosen lattice tets. home: (s,) the tet of each sample.  inner: (m,) whether it is inside and holds no sample."""
 
     origin: Array
     index: Index
     corners: Index
     samples: Array
     home: Index
-    inner: Index
+    inner: Mask
     deepest: float
 
 
@@ -112,8 +112,10 @@ def _choose(name: str, vertices: Array, triangles: Index, winding: WindingNumber
     inside_box = ((middles > low) & (middles < vertices.max(axis=0))).all(axis=1)
     asked = np.flatnonzero(inside_box)
     depth = np.abs(winding(middles[asked])) if len(asked) else np.zeros(0)
-    chosen = in_band.copy()
-    chosen[asked[depth > 0.5]] = True
+    inner = np.zeros(len(all_index), dtype=bool)
+    inner[asked[depth > 0.5]] = True
+    inner &= ~in_band
+    chosen = in_band | inner
     # Tets between chosen nodes close the hinges that single shared edges would be.
     node_keys = lattice.node_keys(corners)
     chosen |= np.isin(node_keys, np.unique(node_keys[chosen])).all(axis=1)
@@ -121,7 +123,7 @@ def _choose(name: str, vertices: Array, triangles: Index, winding: WindingNumber
     order = np.argsort(all_keys[chosen])
     home = order[np.searchsorted(all_keys[chosen][order], keys)]
     return _Choice(
-        origin, all_index[chosen], corners[chosen], samples, home, ~in_band[chosen], float(depth.max(initial=0.0))
+        origin, all_index[chosen], corners[chosen], samples, home, inner[chosen], float(depth.max(initial=0.0))
     )
 
 
@@ -175,17 +177,18 @@ def _least_dihedral(nodes: Array, tets: Index) -> Array:
     return np.where(inverted, -1.0, least)
 
 
-# Barycentric coordinates of eleven points that stand for equal parts of a tet: near its corners, edges and centre.
+# Probes of a tet and their parts of its volume: its four corners cut at the edges' middles, and the octahedron between.
 _PROBES = np.array(
-    [[0.7, 0.1, 0.1, 0.1], [0.1, 0.7, 0.1, 0.1], [0.1, 0.1, 0.7, 0.1], [0.1, 0.1, 0.1, 0.7], [0.25] * 4]
-    + [[0.4 if k in pair else 0.1 for k in range(4)] for pair in ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))]
+    [[0.625 if k == corner else 0.125 for k in range(4)] for corner in range(4)]
+    + [[0.375 if k in pair else 0.125 for k in range(4)] for pair in ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))]
 )
+_PARTS = np.array([1.0 / 8.0] * 4 + [1.0 / 12.0] * 6)
 
 
-def _fill(nodes: Array, tets: Index, winding: WindingNumber, inner: Index) -> Array:
+def _fill(nodes: Array, tets: Index, winding: WindingNumber, inner: Mask) -> Array:
     fill = np.ones(len(tets))
     partial = np.flatnonzero(~inner)
     probes = np.einsum("pk,mki->mpi", _PROBES, nodes[tets[partial]])
     inside = np.abs(winding(probes.reshape(-1, 3))) > 0.5
-    fill[partial] = np.maximum(inside.reshape(len(partial), -1).mean(axis=1), _LEAST_FILL)
+    fill[partial] = np.maximum(inside.reshape(len(partial), -1) @ _PARTS, _LEAST_FILL)
     return fill

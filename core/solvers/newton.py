@@ -18,6 +18,8 @@ def minimise_newton(problem: Problem, start: Array, tolerance: Tolerance, most: 
     first, error, evaluations = None, np.inf, 1
     outcome = Outcome.ITERATIONS
     iteration = 0
+    if not (np.isfinite(value) and np.isfinite(gradient).all()):
+        return Minimum(v, Outcome.NOT_FINITE, 0, 1, np.inf, np.inf)
     for iteration in range(most + 1):
         solve = LowRankUpdate(factorise(problem.hessian(v)), problem.low_rank)
         direction = -solve(gradient.reshape(-1)).reshape(v.shape)
