@@ -33,7 +33,9 @@ def bake(scene: Scene, cache: FrameCache, restart: bool = False) -> Iterator[Pro
     there = None if restart else cache.fingerprint()
     numbers = [] if there is None else [n for n in cache.numbers() if n <= scene.last]
     if numbers and there != mark:
-        raise StaleCacheError(f"{cache.name}: settings, mesh or scene changed since the last bake; clear it or bake again.")
+        raise StaleCacheError(
+            f"{cache.name}: settings, mesh or scene changed since the last bake; clear it or bake again."
+        )
     if not numbers:
         cache.start(mark)
     last: Frame | None = None

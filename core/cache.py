@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -35,7 +36,9 @@ class FrameCache:
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise CacheError(f"{self.name}: the cache in {self.folder} cannot be read ({error}); clear the bake.") from error
+            raise CacheError(
+                f"{self.name}: the cache in {self.folder} cannot be read ({error}); clear the bake."
+            ) from error
 
     def start(self, fingerprint: str) -> None:
         """Empty the folder and begin anew."""
@@ -73,12 +76,11 @@ class FrameCache:
         try:
             with path.open("rb") as file, np.load(file, allow_pickle=False) as data:
                 state = State(float(data["time"]), data["positions"], data["velocities"], data["carrier"])
-                return Frame(
-                    number, state, data["surface"].astype(float), str(data["inputs"]), int(data["iterations"])
-                )
+                return Frame(number, state, data["surface"].astype(float), str(data["inputs"]), int(data["iterations"]))
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
             raise CacheError(
-                f"{self.name}: frame {number} of the cache in {self.folder} is damaged or gone; bake again from the start."
+                f"{self.name}: frame {number} of the cache in {self.folder} is damaged or gone; "
+                "bake again from the start."
             ) from error
 
     def clear(self) -> None:
@@ -101,12 +103,10 @@ class FrameCache:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(part, self.folder / name)
+            part.replace(self.folder / name)
         except OSError as error:
-            try:
+            with contextlib.suppress(OSError):
                 part.unlink(missing_ok=True)
-            except OSError:
-                pass
             raise CacheError(
                 f"{self.name}: the cache folder {self.folder} cannot be written ({error.strerror or error}); "
                 "choose another folder or free some space."

@@ -88,11 +88,11 @@ class Settings:
         unit="%", least=0.0, most=90.0, soft_least=0.0, soft_most=80.0,
     )  # fmt: skip
     follow_through: float = _parameter(
-        1.0, "Follow-through", "How strongly it is thrown when its pins start, stop and turn: 1 as in nature, 0 not at all",
+        1.0, "Follow-through", "How strongly it is thrown when its pins start, stop and turn: 1 as in nature, 0 never",
         least=0.0, most=10.0, soft_least=0.0, soft_most=2.0,
     )  # fmt: skip
     stiffness: float = _parameter(
-        100.0, "Stiffness", "Young's modulus of the material: how little it hangs under its weight and gives way to a push",
+        100.0, "Stiffness", "Young's modulus of the material: how little it hangs under its weight, or gives to a push",
         unit="kPa", least=0.01, most=1e7, soft_least=1.0, soft_most=5000.0,
     )  # fmt: skip
     density: float = _parameter(
@@ -126,7 +126,7 @@ class Settings:
         section="advanced",
     )  # fmt: skip
     start_settled: bool = _parameter(
-        True, "Start at Rest", "Begin hanging still under its weight; else begin as modelled and sag from the first frame",
+        True, "Start at Rest", "Begin hanging still under its weight; else begin as modelled, and sag at once",
         section="advanced",
     )  # fmt: skip
 

@@ -48,7 +48,7 @@ class Release:
 
 
 def first_mode(system: System) -> Array:
-    """The first mode's shape (n, 3), its largest node displacement 1; for a system of one region without rigid modes."""
+    """The first mode's shape (n, 3), its largest node displacement 1; for a system of one region that cannot float."""
     stepper = Stepper(system)
     root = 1.0 / np.sqrt(system.mass[stepper.free].repeat(3))
     scaled = diags(root) @ stepper.stiffness @ diags(root)

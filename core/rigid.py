@@ -38,7 +38,7 @@ def rigid_basis(positions: Array, mass: Array, free: Index, held: Index) -> Arra
     root = np.sqrt(mass[free].repeat(3))[:, None]
     # Fields that move no free node (one node, a line about itself) have no inertia: they drop out.
     vectors, sizes, _ = np.linalg.svd(root * own, full_matrices=False)
-    basis = vectors[:, sizes > _HELD * max(float(sizes.max()), np.finfo(float).tiny)] / root
+    basis: Array = vectors[:, sizes > _HELD * max(float(sizes.max()), float(np.finfo(float).tiny))] / root
     return basis.reshape(len(free), 3, -1)
 
 

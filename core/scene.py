@@ -61,4 +61,6 @@ def check_motion(name: str, positions: Array, count: int, frame: float) -> None:
             "move the modifier that changes them below the deforming ones."
         )
     if not float(np.abs(positions).max(initial=0.0)) < _FAR:
-        raise SceneError(f"{name}: the animation gives vertices no valid position at frame {frame:g}; check its drivers.")
+        raise SceneError(
+            f"{name}: the animation gives vertices no valid position at frame {frame:g}; check its drivers."
+        )

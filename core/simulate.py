@@ -18,6 +18,7 @@ from .state import State
 from .static import settled
 from .step import Controls, PinMotion, Stepper
 
+
 @dataclass(frozen=True)
 class Frame:
     """number: of the frame.  state: of the nodes.  surface: (v, 3) m.  inputs: digest of the animated surface."""

@@ -10,8 +10,8 @@ from scipy.sparse import csr_matrix, diags
 
 from .arrays import Array
 from .energies import Energy
-from .rigid import coasting, free_spin, rigid_basis, rigid_motion
 from .regions import Region
+from .rigid import coasting, free_spin, rigid_basis, rigid_motion
 from .settle import Coefficients, InertiaLaw
 from .solvers.factor import LowRank, LowRankUpdate, Solve, factorise
 from .solvers.lbfgs import minimise_lbfgs
@@ -121,7 +121,6 @@ class Stepper:
                 self._factors.pop(next(iter(self._factors)))
             self._factors[key] = factorise((diags(inertia.repeat(3)) + h * self.stiffness).tocsr())
         return self._factors[key]
-
 
     def rounding(self, solve: Solve, far: float) -> float:
         """The error estimate that rounding alone leaves, sqrt(W s): forces of a last digit of the positions (m)."""

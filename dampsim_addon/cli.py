@@ -18,17 +18,17 @@ from .bake import TARGETS
 DONE, FAILED, USAGE = 0, 1, 2
 
 
-class _Usage(Exception):
+class _UsageError(Exception):
     """The command line asks for something that is not there."""
 
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> Any:
-        raise _Usage(f"{self.prog}: {message}")
+        raise _UsageError(f"{self.prog}: {message}")
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="dampsim", description="Bake DampSim objects of a .blend file.", exit_on_error=False)
+    parser = _Parser(prog="dampsim", description="Bake DampSim objects of a .blend file.")
     commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
     bake = commands.add_parser("bake", help="simulate, write the target and save the file")
     bake.add_argument("--object", action="append", default=[], metavar="NAME", help="only this one; may be repeated")
@@ -49,8 +49,8 @@ def main(argv: Sequence[str]) -> int:
         for obj in objects:
             _apply(obj, options)
         if not options.output and not bpy.data.filepath:
-            raise _Usage("dampsim: the scene has no file yet; give --output")
-    except (_Usage, ParameterError) as error:
+            raise _UsageError("dampsim: the scene has no file yet; give --output")
+    except (_UsageError, ParameterError) as error:
         print(f"{error}", file=sys.stderr)
         return USAGE
     except SystemExit as stop:
@@ -70,9 +70,11 @@ def _objects(names: Sequence[str]) -> list[bpy.types.Object]:
     ours = {obj.name: obj for obj in bpy.context.scene.objects if obj.type == "MESH" and obj.dampsim.enabled}
     missing = [name for name in names if name not in ours]
     if missing:
-        raise _Usage(f"dampsim: no object '{missing[0]}' that DampSim simulates; there are: {', '.join(ours) or 'none'}")
+        raise _UsageError(
+            f"dampsim: no object '{missing[0]}' that DampSim simulates; there are: {', '.join(ours) or 'none'}"
+        )
     if not ours:
-        raise _Usage("dampsim: no object in the scene is simulated by DampSim; add one in the sidebar")
+        raise _UsageError("dampsim: no object in the scene is simulated by DampSim; add one in the sidebar")
     return [ours[name] for name in names] if names else list(ours.values())
 
 
@@ -80,7 +82,7 @@ def _apply(obj: bpy.types.Object, options: argparse.Namespace) -> None:
     for entry in options.set:
         name, found, value = entry.partition("=")
         if not found or name not in PARAMETERS:
-            raise _Usage(f"dampsim: --set {entry}: give NAME=VALUE with one of {', '.join(PARAMETERS)}")
+            raise _UsageError(f"dampsim: --set {entry}: give NAME=VALUE with one of {', '.join(PARAMETERS)}")
         setattr(obj.dampsim, name, PARAMETERS[name].checked(value))
     if options.target:
         obj.dampsim.target = options.target.upper()
@@ -91,9 +93,9 @@ def _apply(obj: bpy.types.Object, options: argparse.Namespace) -> None:
         try:
             start, end = int(first), int(last)
         except ValueError:
-            raise _Usage(f"dampsim: --frames {options.frames}: give FIRST:LAST, as 1:120") from None
+            raise _UsageError(f"dampsim: --frames {options.frames}: give FIRST:LAST, as 1:120") from None
         if end < start:
-            raise _Usage(f"dampsim: --frames {options.frames}: the last frame comes before the first")
+            raise _UsageError(f"dampsim: --frames {options.frames}: the last frame comes before the first")
         bpy.context.scene.frame_start, bpy.context.scene.frame_end = start, end
 
 

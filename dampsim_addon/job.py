@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,7 +38,7 @@ def default_folder() -> Path:
 def cache_folder(obj: bpy.types.Object) -> Path:
     group = obj.dampsim
     base = Path(bpy.path.abspath(group.cache_folder)) if group.cache_folder else default_folder()
-    return base / group.cache_id
+    return base / str(group.cache_id)
 
 
 def frame_cache(obj: bpy.types.Object) -> FrameCache:
@@ -54,8 +54,8 @@ def own_cache(obj: bpy.types.Object) -> None:
 
 def run(
     scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.Object, restart: bool
-) -> Iterator[Step]:
-    """Simulate into the cache and write the target. Stopped in between, it leaves the cache, and the object as it was."""
+) -> Generator[Step]:
+    """Simulate into the cache and write the target. If it is stopped, cache and object stay as they are then."""
     check_object(obj)
     kind = target(obj.dampsim.target)
     kind.check(obj)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 
 import bpy
 import numpy as np
@@ -53,7 +53,7 @@ class DAMPSIM_OT_add(Operator):
             if not group.pin_group and len(obj.vertex_groups) and obj.vertex_groups.active is not None:
                 named = [g.name for g in obj.vertex_groups if g.name.lower() in ("pin", "pins", "goal")]
                 group.pin_group = named[0] if named else ""
-            height = max(obj.dimensions)
+            height = max(*obj.dimensions)
             if height > 0.0:
                 pressure = group.density * np.linalg.norm(context.scene.gravity) * height / 1000.0
                 if pressure > 0.0:
@@ -118,7 +118,7 @@ class DAMPSIM_OT_bake(Operator):
 
     resume: BoolProperty(name="Resume", description="Go on after the last simulated frame", options={"SKIP_SAVE"})
 
-    _steps: Iterator[job.Step]
+    _steps: Generator[job.Step]
     _timer: bpy.types.Timer
     _began: float
     _first: int
@@ -163,7 +163,11 @@ class DAMPSIM_OT_bake(Operator):
             return self._end(context, stopped=True)
         if event.type != "TIMER":
             # Nothing of the scene may change while it is being read, but the view may be turned.
-            return {"PASS_THROUGH"} if event.type.endswith("MOUSE") or event.type.startswith("WHEEL") else {"RUNNING_MODAL"}
+            return (
+                {"PASS_THROUGH"}
+                if event.type.endswith("MOUSE") or event.type.startswith("WHEEL")
+                else {"RUNNING_MODAL"}
+            )
         until = time.monotonic() + _SLICE
         try:
             for step in self._steps:

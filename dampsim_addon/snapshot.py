@@ -128,7 +128,9 @@ def pin_weights(obj: bpy.types.Object) -> Array:
             if element.group == index:
                 weights[vertex.index] = element.weight
     if not weights.max(initial=0.0) > 0.0:
-        raise PinError(f"{obj.name}: no vertex has a weight in pin group '{name}'; assign some or choose another group.")
+        raise PinError(
+            f"{obj.name}: no vertex has a weight in pin group '{name}'; assign some or choose another group."
+        )
     return np.round(weights, 6)
 
 

@@ -50,7 +50,9 @@ def smooth(obj: bpy.types.Object) -> None:
     obj.data.polygons.foreach_set("use_smooth", [True] * len(obj.data.polygons))
 
 
-def primitive(operator: Callable[..., object], name: str, look: bpy.types.Material, **options: object) -> bpy.types.Object:
+def primitive(
+    operator: Callable[..., object], name: str, look: bpy.types.Material, **options: object
+) -> bpy.types.Object:
     operator(**options)
     obj = bpy.context.object
     obj.name = obj.data.name = name
@@ -59,11 +61,15 @@ def primitive(operator: Callable[..., object], name: str, look: bpy.types.Materi
     return obj
 
 
-def stage(scene: bpy.types.Scene, eye: tuple[float, float, float], aim: tuple[float, float, float], lens: float) -> None:
+def stage(
+    scene: bpy.types.Scene, eye: tuple[float, float, float], aim: tuple[float, float, float], lens: float
+) -> None:
     """A seamless backdrop, three soft lights and the camera."""
-    profile = [(-14.0, 0.0)] + [
-        (6.0 + 5.0 * math.sin(a), 5.0 - 5.0 * math.cos(a)) for a in np.linspace(0.0, math.pi / 2, 13)
-    ] + [(11.0, 16.0)]
+    profile = (
+        [(-14.0, 0.0)]
+        + [(6.0 + 5.0 * math.sin(a), 5.0 - 5.0 * math.cos(a)) for a in np.linspace(0.0, math.pi / 2, 13)]
+        + [(11.0, 16.0)]
+    )
     vertices = [Vector((x, y, z)) for y, z in profile for x in (-30.0, 30.0)]
     faces = [(2 * k, 2 * k + 1, 2 * k + 3, 2 * k + 2) for k in range(len(profile) - 1)]
     backdrop = mesh_object("Backdrop", vertices, faces)
@@ -100,7 +106,9 @@ def stage(scene: bpy.types.Scene, eye: tuple[float, float, float], aim: tuple[fl
 
 
 def curves_of(action: bpy.types.Action) -> list[bpy.types.FCurve]:
-    return [curve for layer in action.layers for strip in layer.strips for bag in strip.channelbags for curve in bag.fcurves]
+    return [
+        curve for layer in action.layers for strip in layer.strips for bag in strip.channelbags for curve in bag.fcurves
+    ]
 
 
 def key(target: bpy.types.bpy_struct, path: str, frames: dict[int, object], interpolation: str = "BEZIER") -> None:
@@ -316,7 +324,15 @@ def creature() -> None:
          51: crouch, 60: ground},
     )  # fmt: skip
     travel = -1.1
-    steps = {1: (0.0, 0.0), 10: (0.0, 0.0), 17: (0.5, 0.85), 24: (1.0, 0.0), 36: (1.0, 0.0), 43: (1.5, 0.85), 50: (2.0, 0.0)}
+    steps = {
+        1: (0.0, 0.0),
+        10: (0.0, 0.0),
+        17: (0.5, 0.85),
+        24: (1.0, 0.0),
+        36: (1.0, 0.0),
+        43: (1.5, 0.85),
+        50: (2.0, 0.0),
+    }
     rig.location = (0, 0, 0)
     key(rig, "location", {f: Vector((travel + 1.1 * s, 0.0, u)) for f, (s, u) in steps.items()})
     for curve in curves_of(rig.animation_data.action):
@@ -328,7 +344,19 @@ def creature() -> None:
                     point.interpolation, point.easing = "QUAD", "EASE_IN"
                 elif curve.array_index == 0:
                     point.interpolation = "LINEAR"
-    tilt = {1: 0.0, 10: -0.10, 14: -0.32, 20: 0.22, 25: 0.10, 30: 0.0, 36: -0.10, 40: -0.32, 46: 0.22, 51: 0.10, 58: 0.0}
+    tilt = {
+        1: 0.0,
+        10: -0.10,
+        14: -0.32,
+        20: 0.22,
+        25: 0.10,
+        30: 0.0,
+        36: -0.10,
+        40: -0.32,
+        46: 0.22,
+        51: 0.10,
+        58: 0.0,
+    }
     key(pose["hips"], "rotation_euler", {f: Euler((-a, 0, 0)) for f, a in tilt.items()})
     spread = {1: 0.0, 10: 0.0, 14: 0.5, 20: -0.35, 24: 0.0, 36: 0.0, 40: 0.5, 46: -0.35, 50: 0.0}
     key(pose["legs.back"], "rotation_euler", {f: Euler((-a, 0, 0)) for f, a in spread.items()})
@@ -406,7 +434,17 @@ def antenna() -> None:
         for point in curve.keyframe_points:
             if int(point.co.x) == 6:
                 point.interpolation, point.easing = "QUAD", "EASE_IN"
-    key(car, "rotation_euler", {1: Euler((0, 0, 0)), 30: Euler((0, -0.02, 0)), 36: Euler((0, 0.06, 0)), 42: Euler((0, -0.02, 0)), 48: Euler((0, 0, 0))})
+    key(
+        car,
+        "rotation_euler",
+        {
+            1: Euler((0, 0, 0)),
+            30: Euler((0, -0.02, 0)),
+            36: Euler((0, 0.06, 0)),
+            42: Euler((0, -0.02, 0)),
+            48: Euler((0, 0, 0)),
+        },
+    )
     simulate(whip, settle=48.0, bounce=60.0, stiffness=60000.0, resolution=3000, follow_through=0.5)
 
 

@@ -16,7 +16,8 @@ def _load() -> None:
     spec = importlib.util.spec_from_file_location(
         "dampsim", ROOT / "__init__.py", submodule_search_locations=[str(ROOT)]
     )
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["dampsim"] = module
     spec.loader.exec_module(module)

@@ -35,7 +35,8 @@ class ElasticDensity(Protocol):
 
     label: ClassVar[str]
 
-    def __init__(self, material: Material) -> None: ...
+    def __init__(self, material: Material) -> None:
+        """Take the moduli."""
 
     def density_stress(self, F: Array) -> tuple[Array, Array]:
         """Psi (m,) in Pa and the first Piola-Kirchhoff stress P = dPsi/dF (3, 3, m) in Pa."""
@@ -110,6 +111,11 @@ def tet_volumes(rest: Array, tets: Index) -> Array:
     return volumes
 
 
+def lumped_mass(tets: Index, weights: Array, density: float, nodes: int) -> Array:
+    """A quarter of each tet's mass for each of its corners, (n,) kg.  weights: (m,) m^3."""
+    return np.bincount(tets.ravel(), (weights * density / 4.0).repeat(4), minlength=nodes).astype(float)
+
+
 def cofactor(F: Array) -> Array:
     """cof F = det(F) F^-T for (3, 3, m), also where F is singular."""
     cof = np.empty_like(F)
@@ -119,4 +125,3 @@ def cofactor(F: Array) -> Array:
             c, d = (j + 1) % 3, (j + 2) % 3
             cof[i, j] = F[a, c] * F[b, d] - F[a, d] * F[b, c]
     return cof
-

@@ -8,6 +8,8 @@ with the material's Lamé parameters (section 3.4 there).
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from ..arrays import Array
@@ -15,7 +17,7 @@ from .elastic import Material, cofactor
 
 
 class StableNeoHookean:
-    label = "Stable Neo-Hookean"
+    label: ClassVar[str] = "Stable Neo-Hookean"
 
     def __init__(self, material: Material) -> None:
         self.mu = 4.0 / 3.0 * material.mu

@@ -5,6 +5,8 @@ Kept for the papers, which use it; it collapses under strong compression.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from ..arrays import Array
@@ -12,7 +14,7 @@ from .elastic import Material
 
 
 class StVK:
-    label = "Saint Venant-Kirchhoff"
+    label: ClassVar[str] = "Saint Venant-Kirchhoff"
 
     def __init__(self, material: Material) -> None:
         self.mu = material.mu

@@ -61,7 +61,9 @@ def cover_surface(surface: Surface, count: int) -> Cover:
     assert best is not None
     _, spacing, choice = best
     if open_edges(triangles) and choice.deepest < _FILLABLE:
-        raise MeshError(f"{surface.name}: the mesh is open and encloses no volume; close its holes or give it thickness.")
+        raise MeshError(
+            f"{surface.name}: the mesh is open and encloses no volume; close its holes or give it thickness."
+        )
 
     keys = lattice.node_keys(choice.corners)
     _, first, label = np.unique(keys, return_index=True, return_inverse=True)
@@ -81,7 +83,7 @@ def _first_spacing(vertices: Array, count: int) -> float:
 
 @dataclass(frozen=True)
 class _Choice:
-    """The chosen lattice tets. home: (s,) the tet of each sample.  inner: (m,) whether it is inside and holds no sample."""
+    """The chosen lattice tets. home: (s,) the tet of each sample.  inner: (m,) whether inside, without a sample."""
 
     origin: Array
     index: Index
@@ -159,7 +161,8 @@ def _shrink(nodes: Array, tets: Index, samples: Array, home: Index, spacing: flo
 def _boundary_nodes(tets: Index) -> Index:
     tet, corner = np.nonzero(neighbours(tets) < 0)
     others = np.array([[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2]])
-    return np.unique(tets[tet[:, None], others[corner]])
+    outer: Index = np.unique(tets[tet[:, None], others[corner]])
+    return outer
 
 
 def _least_dihedral(nodes: Array, tets: Index) -> Array:

@@ -102,4 +102,5 @@ def sample_triangles(vertices: Array, triangles: Index, spacing: float) -> Array
         corners = np.concatenate([np.stack([a, middle, c], axis=1), np.stack([middle, b, c], axis=1)])
     every = np.concatenate(points)
     _, first = np.unique(np.round(every / (0.5 * spacing)) @ np.array([1.0, 2.0**20, 2.0**40]), return_index=True)
-    return every[np.sort(first)]
+    kept: Array = every[np.sort(first)]
+    return kept

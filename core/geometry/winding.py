@@ -1,12 +1,14 @@
 """Generalised winding number of a triangle soup: about 1 inside, about 0 outside, graceful at holes.
 
 Jacobson, Kavan, Sorkine-Hornung, *Robust Inside-Outside Segmentation using Generalized Winding Numbers* (2013); far
-groups of triangles count as one dipole, the first term of Barill et al., *Fast Winding Numbers for Soups and Clouds* (2018).
+groups of triangles count as one dipole, the first term of Barill et al., *Fast Winding Numbers for Soups and Clouds*
+(2018).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -94,7 +96,7 @@ def _bisect(centres: Array) -> tuple[Index, list[Index]]:
     splits = [bounds]
     while np.diff(bounds).min() > _LEAF:
         middles = []
-        for first, last in zip(bounds[:-1], bounds[1:], strict=True):
+        for first, last in pairwise(bounds):
             part = order[first:last]
             axis = int(np.ptp(centres[part], axis=0).argmax())
             order[first:last] = part[np.argsort(centres[part, axis], kind="stable")]

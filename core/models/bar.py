@@ -6,7 +6,7 @@ import numpy as np
 
 from ..arrays import Array, Index
 from ..energies import ElasticDensity, Material, StableNeoHookean, TetElasticity
-from ..energies.elastic import tet_volumes
+from ..energies.elastic import lumped_mass, tet_volumes
 from ..geometry.box import box_tets
 from ..system import System, build_system
 
@@ -25,7 +25,7 @@ def bar(
     """cells: along each axis; every cell is six tets.  gravity: (3,) m/s^2, none by default."""
     rest, tets = box_tets(SIZE, cells)
     volumes = tet_volumes(rest, tets)
-    mass = np.bincount(tets.ravel(), (volumes * material.density / 4.0).repeat(4), minlength=len(rest))
+    mass = lumped_mass(tets, volumes, material.density, len(rest))
     pinned: Index = np.flatnonzero(rest[:, 0] < 1e-9) if clamped else np.zeros(0, dtype=np.int64)
     elastic = TetElasticity(rest, tets, volumes, model(material))
     pull = np.zeros(3) if gravity is None else gravity

@@ -38,7 +38,7 @@ def pin_nodes(
     corners = tets[embedding.tets].ravel()
 
     def gather(values: Array) -> Array:
-        return np.bincount(corners, (share * values[:, None]).ravel(), minlength=nodes)
+        return np.bincount(corners, (share * values[:, None]).ravel(), minlength=nodes).astype(float)
 
     total, held = gather(np.ones(len(weights))), gather((weights >= HARD).astype(float))
     known = total > 1e-9
@@ -62,7 +62,8 @@ def _vertex_areas(surface: Surface) -> Array:
     """A third of the triangles around each vertex, (v,) m^2."""
     corners = surface.vertices[surface.triangles]
     areas = 0.5 * np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)
-    return np.bincount(surface.triangles.ravel(), (areas / 3.0).repeat(3), minlength=len(surface.vertices))
+    shares = np.bincount(surface.triangles.ravel(), (areas / 3.0).repeat(3), minlength=len(surface.vertices))
+    return shares.astype(float)
 
 
 def _harmonic(tets: Index, values: Array, unknown: Index) -> Array:
@@ -74,7 +75,8 @@ def _harmonic(tets: Index, values: Array, unknown: Index) -> Array:
     laplacian = (diags(np.asarray(graph.sum(axis=1)).ravel()) - graph).tocsr()
     known = np.setdiff1d(np.arange(n), unknown)
     right = -(laplacian[unknown][:, known] @ values[known])
-    return np.atleast_1d(spsolve(laplacian[unknown][:, unknown].tocsc(), right))
+    filled: Array = np.atleast_1d(spsolve(laplacian[unknown][:, unknown].tocsc(), right))
+    return filled
 
 
 @dataclass(frozen=True)

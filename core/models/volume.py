@@ -8,7 +8,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..energies import ELASTIC_MODELS, Material, TetElasticity
-from ..energies.elastic import tet_volumes
+from ..energies.elastic import lumped_mass, tet_volumes
 from ..geometry.cover import cover_surface
 from ..geometry.embedding import Embedding
 from ..scene import Body
@@ -18,7 +18,7 @@ from .pins import Followers, pin_nodes
 
 @dataclass(frozen=True)
 class VolumeModel:
-    """system: the constant part.  embedding: of the surface.  pins, start: how pinned and all nodes follow the animation.
+    """embedding: of the surface.  pins, start: how the pinned nodes, and all, go with the animation.
 
     hold: (v,) how much of each surface vertex stays on the animation, whatever the nodes do.
     """
@@ -41,13 +41,11 @@ def build_volume(body: Body, gravity: Array) -> VolumeModel:
     cover = cover_surface(surface, settings.resolution)
     material = Material(settings.young, settings.poisson, settings.density)
     filled = cover.fill * tet_volumes(cover.nodes, cover.tets)
-    mass = np.bincount(cover.tets.ravel(), (filled * settings.density / 4.0).repeat(4), minlength=len(cover.nodes))
+    mass = lumped_mass(cover.tets, filled, settings.density, len(cover.nodes))
     law = next(model for model in ELASTIC_MODELS if model.__name__ == settings.material)
     elastic = TetElasticity(cover.nodes, cover.tets, filled, law(material))
 
-    pinned, stiffness = pin_nodes(
-        cover.embedding, cover.tets, len(cover.nodes), surface, body.pins, material.young
-    )
+    pinned, stiffness = pin_nodes(cover.embedding, cover.tets, len(cover.nodes), surface, body.pins, material.young)
     system = build_system(cover.nodes, cover.tets, mass, (elastic,), gravity, pinned, stiffness)
     leading = np.flatnonzero(body.pins > 0.0)
     everything = np.arange(len(surface.vertices))

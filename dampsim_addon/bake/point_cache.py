@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,7 +49,7 @@ class PointCache:
                     local = transformed(np.linalg.inv(sampler.matrix()), cache.read(number).surface)
                     file.write(local.astype("<f4").tobytes())
                     yield done
-            os.replace(part, path)
+            part.replace(path)
         except OSError as error:
             raise CacheError(
                 f"{obj.name}: the point cache {path} cannot be written ({error.strerror or error}); "

@@ -40,12 +40,15 @@ class ShapeKeys:
             )
         if mesh.users > 1:
             raise SceneError(
-                f"{obj.name}: its mesh is shared by {mesh.users} objects; make it a single-user copy or bake to a point cache."
+                f"{obj.name}: its mesh is shared by {mesh.users} objects; "
+                "make it a single-user copy or bake to a point cache."
             )
         keys = mesh.shape_keys
         if keys is not None:
             if not keys.use_relative:
-                raise SceneError(f"{obj.name}: its shape keys are absolute; make them relative or bake to a point cache.")
+                raise SceneError(
+                    f"{obj.name}: its shape keys are absolute; make them relative or bake to a point cache."
+                )
             if obj.show_only_shape_key:
                 raise SceneError(f"{obj.name}: one shape key is shown alone; switch off the pin beside the shape keys.")
             data = keys.animation_data

@@ -19,8 +19,7 @@ from dampsim.core.models.volume import build_volume
 from dampsim.core.parameters import Settings
 from dampsim.core.scene import Body, Scene
 from dampsim.core.simulate import Simulation
-
-from shapes import box, sphere  # isort: skip
+from shapes import box, sphere
 
 ROOT = Path(__file__).parents[2]
 DOWN = np.array([0.0, 0.0, -9.81])
@@ -74,8 +73,10 @@ def test_weaker_pins_give_way_more_at_every_resolution() -> None:
     for resolution in (400, 3000):
         for weight in (0.3, 0.9):
             surface = sphere()
-            body = Body(surface, np.full(len(surface.vertices), weight), Settings(resolution=resolution, stiffness=100.0))
-            scene = Scene(body, lambda frame: surface.vertices, 24.0, DOWN, 1, 1)
+            body = Body(
+                surface, np.full(len(surface.vertices), weight), Settings(resolution=resolution, stiffness=100.0)
+            )
+            scene = Scene(body, lambda frame, still=surface.vertices: still, 24.0, DOWN, 1, 1)
             simulation = Simulation(scene)
             nodes = simulation.first_frame().state.positions
             sags[resolution, weight] = float((simulation.model.system.rest - nodes)[:, 2].mean())

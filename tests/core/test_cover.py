@@ -11,8 +11,7 @@ from dampsim.core.geometry.embedding import barycentric
 from dampsim.core.geometry.lattice import tet_corners, tets_of_points
 from dampsim.core.geometry.surface import Surface, clean_triangles
 from dampsim.core.geometry.winding import WindingNumber
-
-from shapes import SHAPES, box, sheet, sphere  # isort: skip
+from shapes import SHAPES, box, sheet, sphere
 
 
 def test_the_lattice_tet_of_a_point_holds_it() -> None:

@@ -1,0 +1,135 @@
+"""Registration, properties and the command line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import bpy
+import pytest
+from scenes import fresh, wobbler
+
+pytestmark = pytest.mark.bpy
+Load = Callable[[str], ModuleType]
+
+
+@pytest.mark.skipif(bool(os.environ.get("DAMPSIM_INSTALLED")), reason="the installed extension stays on")
+def test_switching_off_and_on_leaves_nothing_behind(load: Load) -> None:
+    package = load("")
+    for _ in range(2):
+        package.unregister()
+        assert not hasattr(bpy.types.Object, "dampsim")
+        assert not hasattr(bpy.types, "DAMPSIM_PT_main")
+        package.register()
+        assert hasattr(bpy.types.Object, "dampsim")
+
+
+@pytest.mark.skipif(bool(os.environ.get("DAMPSIM_INSTALLED")), reason="the installed extension stays on")
+def test_a_registration_that_fails_is_undone_and_told(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = load("")
+    package.unregister()
+
+    def fail() -> None:
+        raise OSError("on purpose")
+
+    monkeypatch.setattr(load("dampsim_addon.panels"), "register", fail)
+    with pytest.raises(OSError, match="on purpose"):
+        package.register()
+    assert not hasattr(bpy.types.Object, "dampsim")
+    assert not hasattr(bpy.types, "DAMPSIM_OT_bake")
+    monkeypatch.undo()
+    package.register()
+
+
+def test_every_parameter_is_a_property_with_its_default_and_text(load: Load) -> None:
+    parameters = load("core.parameters")
+    fresh()
+    bpy.ops.mesh.primitive_cube_add()
+    group = bpy.context.object.dampsim
+    for name, parameter in parameters.PARAMETERS.items():
+        prop = group.bl_rna.properties[name]
+        assert prop.name == parameter.label
+        assert prop.description == parameter.text
+    settings = load("dampsim_addon.properties").read_settings(bpy.context.object)
+    assert settings == parameters.Settings()
+
+
+def test_add_needs_a_mesh_and_firms_it_for_its_size(tmp_path: Path) -> None:
+    fresh()
+    bpy.ops.object.empty_add()
+    assert not bpy.ops.dampsim.add.poll()
+    obj = wobbler(tmp_path)
+    small = obj.dampsim.stiffness
+    assert bpy.ops.dampsim.remove() == {"FINISHED"}
+    assert not obj.dampsim.enabled
+    obj.scale *= 10.0
+    bpy.context.view_layer.update()
+    obj.select_set(True)
+    bpy.ops.dampsim.add()
+    assert obj.dampsim.stiffness == pytest.approx(10.0 * small, rel=0.1)
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    fresh()
+    wobbler(tmp_path / "cache")
+    path = tmp_path / "scene.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(path))
+    return path
+
+
+def test_the_command_line_bakes_and_saves(load: Load, saved: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    cli = load("dampsim_addon.cli")
+    out = saved.with_name("baked.blend")
+    code = cli.main(
+        ["bake", "--object", "Wobbler", "--frames", "1:6", "--set", "settle=5", "--set", "accuracy=PREVIEW",
+         "--target", "point_cache", "--output", str(out)]
+    )  # fmt: skip
+    assert code == cli.DONE
+    lines = capfd.readouterr().out
+    assert "dampsim: Wobbler: Simulating 6/6" in lines
+    bpy.ops.wm.open_mainfile(filepath=str(out))
+    obj = bpy.data.objects["Wobbler"]
+    assert obj.dampsim.settle == 5.0
+    assert "DampSim Cache" in obj.modifiers
+    # The same again has nothing to simulate; other dials start over and say so.
+    assert cli.main(["bake"]) == cli.DONE
+    assert "Simulating" not in capfd.readouterr().out
+    assert cli.main(["bake", "--set", "settle=7"]) == cli.DONE
+    assert "Starting over" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["bake", "--object", "Nobody"], "no object 'Nobody'"),
+        (["bake", "--set", "settle=soon"], "settle: 'soon' is not a number"),
+        (["bake", "--set", "settle=-1"], "settle: -1 frames is outside of its range"),
+        (["bake", "--set", "wobble=1"], "give NAME=VALUE with one of settle"),
+        (["bake", "--frames", "9"], "give FIRST:LAST"),
+        (["bake", "--frames", "9:3"], "the last frame comes before the first"),
+        (["bake", "--target", "video"], "invalid choice"),
+        (["cook"], "invalid choice"),
+        ([], "required"),
+    ],
+)
+def test_wrong_usage_exits_with_two(
+    load: Load, saved: Path, capfd: pytest.CaptureFixture[str], arguments: list[str], words: str
+) -> None:
+    before = saved.read_bytes()
+    assert load("dampsim_addon.cli").main(arguments) == 2
+    assert words in capfd.readouterr().err
+    assert saved.read_bytes() == before
+
+
+def test_a_failed_simulation_exits_with_one_and_saves_nothing(
+    load: Load, saved: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    before = saved.read_bytes()
+    bpy.data.objects["Wobbler"].scale.y = 0.0
+    bpy.context.view_layer.update()
+    assert load("dampsim_addon.cli").main(["bake"]) == 1
+    assert "Wobbler: its scale is zero" in capfd.readouterr().err
+    assert saved.read_bytes() == before

@@ -1,0 +1,245 @@
+"""Bakes in Blender: what plays is what was simulated, and nothing of the artist's is touched."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import bpy
+import numpy as np
+import pytest
+from scenes import LAST, add, armature, dump, fresh, size, wobbler, world
+
+pytestmark = pytest.mark.bpy
+Load = Callable[[str], ModuleType]
+TARGETS = ["SHAPE_KEYS", "POINT_CACHE"]
+SAMPLES = sorted((Path(__file__).parents[2] / "sample_blends").glob("*.blend"))
+
+
+def bake(obj: bpy.types.Object, target: str, **options: bool) -> None:
+    bpy.context.view_layer.objects.active = obj
+    obj.dampsim.target = target
+    assert bpy.ops.dampsim.bake(**options) == {"FINISHED"}
+
+
+@pytest.mark.parametrize("rigged", [False, True])
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_bake_plays_what_was_simulated(load: Load, tmp_path: Path, target: str, rigged: bool) -> None:
+    fresh()
+    obj = wobbler(tmp_path)
+    if rigged:
+        armature(obj)
+    plain = {frame: world(obj, frame) for frame in range(1, LAST + 1)}
+    bake(obj, target)
+    cache = load("dampsim_addon.job").frame_cache(obj)
+    assert cache.numbers() == list(range(1, LAST + 1))
+    moved = 0.0
+    for number in cache.numbers():
+        frame = cache.read(number)
+        played = world(obj, number)
+        # Single precision, and for rigs what the corrections leave.
+        assert np.abs(played - frame.surface).max() < 2e-6 * size(played)
+        moved = max(moved, float(np.abs(played - plain[number]).max()))
+    assert moved > 0.01 * size(plain[1])
+    pinned = [v.index for v in obj.data.vertices if any(g.group == 0 and g.weight == 1.0 for g in v.groups)]
+    assert np.abs(world(obj, 7)[pinned] - plain[7][pinned]).max() < 2e-6
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_subframes_lie_between_their_frames(tmp_path: Path, target: str) -> None:
+    fresh()
+    obj = wobbler(tmp_path)
+    obj.animation_data_clear()
+    bake(obj, target)
+    for frame in range(1, LAST):
+        between = 0.5 * (world(obj, frame) + world(obj, frame + 1))
+        np.testing.assert_allclose(world(obj, frame + 0.5), between, atol=1e-6)
+
+
+READER = """
+import bpy, json, math, sys, numpy as np
+path, out = sys.argv[-2:]
+bpy.ops.wm.open_mainfile(filepath=path)
+assert not hasattr(bpy.types.Object, "dampsim"), "the add-on is there"
+obj, scene, answer = bpy.data.objects["Wobbler"], bpy.context.scene, []
+for half in range(2, 2 * scene.frame_end + 1):
+    scene.frame_set(half // 2, subframe=half % 2 / 2)
+    mesh = obj.evaluated_get(bpy.context.evaluated_depsgraph_get()).data
+    flat = np.empty(3 * len(mesh.vertices), dtype=np.float32)
+    mesh.vertices.foreach_get("co", flat)
+    answer.append(flat.tolist())
+json.dump(answer, open(out, "w"))
+"""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_baked_file_plays_the_same_without_the_addon(tmp_path: Path, target: str) -> None:
+    fresh()
+    obj = wobbler(tmp_path)
+    armature(obj)
+    bake(obj, target)
+    path, out, script = tmp_path / "baked.blend", tmp_path / "out.json", tmp_path / "read.py"
+    bpy.ops.wm.save_as_mainfile(filepath=str(path))
+    script.write_text(READER)
+    here = []
+    for half in range(2, 2 * LAST + 1):
+        bpy.context.scene.frame_set(half // 2, subframe=half % 2 / 2)
+        mesh = obj.evaluated_get(bpy.context.evaluated_depsgraph_get()).data
+        flat = np.empty(3 * len(mesh.vertices), dtype=np.float32)
+        mesh.vertices.foreach_get("co", flat)
+        here.append(flat)
+    program = bpy.app.binary_path
+    if program:
+        command = [program, "--background", "--factory-startup", "--python-exit-code", "1", "--python", str(script)]
+        command.append("--")
+    else:
+        command = [sys.executable, str(script)]
+    done = subprocess.run([*command, str(path), str(out)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    there = np.array(json.loads(out.read_text()))
+    np.testing.assert_allclose(there, np.array(here), atol=1e-5 * size(world(obj, 1)))
+
+
+def furnished(cache: Path) -> bpy.types.Object:
+    """With shape keys, their animation and a driver, an NLA track, an armature and its action."""
+    obj = wobbler(cache)
+    armature(obj)
+    obj.shape_key_add(name="Basis", from_mix=False)
+    for name, push in (("Smile", 0.1), ("Frown", -0.1)):
+        key = obj.shape_key_add(name=name, from_mix=False)
+        for point in key.points:
+            point.co.x += push * point.co.z
+    keys = obj.data.shape_keys
+    smile = keys.key_blocks["Smile"]
+    for frame, value in ((1, 0.0), (10, 1.0)):
+        smile.value = value
+        smile.keyframe_insert("value", frame=frame)
+    keys.key_blocks["Frown"].driver_add("value").driver.expression = "0.25"
+    obj.active_shape_key_index = 2
+    return obj
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("make", [wobbler, furnished])
+def test_bake_and_clear_leave_the_artists_data_as_it_was(
+    make: Callable[[Path], bpy.types.Object], target: str, tmp_path: Path
+) -> None:
+    scene = fresh()
+    obj = make(tmp_path)
+    scene.frame_set(3)
+    before, index = dump(), obj.active_shape_key_index
+    bake(obj, target)
+    baked = dump()
+    # While baked, the artist's keys and actions are still there and unchanged.
+    for name, content in before.items():
+        if name.startswith("action"):
+            assert baked[name] == content
+    assert bpy.ops.dampsim.clear() == {"FINISHED"}
+    assert dump() == before
+    assert obj.active_shape_key_index == index
+    assert [path for path in tmp_path.iterdir() if path.is_file()] == []
+
+
+def test_the_artists_own_keys_play_under_the_bake(load: Load, tmp_path: Path) -> None:
+    fresh()
+    obj = furnished(tmp_path)
+    bake(obj, "SHAPE_KEYS")
+    cache = load("dampsim_addon.job").frame_cache(obj)
+    for number in cache.numbers():
+        played = world(obj, number)
+        assert np.abs(played - cache.read(number).surface).max() < 2e-6 * size(played)
+    assert obj.data.shape_keys.key_blocks["Smile"].value > 0.9
+
+
+def test_baking_again_and_to_another_target_replaces_the_bake(load: Load, tmp_path: Path) -> None:
+    fresh()
+    obj = wobbler(tmp_path)
+    for target in (*TARGETS, *TARGETS):
+        obj.dampsim.settle += 1.0
+        bake(obj, target)
+        assert (obj.data.shape_keys is not None) == (target == "SHAPE_KEYS")
+        assert [m.type for m in obj.modifiers if m.name.startswith("DampSim")] == ["MESH_CACHE"] * (
+            target == "POINT_CACHE"
+        )
+        played = world(obj, LAST)
+        expected = load("dampsim_addon.job").frame_cache(obj).read(LAST).surface
+        assert np.abs(played - expected).max() < 2e-6 * size(played)
+
+
+def test_a_stopped_bake_resumes_and_a_duplicate_has_its_own_cache(load: Load, tmp_path: Path) -> None:
+    scene = fresh()
+    obj = wobbler(tmp_path)
+    job = load("dampsim_addon.job")
+    before = dump()
+    steps = job.run(scene, bpy.context.view_layer, obj, True)
+    for step in steps:
+        if step.text == "Simulating" and step.done == 5:
+            break
+    steps.close()
+    assert dump() == before
+    assert job.frames_done(obj) == 5
+    texts = [step.text for step in job.run(scene, bpy.context.view_layer, obj, False)]
+    assert texts.count("Checking") == 5
+    assert texts.count("Simulating") == LAST - 5
+
+    bpy.ops.object.duplicate()
+    copy = bpy.context.object
+    assert copy.dampsim.cache_id == obj.dampsim.cache_id
+    bake(copy, "POINT_CACHE")
+    assert copy.dampsim.cache_id != obj.dampsim.cache_id
+
+
+def test_resume_after_an_edit_is_refused_and_nothing_is_lost(load: Load, tmp_path: Path) -> None:
+    fresh()
+    obj = wobbler(tmp_path)
+    bake(obj, "SHAPE_KEYS")
+    before = dump()
+    obj.location.x = 3.0
+    obj.keyframe_insert("location", frame=9)
+    changed = dump()
+    with pytest.raises(RuntimeError, match="Wobbler: its animation at frame"):
+        bpy.ops.dampsim.bake(resume=True)
+    assert dump() == changed
+    assert before != changed
+    assert load("dampsim_addon.job").frames_done(obj) == LAST
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
+def test_every_sample_bakes(load: Load, path: Path, tmp_path: Path) -> None:
+    bpy.ops.wm.open_mainfile(filepath=str(path))
+    obj, scene = bpy.context.object, bpy.context.scene
+    assert obj.dampsim.enabled
+    assert 100 <= scene.frame_end - scene.frame_start + 1 <= 150
+    scene.frame_end = 24
+    obj.dampsim.cache_folder = str(tmp_path)
+    plain = world(obj, 24)
+    bake(obj, "SHAPE_KEYS")
+    played = world(obj, 24)
+    expected = load("dampsim_addon.job").frame_cache(obj).read(24).surface
+    assert np.abs(played - expected).max() < 1e-5 * size(plain)
+    assert 1e-3 * size(plain) < np.abs(played - plain).max() < size(plain)
+
+
+def test_the_samples_are_what_their_script_builds() -> None:
+    assert {path.stem for path in SAMPLES} == {"jelly", "creature", "antenna"}
+
+
+def test_a_pin_follows_a_parent_and_a_driver_too(load: Load, tmp_path: Path) -> None:
+    fresh()
+    obj = wobbler(tmp_path)
+    obj.animation_data_clear()
+    bpy.ops.object.empty_add()
+    parent = bpy.context.object
+    parent.driver_add("location", 0).driver.expression = "frame * 0.05"
+    obj.parent = parent
+    add_again = obj.dampsim
+    add_again.follow_through = 0.0
+    bake(obj, "POINT_CACHE")
+    cache = load("dampsim_addon.job").frame_cache(obj)
+    start, end = cache.read(1).surface, cache.read(LAST).surface
+    np.testing.assert_allclose((end - start)[:, 0], 0.05 * (LAST - 1), atol=1e-3)
+    assert add is not None

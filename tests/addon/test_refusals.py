@@ -1,0 +1,136 @@
+"""Wrong use: one clear sentence, and nothing changed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import bpy
+import numpy as np
+import pytest
+from scenes import add, dump, fresh, wobbler
+
+pytestmark = pytest.mark.bpy
+Load = Callable[[str], ModuleType]
+
+
+def empty_mesh(obj: bpy.types.Object) -> None:
+    obj.data.clear_geometry()
+
+
+def open_mesh(obj: bpy.types.Object) -> None:
+    obj.data.clear_geometry()
+    obj.data.from_pydata([(0, 0, 0), (1, 0, 0), (1, 1, 0), (0, 1, 0)], [], [(0, 1, 2, 3)])
+    obj.dampsim.pin_group = ""
+
+
+def missing_group(obj: bpy.types.Object) -> None:
+    obj.vertex_groups.remove(obj.vertex_groups["Pin"])
+
+
+def empty_group(obj: bpy.types.Object) -> None:
+    obj.vertex_groups["Pin"].remove(range(len(obj.data.vertices)))
+
+
+def zero_scale(obj: bpy.types.Object) -> None:
+    obj.scale = (1.0, 0.0, 1.0)
+    bpy.context.view_layer.update()
+
+
+def not_a_number(obj: bpy.types.Object) -> None:
+    obj.data.vertices[0].co.x = np.nan
+
+
+def shared_mesh(obj: bpy.types.Object) -> None:
+    other = bpy.data.objects.new("Other", obj.data)
+    bpy.context.scene.collection.objects.link(other)
+
+
+def absolute_keys(obj: bpy.types.Object) -> None:
+    obj.shape_key_add(name="Basis")
+    obj.data.shape_keys.use_relative = False
+
+
+def edit_mode(obj: bpy.types.Object) -> None:
+    bpy.ops.object.mode_set(mode="EDIT")
+
+
+CASES = {
+    empty_mesh: "Wobbler: the mesh has no faces",
+    open_mesh: "Wobbler: the mesh is open and encloses no volume; close its holes",
+    missing_group: "Wobbler: pin group 'Pin' is gone; choose a pin group",
+    empty_group: "Wobbler: no vertex has a weight in pin group 'Pin'",
+    zero_scale: "Wobbler: its scale is zero along an axis; set a scale above zero",
+    not_a_number: "Wobbler: 1 vertices have no valid position",
+    shared_mesh: "Wobbler: its mesh is shared by 2 objects; make it a single-user copy",
+    absolute_keys: "Wobbler: its shape keys are absolute",
+    edit_mode: "Wobbler: leave Edit Mode before baking",
+}
+
+
+@pytest.mark.parametrize("spoil", CASES, ids=lambda f: f.__name__)
+def test_wrong_use_gives_one_sentence_and_changes_nothing(
+    spoil: Callable[[bpy.types.Object], None], tmp_path: Path
+) -> None:
+    fresh()
+    obj = wobbler(tmp_path)
+    spoil(obj)
+    before = repr(dump())
+    with pytest.raises(RuntimeError, match=CASES[spoil]) as caught:
+        bpy.ops.dampsim.bake()
+    assert len(str(caught.value).strip().splitlines()) == 1
+    assert repr(dump()) == before
+    assert list(tmp_path.iterdir()) == []
+    if obj.mode == "EDIT":
+        bpy.ops.object.mode_set(mode="OBJECT")
+
+
+def test_a_linked_mesh_is_refused_for_shape_keys_and_baked_to_a_point_cache(tmp_path: Path) -> None:
+    fresh()
+    bpy.ops.mesh.primitive_uv_sphere_add(segments=12, ring_count=8)
+    bpy.context.object.data.name = "Borrowed"
+    library = tmp_path / "library.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(library))
+    fresh()
+    with bpy.data.libraries.load(str(library), link=True) as (_, wanted):
+        wanted.meshes = ["Borrowed"]
+    obj = bpy.data.objects.new("Borrower", wanted.meshes[0])
+    bpy.context.scene.collection.objects.link(obj)
+    add(obj, tmp_path / "cache", pin_group="")
+    before = dump()
+    with pytest.raises(
+        RuntimeError, match="Borrower: its mesh is linked and would lose shape keys; bake to a point cache"
+    ):
+        bpy.ops.dampsim.bake()
+    assert dump() == before
+    obj.dampsim.target = "POINT_CACHE"
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs a folder that nobody can write to")
+def test_a_cache_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    fresh()
+    obj = wobbler(tmp_path)
+    obj.dampsim.cache_folder = "/proc/self/nowhere"
+    before = dump()
+    with pytest.raises(RuntimeError, match=r"Wobbler: the cache folder /proc/self/nowhere.* cannot be written"):
+        bpy.ops.dampsim.bake()
+    assert dump() == before
+
+
+def test_a_vertex_count_that_changes_over_time_is_refused(load: Load, tmp_path: Path) -> None:
+    fresh()
+    obj = wobbler(tmp_path)
+    mirror = obj.modifiers.new("Mirror", "MIRROR")
+    obj.modifiers.move(len(obj.modifiers) - 1, 0)
+    obj.modifiers.new("Cast", "CAST")
+    obj.dampsim.target = "POINT_CACHE"
+    with pytest.raises(RuntimeError, match="Wobbler: a modifier that changes the number of vertices stands above"):
+        bpy.ops.dampsim.bake()
+    assert mirror.show_viewport
+    obj.dampsim.target = "SHAPE_KEYS"
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    assert mirror.show_viewport
+    assert load("dampsim_addon.job").frames_done(obj) == 12
