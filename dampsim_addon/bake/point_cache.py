@@ -58,6 +58,7 @@ class PointCache:
         finally:
             part.unlink(missing_ok=True)
         PointCache.clear(obj)
+        active = obj.modifiers.active.name if obj.modifiers.active else ""
         modifier = obj.modifiers.new(MODIFIER, "MESH_CACHE")
         modifier.cache_format = "PC2"
         modifier.filepath = str(path)
@@ -65,6 +66,8 @@ class PointCache:
         modifier.interpolation = "LINEAR"
         place = max((k for k, m in enumerate(obj.modifiers) if m.type in DEFORMING and not is_ours(m.name)), default=-1)
         obj.modifiers.move(len(obj.modifiers) - 1, place + 1)
+        if active:
+            obj.modifiers.active = obj.modifiers[active]
 
     @staticmethod
     def clear(obj: bpy.types.Object) -> None:
