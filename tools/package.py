@@ -1,0 +1,79 @@
+"""Prepares the folder that `blender --command extension build` makes the installable zips from.
+
+    python tools/package.py [--platform linux-x64 …] [--python 3.14 …]     writes build/stage, with scipy's wheels
+
+Blender's own Python has no scipy, so the zips carry it, one wheel for each Python of the supported Blenders. A Blender
+that a distribution built with another Python needs a zip with that one's wheel.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+STAGE = ROOT / "build" / "stage"
+# Blender 4.5 and 5.0 embed Python 3.11, 5.1 and 5.2 embed 3.13.
+PYTHONS = ("3.11", "3.13")
+PLATFORMS = {
+    "linux-x64": ["manylinux_2_27_x86_64", "manylinux_2_28_x86_64", "manylinux2014_x86_64"],
+    "windows-x64": ["win_amd64"],
+    "macos-arm64": ["macosx_12_0_arm64", "macosx_14_0_arm64"],
+}
+CONTENTS = ("__init__.py", "blender_manifest.toml", "LICENSE", "README.md", "CHANGELOG.md", "core", "dampsim_addon")
+
+
+def scipy_version() -> str:
+    found = re.search(r"^scipy==(\S+)", (ROOT / "requirements" / "core.txt").read_text(encoding="utf-8"), re.M)
+    assert found is not None
+    return found[1]
+
+
+def fetch(platform: str, pythons: list[str]) -> None:
+    for python in pythons:
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
+        command += ["--only-binary=:all:", "--python-version", python, "--dest", str(ROOT / "wheels")]
+        for tag in PLATFORMS[platform]:
+            command += ["--platform", tag]
+        subprocess.run([*command, f"scipy=={scipy_version()}"], check=True)
+
+
+def belongs(wheel: str, platforms: list[str], pythons: list[str]) -> bool:
+    fits = any(tag in wheel for platform in platforms for tag in PLATFORMS[platform])
+    return fits and any(f"-cp{python.replace('.', '')}-" in wheel for python in pythons)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--platform", action="append", choices=PLATFORMS, default=[])
+    parser.add_argument("--python", action="append", default=[], metavar="X.Y")
+    options = parser.parse_args()
+    platforms, pythons = options.platform or list(PLATFORMS), options.python or list(PYTHONS)
+    for platform in platforms:
+        fetch(platform, pythons)
+    shutil.rmtree(STAGE, ignore_errors=True)
+    STAGE.mkdir(parents=True)
+    for name in CONTENTS:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, STAGE / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, STAGE / name)
+    wheels = [path for path in sorted((ROOT / "wheels").glob("scipy-*.whl")) if belongs(path.name, platforms, pythons)]
+    (STAGE / "wheels").mkdir()
+    for wheel in wheels:
+        shutil.copy(wheel, STAGE / "wheels")
+    lines = "".join(f'  "./wheels/{wheel.name}",\n' for wheel in wheels)
+    names = ", ".join(f'"{platform}"' for platform in platforms)
+    manifest = (STAGE / "blender_manifest.toml").read_text(encoding="utf-8")
+    extra = f"platforms = [{names}]\nwheels = [\n{lines}]\n\n[permissions]"
+    (STAGE / "blender_manifest.toml").write_text(manifest.replace("[permissions]", extra, 1), encoding="utf-8")
+    print(f"{STAGE}: {len(wheels)} wheels")
+
+
+if __name__ == "__main__":
+    main()
