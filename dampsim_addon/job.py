@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import uuid
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -46,10 +47,18 @@ def frame_cache(obj: bpy.types.Object) -> FrameCache:
 
 
 def own_cache(obj: bpy.types.Object) -> None:
-    """Give the object a cache of its own; a duplicate has still got the original's."""
+    """Give the object a cache of its own; a duplicate has still got the original's.
+
+    The name comes from the file and the object, so that a bake that was killed before the file was saved is found again;
+    from then on it stays with the object, whatever that or the file is called.
+    """
     taken = {other.dampsim.cache_id for other in bpy.data.objects if other != obj}
-    if not obj.dampsim.cache_id or obj.dampsim.cache_id in taken:
-        obj.dampsim.cache_id = uuid.uuid4().hex[:16]
+    name = obj.dampsim.cache_id
+    if not name and bpy.data.filepath:
+        name = hashlib.sha256(f"{bpy.data.filepath}\n{obj.name}".encode()).hexdigest()[:16]
+    if not name or name in taken:
+        name = uuid.uuid4().hex[:16]
+    obj.dampsim.cache_id = name
 
 
 def run(

@@ -114,7 +114,8 @@ class DAMPSIM_OT_bake(Operator):
 
     bl_idname = "dampsim.bake"
     bl_label = "Bake"
-    bl_options = {"REGISTER", "UNDO"}
+    # Not REGISTER: a redo panel would bake again at each touch.
+    bl_options = {"UNDO"}
 
     resume: BoolProperty(name="Resume", description="Go on after the last simulated frame", options={"SKIP_SAVE"})
 

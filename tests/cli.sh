@@ -1,0 +1,29 @@
+#!/bin/sh
+# The command line in the real Blender: exit codes, and that only a bake that worked is saved. tests/cli.sh FOLDER
+set -u
+out=$1
+mkdir -p "$out"
+
+expect() {
+    wanted=$1
+    shift
+    blender --background sample_blends/jelly.blend --command dampsim "$@" >"$out/log" 2>&1
+    code=$?
+    if [ "$code" != "$wanted" ]; then
+        cat "$out/log"
+        echo "cli: expected exit code $wanted, got $code: dampsim $*"
+        exit 1
+    fi
+    echo "cli: $code: dampsim $*"
+}
+
+expect 0 bake --object Suzanne --frames 1:12 --set settle=12 --cache "$out/cache" --output "$out/baked.blend"
+grep -q 'dampsim: Suzanne: Simulating 12/12' "$out/log" || { cat "$out/log"; exit 1; }
+test -s "$out/baked.blend"
+expect 0 bake --frames 1:15 --set settle=12 --cache "$out/cache" --output "$out/again.blend"
+grep -q 'Checking 12/15' "$out/log" || { cat "$out/log"; exit 1; }
+expect 1 bake --cache /proc/self/nowhere --output "$out/failed.blend"
+grep -q 'dampsim: Suzanne: the cache folder' "$out/log" || { cat "$out/log"; exit 1; }
+test ! -e "$out/failed.blend"
+expect 2 bake --object Nobody
+expect 2 bake --set wobble=3
