@@ -49,8 +49,8 @@ def frame_cache(obj: bpy.types.Object) -> FrameCache:
 def own_cache(obj: bpy.types.Object) -> None:
     """Give the object a cache of its own; a duplicate has still got the original's.
 
-    The name comes from the file and the object, so that a bake that was killed before the file was saved is found again;
-    from then on it stays with the object, whatever that or the file is called.
+    The name comes from the file and the object, so that a bake killed before the file was saved is found again; from
+    then on it stays with the object, whatever that or the file is called.
     """
     taken = {other.dampsim.cache_id for other in bpy.data.objects if other != obj}
     name = obj.dampsim.cache_id

@@ -57,7 +57,7 @@ def until(condition: object, seconds: float, what: str) -> Iterator[float]:
 
 
 def play() -> Iterator[float]:
-    window, area, region = sidebar()
+    _window, area, region = sidebar()
     scene = bpy.context.scene
     scene.frame_end = FRAMES
     creature = bpy.data.objects["Creature"]

@@ -1,0 +1,153 @@
+"""DampSim beside Blender's own solvers on the same mesh: python tests/benchmarks/bake.py [--frames N] [--repeats N]
+
+A ball of about 10,000 vertices, its lower third pinned, is shaken. The solvers take turns frame by frame in one
+process, the first frame does not count. Only ratios mean anything; nothing here decides a test.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+import bpy  # noqa: E402
+import numpy as np  # noqa: E402
+
+import conftest  # noqa: E402, F401  (loads the checkout as the package dampsim)
+import dampsim  # noqa: E402
+
+TETS = 5000
+
+
+def ball(scene: bpy.types.Scene, name: str) -> bpy.types.Object:
+    bpy.context.window.scene = scene if bpy.context.window else None
+    mesh = bpy.data.meshes.new(name)
+    rings, around = 80, 128
+    vertices = [(0.0, 0.0, 1.0)]
+    for k in range(1, rings):
+        a = np.pi * k / rings
+        b = 2.0 * np.pi * np.arange(around) / around
+        ring = np.stack([np.sin(a) * np.cos(b), np.sin(a) * np.sin(b), np.full(around, np.cos(a))], axis=1)
+        vertices += [tuple(v) for v in ring]
+    vertices.append((0.0, 0.0, -1.0))
+    faces: list[tuple[int, ...]] = []
+    for j in range(around):
+        i = (j + 1) % around
+        faces.append((0, 1 + j, 1 + i))
+        for k in range(rings - 2):
+            p = 1 + k * around
+            faces.append((p + j, p + around + j, p + around + i, p + i))
+        p = 1 + (rings - 2) * around
+        faces.append((p + j, len(vertices) - 1, p + i))
+    mesh.from_pydata(vertices, [], faces)
+    obj = bpy.data.objects.new(name, mesh)
+    scene.collection.objects.link(obj)
+    pins = obj.vertex_groups.new(name="Pin")
+    pins.add([v.index for v in mesh.vertices if v.co.z < -0.33], 1.0, "REPLACE")
+    for frame in range(1, 200):
+        obj.location.x = 0.15 * float(np.sin(0.4 * frame))
+        obj.keyframe_insert("location", frame=frame)
+    return obj
+
+
+def scene_of(name: str, frames: int) -> bpy.types.Scene:
+    scene = bpy.data.scenes.new(name)
+    scene.frame_start, scene.frame_end = 1, frames
+    return scene
+
+
+def soft_body(frames: int) -> Iterator[None]:
+    scene = scene_of("Soft Body", frames)
+    obj = ball(scene, "Soft Body")
+    settings = obj.modifiers.new("Soft Body", "SOFT_BODY").settings
+    settings.use_goal, settings.vertex_group_goal = True, "Pin"
+    settings.goal_min, settings.goal_max, settings.goal_default = 0.0, 1.0, 1.0
+    settings.use_edges, settings.pull, settings.push = True, 0.99, 0.99
+    return played(scene, obj, frames)
+
+
+def cloth(frames: int) -> Iterator[None]:
+    scene = scene_of("Cloth", frames)
+    obj = ball(scene, "Cloth")
+    settings = obj.modifiers.new("Cloth", "CLOTH").settings
+    settings.vertex_group_mass = "Pin"
+    settings.use_internal_springs = True
+    return played(scene, obj, frames)
+
+
+def played(scene: bpy.types.Scene, obj: bpy.types.Object, frames: int) -> Iterator[None]:
+    layer = scene.view_layers[0]
+    for frame in range(1, frames + 1):
+        scene.frame_set(frame)
+        mesh = obj.evaluated_get(layer.depsgraph).data
+        flat = np.empty(3 * len(mesh.vertices), dtype=np.float32)
+        mesh.vertices.foreach_get("co", flat)
+        assert np.isfinite(flat).all(), f"{obj.name} broke down at frame {frame}"
+        yield
+
+
+def damped(frames: int, accuracy: str) -> Iterator[None]:
+    from dampsim.dampsim_addon import job
+
+    name = f"DampSim {accuracy.lower()}"
+    scene = scene_of(name, frames)
+    obj = ball(scene, name)
+    group = obj.dampsim
+    group.enabled, group.pin_group, group.resolution, group.accuracy = True, "Pin", TETS, accuracy
+    group.stiffness, group.bounce = 300.0, 0.0
+    group.cache_folder = tempfile.mkdtemp()
+    began = time.perf_counter()
+    for step in job.run(scene, scene.view_layers[0], obj, True):
+        if step.text == "Simulating":
+            if step.done == 1:
+                print(f"  {name}: set-up {time.perf_counter() - began:.2f} s", flush=True)
+            yield
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--frames", type=int, default=100)
+    parser.add_argument("--repeats", type=int, default=3)
+    options = parser.parse_args()
+    dampsim.register()
+    bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
+    makers: dict[str, Callable[[int], Iterator[None]]] = {
+        "DampSim, baking": lambda n: damped(n, "BAKE"),
+        "DampSim, preview": lambda n: damped(n, "PREVIEW"),
+        "Soft Body, edges 0.99": soft_body,
+        "Cloth, internal springs": cloth,
+    }
+    medians: dict[str, list[float]] = {name: [] for name in makers}
+    for repeat in range(options.repeats):
+        print(f"repeat {repeat + 1} of {options.repeats}", flush=True)
+        running = {name: make(options.frames) for name, make in makers.items()}
+        for steps in running.values():
+            next(steps)
+        spent: dict[str, list[float]] = {name: [] for name in makers}
+        for _ in range(1, options.frames):
+            for name, steps in running.items():
+                began = time.perf_counter()
+                next(steps)
+                spent[name].append(time.perf_counter() - began)
+        for name, times in spent.items():
+            medians[name].append(statistics.median(times))
+            print(
+                f"  {name}: median {1e3 * medians[name][-1]:.1f} ms, mean {1e3 * statistics.mean(times):.1f} ms a frame"
+            )
+    base = statistics.median(medians["DampSim, baking"])
+    print(f"bpy {bpy.app.version_string}, {TETS} tets asked, {options.frames} frames, OPENBLAS_NUM_THREADS=1")
+    for name, values in medians.items():
+        middle = statistics.median(values)
+        print(f"{name}: {1e3 * middle:.1f} ms a frame, {middle / base:.2f} times baking")
+
+
+if __name__ == "__main__":
+    main()
