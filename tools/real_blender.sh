@@ -24,7 +24,7 @@ setup() {
             export DEBIAN_FRONTEND=noninteractive
             apt-get -o Acquire::Check-Valid-Until=false update -qq
             apt-get install -y -qq --no-install-recommends blender xvfb xdotool imagemagick x11-utils \
-                python3-cattr python3-requests python3-pytest libgl1-mesa-dri
+                python3-numpy python3-cattr python3-requests python3-pytest libgl1-mesa-dri
         ' >>"$folder.log" 2>&1 || { tail -20 "$folder.log"; exit 1; }
         touch "$folder/ready"
     fi
