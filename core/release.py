@@ -39,12 +39,12 @@ class Release:
 
     @property
     def swings(self) -> int:
-        return count_swings(self.along)
+        return count_swings(np.copysign(self.distance, self.along))
 
     @property
     def overshoot(self) -> float:
         """Largest swing to the other side."""
-        return -float(self.along.min())
+        return max(-float(self.along.min()), 0.0)
 
 
 def first_mode(system: System) -> Array:

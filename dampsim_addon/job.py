@@ -65,7 +65,7 @@ def run(
     scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.Object, restart: bool
 ) -> Generator[Step]:
     """Simulate into the cache and write the target. If it is stopped, cache and object stay as they are then."""
-    check_object(obj)
+    check_object(obj, view_layer)
     kind = target(obj.dampsim.target)
     kind.check(obj)
     own_cache(obj)
@@ -76,6 +76,8 @@ def run(
         for progress in bake(taken, cache, restart):
             yield Step(progress.done, progress.total, "Checking" if progress.checking else "Simulating")
         numbers = [n for n in cache.numbers() if n <= taken.last]
+        # Until it is written whole, there is none.
+        obj.dampsim.baked = ""
         for done in kind.write(sampler, cache, numbers, cache.folder):
             yield Step(done, len(numbers), "Writing")
         for other in TARGETS:

@@ -16,6 +16,8 @@ from . import job
 # Between two redraws a bake works for about this long, s.
 _SLICE = 0.1
 _TIMER = 0.01
+# Events that only turn the view.
+_LOOKING = {"MIDDLEMOUSE", "MOUSEMOVE", "WHEELUPMOUSE", "WHEELDOWNMOUSE", "TRACKPADPAN", "TRACKPADZOOM", "MOUSEROTATE"}
 # A new object's Young's modulus in parts of the pressure at the foot of a column of its height: sags by a few percent.
 _FIRM = 30.0
 
@@ -151,6 +153,8 @@ class DAMPSIM_OT_bake(Operator):
         return {"FINISHED"}
 
     def invoke(self, context: Context, event: Event) -> set[str]:
+        if context.screen.is_animation_playing:
+            bpy.ops.screen.animation_cancel(restore_frame=False)
         self._start(context)
         progress = context.window_manager.dampsim_progress
         progress.object_name = chosen(context).name
@@ -164,11 +168,7 @@ class DAMPSIM_OT_bake(Operator):
             return self._end(context, stopped=True)
         if event.type != "TIMER":
             # Nothing of the scene may change while it is being read, but the view may be turned.
-            return (
-                {"PASS_THROUGH"}
-                if event.type.endswith("MOUSE") or event.type.startswith("WHEEL")
-                else {"RUNNING_MODAL"}
-            )
+            return {"PASS_THROUGH"} if event.type in _LOOKING else {"RUNNING_MODAL"}
         until = time.monotonic() + _SLICE
         try:
             for step in self._steps:

@@ -7,9 +7,12 @@ from bpy.types import Context, Panel, UILayout
 
 from ..core.errors import CacheError
 from ..core.parameters import PARAMETERS
+from ..core.settle import choose_substeps
 from . import job
 from .bake import target
 from .operators import DAMPSIM_OT_add, DAMPSIM_OT_bake, DAMPSIM_OT_clear, DAMPSIM_OT_remove, baking, chosen
+from .properties import read_settings
+from .snapshot import frame_rate
 
 
 class _Sidebar:
@@ -45,6 +48,11 @@ class DAMPSIM_PT_main(_Sidebar, Panel):
         column.use_property_decorate = False
         column.enabled = not baking(context)
         dials(column, obj.dampsim, "dials")
+        settings = read_settings(obj)
+        frame_time = 1.0 / frame_rate(context.scene)
+        substeps = choose_substeps(settings.settle * frame_time, settings.overshoot, frame_time, settings.substeps)
+        if substeps.limited:
+            column.label(text=f"So short a settle carries {100 * substeps.overshoot:.0f}% bounce", icon="INFO")
         column.prop_search(obj.dampsim, "pin_group", obj, "vertex_groups", text="Pins")
         if obj.dampsim.pin_group and obj.dampsim.pin_group not in obj.vertex_groups:
             column.label(text="This group is gone", icon="ERROR")

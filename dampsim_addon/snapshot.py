@@ -98,7 +98,7 @@ class Sampler:
                 modifier.show_viewport = True
 
 
-def check_object(obj: bpy.types.Object) -> None:
+def check_object(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> None:
     """Raise an error for the artist where the object cannot be taken as it is; changes nothing."""
     if obj.type != "MESH":
         raise MeshError(f"{obj.name}: only meshes can be simulated; convert the object to a mesh first.")
@@ -106,6 +106,9 @@ def check_object(obj: bpy.types.Object) -> None:
         raise SceneError(f"{obj.name}: leave {obj.mode.title()} Mode before baking.")
     if obj.library is not None:
         raise SceneError(f"{obj.name}: the object is linked from another file; bake it there, or make it local.")
+    if not obj.visible_get(view_layer=view_layer):
+        # Blender does not evaluate what cannot be seen, so that its pins would stand still.
+        raise SceneError(f"{obj.name}: the object is hidden; show it in the outliner before baking.")
     if len(obj.data.polygons) == 0:
         raise MeshError(f"{obj.name}: the mesh has no faces; choose an object with a closed surface.")
     group = obj.dampsim.pin_group
@@ -148,7 +151,7 @@ def frame_rate(scene: bpy.types.Scene) -> float:
 def take(sampler: Sampler) -> Scene:
     """The core's scene for an object; raises the errors for the artist before anything is changed."""
     obj, scene = sampler.obj, sampler.scene
-    check_object(obj)
+    check_object(obj, sampler.view_layer)
     settings = read_settings(obj)
     surface = Surface(obj.name, sampler.rest(), triangles(obj.data))
     check_surface(surface)

@@ -53,6 +53,10 @@ def absolute_keys(obj: bpy.types.Object) -> None:
     obj.data.shape_keys.use_relative = False
 
 
+def hidden(obj: bpy.types.Object) -> None:
+    obj.hide_set(True)
+
+
 def edit_mode(obj: bpy.types.Object) -> None:
     bpy.ops.object.mode_set(mode="EDIT")
 
@@ -66,6 +70,7 @@ CASES = {
     not_a_number: "Wobbler: 1 vertices have no valid position",
     shared_mesh: "Wobbler: its mesh is shared by 2 objects; make it a single-user copy",
     absolute_keys: "Wobbler: its shape keys are absolute",
+    hidden: "Wobbler: the object is hidden; show it in the outliner",
     edit_mode: "Wobbler: leave Edit Mode before baking",
 }
 
