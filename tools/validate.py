@@ -17,6 +17,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 import matplotlib as mpl  # noqa: E402
 import matplotlib.pyplot as plt  # noqa: E402
 import numpy as np  # noqa: E402
+from parameters_page import parameters_page  # noqa: E402
 
 import conftest  # noqa: E402, F401  (loads the checkout as the package dampsim)
 from dampsim.core.models.bar import FINE, HALF, bar  # noqa: E402
@@ -173,33 +174,12 @@ def settle_page(quick: bool) -> None:
     plot()
 
 
-def parameters_page() -> str:
-    lines = [
-        "# Parameters",
-        "",
-        "Made from `core/parameters.py` by `python run.py docs`. The names are those of `--set NAME=VALUE` on the command line.",
-        "",
-        "| name | in the panel | default | range | what one sees |",
-        "|---|---|---|---|---|",
-    ]
-    for p in PARAMETERS.values():
-        unit = f" {p.unit}" if p.unit else ""
-        default = (
-            f"{p.default:g}{unit}" if isinstance(p.default, (int, float)) and p.default is not True else str(p.default)
-        )
-        span = ", ".join(c.name for c in p.choices) or (
-            "yes, no" if isinstance(p.default, bool) else f"{p.least:g} to {p.most:g}{unit}"
-        )
-        lines.append(f"| `{p.name}` | {p.label} | {default} | {span} | {p.text} |")
-    return "\n".join(lines) + "\n"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="the coarse bar only")
     parser.add_argument("--parameters", action="store_true", help="only docs/parameters.md")
     options = parser.parse_args()
-    (ROOT / "docs" / "parameters.md").write_text(parameters_page(), encoding="utf-8")
+    (ROOT / "docs" / "parameters.md").write_text(parameters_page(PARAMETERS), encoding="utf-8")
     if not options.parameters:
         settle_page(options.quick)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
+from pathlib import Path
+
 import pytest
 
 from dampsim.core.errors import ParameterError
@@ -33,3 +36,14 @@ def test_every_number_refuses_what_is_out_of_range(parameter: Parameter) -> None
 
 def test_single_precision_limits_read_back_as_dialled() -> None:
     assert Settings(poisson=0.49500000476837158).poisson == 0.495
+
+
+def test_the_page_of_parameters_is_up_to_date() -> None:
+    root = Path(__file__).parents[2]
+    spec = importlib.util.spec_from_file_location("parameters_page", root / "tools" / "parameters_page.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    page = (root / "docs" / "parameters.md").read_text(encoding="utf-8")
+    assert page == module.parameters_page(PARAMETERS), "make it anew: python run.py docs --parameters"

@@ -1,0 +1,30 @@
+"""The page docs/parameters.md, made from the parameters themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def parameters_page(parameters: Mapping[str, Any]) -> str:
+    """A table of core.parameters.PARAMETERS."""
+    lines = [
+        "# Parameters",
+        "",
+        "Made from `core/parameters.py` by `python run.py docs`. The names are those of `--set NAME=VALUE` on the command "
+        "line.",
+        "",
+        "| name | in the panel | default | range | what one sees |",
+        "|---|---|---|---|---|",
+    ]
+    for p in parameters.values():
+        unit = f" {p.unit}" if p.unit else ""
+        if isinstance(p.default, bool):
+            default = "yes" if p.default else "no"
+        else:
+            default = f"{p.default:g}{unit}" if isinstance(p.default, (int, float)) else p.default
+        span = ", ".join(c.name for c in p.choices) or (
+            "yes, no" if isinstance(p.default, bool) else f"{p.least:g} to {p.most:g}{unit}"
+        )
+        lines.append(f"| `{p.name}` | {p.label} | {default} | {span} | {p.text} |")
+    return "\n".join(lines) + "\n"
