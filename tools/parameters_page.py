@@ -11,8 +11,8 @@ def parameters_page(parameters: Mapping[str, Any]) -> str:
     lines = [
         "# Parameters",
         "",
-        "Made from `core/parameters.py` by `python run.py docs`. The names are those of `--set NAME=VALUE` on the command "
-        "line.",
+        "Made from `core/parameters.py` by `python run.py docs`. "
+        "The names are those of `--set NAME=VALUE` on the command line.",
         "",
         "| name | in the panel | default | range | what one sees |",
         "|---|---|---|---|---|",
