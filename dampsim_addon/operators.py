@@ -97,7 +97,7 @@ class DAMPSIM_OT_clear(Operator):
         obj = chosen(context)
         if obj is None or baking(context):
             return False
-        if not obj.dampsim.baked and not obj.dampsim.cache_id:
+        if not obj.dampsim.baked and not job.frames_done(obj):
             cls.poll_message_set("There is no bake to clear")
             return False
         return True

@@ -77,7 +77,7 @@ class DAMPSIM_PT_bake(_Sidebar, Panel):
         column.enabled = not baking(context)
         column.prop(obj.dampsim, "target")
         frames = column.column(align=True)
-        frames.prop(scene, "frame_start", text="Frames")
+        frames.prop(scene, "frame_start", text="Frame Start")
         frames.prop(scene, "frame_end", text="End")
         if baking(context):
             layout.progress(factor=progress.factor, text=progress.text)
