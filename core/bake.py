@@ -43,7 +43,8 @@ def bake(scene: Scene, cache: FrameCache, restart: bool = False) -> Iterator[Pro
         last = cache.read(number)
         if simulation.inputs(number)[1] != last.inputs:
             raise StaleCacheError(
-                f"{cache.name}: its animation at frame {number} changed since the last bake; clear it or bake again."
+                f"{cache.name}: its animation or dials at frame {number} changed since the last bake; "
+                "clear it or bake again."
             )
         yield Progress(done, total, checking=True)
     for done, frame in enumerate(simulation.frames(last), len(numbers) + 1):

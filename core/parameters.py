@@ -26,7 +26,7 @@ class Parameter:
     """What is to know of one field of Settings.
 
     unit: as shown, "" for a pure number.  least, most: hard limits.  soft_least, soft_most: of the slider.
-    section: where the panel shows it.
+    section: where the panel shows it.  animatable: whether its keyframes are followed, substep by substep.
     """
 
     name: str
@@ -40,6 +40,7 @@ class Parameter:
     soft_most: float = 0.0
     choices: tuple[Choice, ...] = ()
     section: str = "dials"
+    animatable: bool = False
 
     def checked(self, value: Any) -> float | int | str | bool:
         """The value in the parameter's own type, or a ParameterError that says what would be right."""
@@ -81,19 +82,19 @@ class Settings:
 
     settle: float = _parameter(
         24.0, "Settle", "How long it moves: so many frames after the last push it is at rest",
-        unit="frames", least=1.0, most=2000.0, soft_least=2.0, soft_most=120.0,
+        unit="frames", least=1.0, most=2000.0, soft_least=2.0, soft_most=120.0, animatable=True,
     )  # fmt: skip
     bounce: float = _parameter(
         30.0, "Bounce", "How far it swings past its rest shape, in percent of the way that it came from the other side",
-        unit="%", least=0.0, most=90.0, soft_least=0.0, soft_most=80.0,
+        unit="%", least=0.0, most=90.0, soft_least=0.0, soft_most=80.0, animatable=True,
     )  # fmt: skip
     follow_through: float = _parameter(
         1.0, "Follow-through", "How strongly it is thrown when its pins start, stop and turn: 1 as in nature, 0 never",
-        least=0.0, most=10.0, soft_least=0.0, soft_most=2.0,
+        least=0.0, most=10.0, soft_least=0.0, soft_most=2.0, animatable=True,
     )  # fmt: skip
     stiffness: float = _parameter(
         100.0, "Stiffness", "Young's modulus of the material: how little it hangs under its weight, or gives to a push",
-        unit="kPa", least=0.01, most=1e7, soft_least=1.0, soft_most=5000.0,
+        unit="kPa", least=0.01, most=1e7, soft_least=1.0, soft_most=5000.0, animatable=True,
     )  # fmt: skip
     density: float = _parameter(
         1000.0, "Density", "Mass of a cubic metre: heavier material hangs lower",
@@ -151,6 +152,11 @@ class Settings:
 
     def as_dict(self) -> dict[str, float | int | str | bool]:
         return asdict(self)
+
+    @property
+    def animated(self) -> tuple[float, ...]:
+        """The values of the dials whose keyframes are followed."""
+        return tuple(float(getattr(self, p.name)) for p in PARAMETERS.values() if p.animatable)
 
 
 PARAMETERS: dict[str, Parameter] = {

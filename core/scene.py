@@ -31,7 +31,10 @@ class Body:
 
 @dataclass(frozen=True)
 class Scene:
-    """fps: frames per second.  gravity: (3,) m/s^2.  first, last: frames, both included."""
+    """fps: frames per second.  gravity: (3,) m/s^2.  first, last: frames, both included.
+
+    dials: the settings at a frame, of which the animatable ones count; body.settings where nothing is keyframed.
+    """
 
     body: Body
     motion: Motion
@@ -39,6 +42,11 @@ class Scene:
     gravity: Array
     first: int
     last: int
+    dials: Callable[[float], Settings] | None = None
+
+    def settings(self, frame: float) -> Settings:
+        """At a frame for which the motion was just asked."""
+        return self.body.settings if self.dials is None else self.dials(frame)
 
 
 def check_scene(scene: Scene) -> None:

@@ -29,11 +29,15 @@ _ROUNDING = 4.0 * float(np.finfo(float).eps)
 
 @dataclass(frozen=True)
 class Controls:
-    """What the dials set. laws: one per region.  follow_through: phi, 1 is physical.  tolerance: of the solver."""
+    """What the dials set. laws: one per region.  follow_through: phi, 1 is physical.  tolerance: of the solver.
+
+    stiffness: factor on all energies, for a material that stiffens during the shot; the laws' eigenvalues go with it.
+    """
 
     laws: tuple[InertiaLaw, ...]
     follow_through: float
     tolerance: float
+    stiffness: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -114,17 +118,24 @@ class Stepper:
                 return state, StepReport(outcome, iterations, evaluations, parts, residual, newton)
         return state, StepReport(Outcome.CONVERGED, iterations, evaluations, parts, residual, newton)
 
-    def factor(self, h: float, inertia: Array, key: tuple[float, ...]) -> Solve:
-        """Solve with diag(inertia) + h K at rest; inertia (f,) in kg/s."""
+    def factor(self, h: float, times: tuple[float, ...]) -> Solve:
+        """Solve with M/s + h K at rest, for the inertia times s of the regions.
+
+        A dial that moves the stiffness moves s by the inverse, so that the times, rounded, and the factors stay.
+        """
+        key = (h, *(float(f"{s:.12g}") for s in times))
         if key not in self._factors:
             if len(self._factors) >= 8:
                 self._factors.pop(next(iter(self._factors)))
+            inertia = np.empty(len(self.free))
+            for region, s in zip(self.system.regions, key[1:], strict=True):
+                inertia[self.slot[region.free]] = self.system.mass[region.free] / s
             self._factors[key] = factorise((diags(inertia.repeat(3)) + h * self.stiffness).tocsr())
         return self._factors[key]
 
-    def rounding(self, solve: Solve, far: float) -> float:
+    def rounding(self, solve: Solve, far: float, stiffness: float) -> float:
         """The error estimate that rounding alone leaves, sqrt(W s): forces of a last digit of the positions (m)."""
-        force = far * self._noise_force
+        force = far * stiffness * self._noise_force
         return float(np.sqrt(force @ solve(force)))
 
 
@@ -134,6 +145,7 @@ class StepProblem:
     def __init__(self, stepper: Stepper, state: State, pins: PinMotion, h: float, controls: Controls) -> None:
         system = stepper.system
         self._stepper, self._state, self._h = stepper, state, h
+        self._scale = controls.stiffness
         hard = np.isinf(system.pin_stiffness)
         self._next = state.positions.copy()
         self._next[system.pinned[hard]] = pins.end[hard]
@@ -157,11 +169,13 @@ class StepProblem:
             columns.append(spread.reshape(3 * count, -1))
             signs.append(np.full(part.columns.shape[2], part.sign))
         self.low_rank = LowRank(np.concatenate(columns, axis=1), np.concatenate([*signs, []]))
-        self._solve = stepper.factor(h, self._inertia, (h, *(law.coefficients(h).s for law in controls.laws)))
+        # M/s + h e K = e (M/(s e) + h K) with the stiffness factor e.
+        self._solve = stepper.factor(h, tuple(law.coefficients(h).s * self._scale for law in controls.laws))
         self._metric = LowRankUpdate(self._rotated_solve, self.low_rank)
         self.start = self._carried
-        self.value_noise = sum(energy.rounding for energy in self._energies) / h
-        self.noise = stepper.rounding(self._solve, float(np.abs(state.positions).max()))
+        self.value_noise = self._scale * sum(energy.rounding for energy in self._energies) / h
+        far = float(np.abs(state.positions).max())
+        self.noise = stepper.rounding(self._solve, far, self._scale) / np.sqrt(self._scale)
 
     def _positions(self, v: Array) -> Array:
         free = self._stepper.free
@@ -181,8 +195,8 @@ class StepProblem:
             gradient += (self.low_rank.columns @ (self.low_rank.signs * along)).reshape(-1, 3)
         for energy in self._energies:
             potential, slope = energy.value_gradient(x)
-            value += potential / self._h
-            gradient += slope[self._stepper.free]
+            value += self._scale * potential / self._h
+            gradient += self._scale * slope[self._stepper.free]
         return value, gradient
 
     def hessian(self, v: Array) -> csr_matrix:
@@ -190,7 +204,7 @@ class StepProblem:
         dof = self._stepper.dof
         total = diags(self._inertia.repeat(3)).tocsr()
         for energy in self._energies:
-            total = total + self._h * energy.hessian(x, True)[dof][:, dof]
+            total = total + self._h * self._scale * energy.hessian(x, True)[dof][:, dof]
         return total
 
     def precondition(self, gradient: Array) -> Array:
@@ -200,7 +214,7 @@ class StepProblem:
         """The stiffness at rest, turned with each region: Q (M/s + h K)^-1 Q^T."""
         vectors = right.reshape(len(self._rotation), 3, -1)
         turned = (self._rotation.transpose(0, 2, 1) @ vectors).reshape(right.shape)
-        answer = self._solve(turned).reshape(vectors.shape)
+        answer = self._solve(turned).reshape(vectors.shape) / self._scale
         return (self._rotation @ answer).reshape(right.shape)
 
     def state_after(self, v: Array) -> State:

@@ -12,6 +12,7 @@ import bpy
 
 from ..core.bake import bake
 from ..core.cache import FrameCache
+from ..core.errors import CacheError
 from .bake import TARGETS, target
 from .snapshot import Sampler, check_object, take
 
@@ -98,4 +99,8 @@ def clear(obj: bpy.types.Object) -> None:
 
 
 def frames_done(obj: bpy.types.Object) -> int:
-    return len(frame_cache(obj).numbers()) if obj.dampsim.cache_id else 0
+    """How many frames the cache holds; none where it cannot be read."""
+    try:
+        return len(frame_cache(obj).numbers()) if obj.dampsim.cache_id else 0
+    except CacheError:
+        return 0

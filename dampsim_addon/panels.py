@@ -5,7 +5,6 @@ from __future__ import annotations
 import bpy
 from bpy.types import Context, Panel, UILayout
 
-from ..core.errors import CacheError
 from ..core.parameters import PARAMETERS
 from ..core.settle import choose_substeps
 from . import job
@@ -47,7 +46,9 @@ class DAMPSIM_PT_main(_Sidebar, Panel):
         column.use_property_split = True
         column.use_property_decorate = False
         column.enabled = not baking(context)
+        column.use_property_decorate = True
         dials(column, obj.dampsim, "dials")
+        column.use_property_decorate = False
         settings = read_settings(obj)
         frame_time = 1.0 / frame_rate(context.scene)
         substeps = choose_substeps(settings.settle * frame_time, settings.overshoot, frame_time, settings.substeps)
@@ -87,10 +88,7 @@ class DAMPSIM_PT_bake(_Sidebar, Panel):
         row.scale_y = 1.4
         row.operator(DAMPSIM_OT_bake.bl_idname, icon="RENDER_ANIMATION")
         total = scene.frame_end - scene.frame_start + 1
-        try:
-            done = min(job.frames_done(obj), total)
-        except CacheError:
-            done = 0
+        done = min(job.frames_done(obj), total)
         row = layout.row(align=True)
         part = row.row(align=True)
         part.enabled = 0 < done < total

@@ -14,6 +14,8 @@ from .bake import TARGETS
 
 def _property(parameter: Parameter) -> Any:
     common = {"name": parameter.label, "description": parameter.text, "default": parameter.default}
+    if not parameter.animatable:
+        common["options"] = set()
     if parameter.choices:
         return EnumProperty(items=[(c.name, c.label, c.text) for c in parameter.choices], **common)
     if isinstance(parameter.default, bool):

@@ -152,9 +152,22 @@ def take(sampler: Sampler) -> Scene:
     """The core's scene for an object; raises the errors for the artist before anything is changed."""
     obj, scene = sampler.obj, sampler.scene
     check_object(obj, sampler.view_layer)
-    settings = read_settings(obj)
     surface = Surface(obj.name, sampler.rest(), triangles(obj.data))
     check_surface(surface)
+    # Read after rest(), which goes to the first frame: keyframed dials have their first values there.
+    settings = read_settings(obj)
     gravity = np.array(scene.gravity, dtype=float) if scene.use_gravity else np.zeros(3)
     body = Body(surface, pin_weights(obj), settings)
-    return Scene(body, sampler.world, frame_rate(scene), gravity, scene.frame_start, scene.frame_end)
+    dials = (lambda frame: read_settings(obj)) if has_keyed_dials(obj) else None
+    return Scene(body, sampler.world, frame_rate(scene), gravity, scene.frame_start, scene.frame_end, dials)
+
+
+def has_keyed_dials(obj: bpy.types.Object) -> bool:
+    """Whether anything animates the object's dials: keyframes, drivers or NLA strips."""
+    data = obj.animation_data
+    if data is None:
+        return False
+    actions = [data.action, *(strip.action for track in data.nla_tracks for strip in track.strips)]
+    bags = [b for a in actions if a for layer in a.layers for strip in layer.strips for b in strip.channelbags]
+    paths = [curve.data_path for bag in bags for curve in bag.fcurves] + [driver.data_path for driver in data.drivers]
+    return any(path.startswith("dampsim.") for path in paths)

@@ -201,11 +201,33 @@ def test_resume_after_an_edit_is_refused_and_nothing_is_lost(load: Load, tmp_pat
     obj.location.x = 3.0
     obj.keyframe_insert("location", frame=9)
     changed = dump()
-    with pytest.raises(RuntimeError, match="Wobbler: its animation at frame"):
+    with pytest.raises(RuntimeError, match="Wobbler: its animation or dials at frame"):
         bpy.ops.dampsim.bake(resume=True)
     assert dump() == changed
     assert before != changed
     assert load("dampsim_addon.job").frames_done(obj) == LAST
+
+
+def test_keyframed_dials_are_followed(load: Load, tmp_path: Path) -> None:
+    scene = fresh()
+    obj = wobbler(tmp_path)
+    cache = load("dampsim_addon.job").frame_cache
+    bake(obj, "POINT_CACHE")
+    plain = cache(obj).read(LAST).surface
+    for frame, value in ((1, 1.0), (6, 1.0), (7, 0.0)):
+        obj.dampsim.follow_through = value
+        obj.dampsim.keyframe_insert("follow_through", frame=frame)
+    scene.frame_set(3)
+    bake(obj, "POINT_CACHE")
+    assert np.abs(cache(obj).read(5).surface - world(obj, 5)).max() < 1e-5
+    thrown, calmed = plain - world(obj, LAST), np.abs(plain - cache(obj).read(LAST).surface).max()
+    assert calmed > 1e-3
+    assert np.isfinite(thrown).all()
+    # The path is the same, a dial is not: resuming is refused.
+    obj.dampsim.follow_through = 0.5
+    obj.dampsim.keyframe_insert("follow_through", frame=7)
+    with pytest.raises(RuntimeError, match="its animation or dials at frame"):
+        bpy.ops.dampsim.bake(resume=True)
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)

@@ -26,7 +26,7 @@ DOWN = np.array([0.0, 0.0, -9.81])
 LAST = 30
 
 
-def swaying(last: int = LAST, **dials: float) -> Scene:
+def swaying(last: int = LAST, **dials: float | str | bool) -> Scene:
     """A bar, held at one end, that is shaken to and fro."""
     surface = box()
     pins = (surface.vertices[:, 0] < 0.01).astype(float)
@@ -154,7 +154,7 @@ def test_resume_after_a_change_is_refused_and_keeps_the_frames(tmp_path: Path) -
         run(swaying(last=12, settle=13.0), tmp_path)
     moved = swaying(last=12)
     moved = replace(moved, motion=lambda frame: swaying().motion(frame) + (0.1 if frame == 5.0 else 0.0))
-    with pytest.raises(StaleCacheError, match="animation at frame 5 changed"):
+    with pytest.raises(StaleCacheError, match="animation or dials at frame 5 changed"):
         run(moved, tmp_path)
     assert contents(tmp_path) == before
 
@@ -173,6 +173,43 @@ def test_a_damaged_frame_is_found(tmp_path: Path, damage: str) -> None:
     path.write_bytes(data)
     with pytest.raises(CacheError, match="Bar: frame 4 of the cache"):
         run(swaying(last=8), tmp_path)
+
+
+def test_dials_that_are_keyframed_but_constant_change_nothing() -> None:
+    scene = swaying(last=12, bounce=40.0)
+    keyed = replace(scene, dials=lambda frame: scene.body.settings)
+    plain, same = list(Simulation(scene).frames()), list(Simulation(keyed).frames())
+    assert [f.state.positions.tobytes() for f in plain] == [f.state.positions.tobytes() for f in same]
+
+
+def test_a_keyframed_stiffness_ends_at_the_sag_of_its_last_value() -> None:
+    def hanging(stiffness: float) -> Scene:
+        scene = swaying(last=40, stiffness=stiffness, bounce=0.0, accuracy="TIGHT")
+        return replace(scene, motion=lambda frame: scene.body.surface.vertices)
+
+    def stiffening(frame: float) -> Settings:
+        return replace(scene.body.settings, stiffness=float(np.clip(500.0 + 100.0 * (frame - 5.0), 500.0, 1000.0)))
+
+    scene = hanging(500.0)
+    frames = list(Simulation(replace(scene, dials=stiffening)).frames())
+    stiff = next(Simulation(hanging(1000.0)).frames())
+    assert np.abs(frames[0].surface - stiff.surface).max() > 2e-3
+    # From frame 10 on it had two and a half settle times of 12 frames: 1e-5 of the way.
+    assert (
+        np.abs(frames[-1].surface - stiff.surface).max() < 1e-5 * np.abs(frames[0].surface - stiff.surface).max() + 1e-6
+    )
+
+
+def test_a_keyframed_settle_holds_from_its_keyframe_on() -> None:
+    scene = swaying(last=60, settle=200.0, bounce=0.0, start_settled=False)
+    scene = replace(scene, motion=lambda frame: scene.body.surface.vertices)
+    slow = scene.body.settings
+    quick = replace(slow, settle=8.0)
+    frames = list(Simulation(replace(scene, dials=lambda frame: slow if frame < 20.5 else quick)).frames())
+    way = [float(np.abs(f.surface - frames[-1].surface).max()) for f in frames]
+    # Frame 20 is the 20th; eight frames later 1% is left of what it had to go.
+    assert way[19] > 0.5 * way[0]
+    assert way[27] == pytest.approx(0.01 * way[19], rel=0.1)
 
 
 @pytest.mark.skipif(os.name == "nt" or not Path("/proc/self").exists(), reason="needs /proc, which nobody can write to")
