@@ -207,9 +207,9 @@ def test_a_keyframed_settle_holds_from_its_keyframe_on() -> None:
     quick = replace(slow, settle=8.0)
     frames = list(Simulation(replace(scene, dials=lambda frame: slow if frame < 20.5 else quick)).frames())
     way = [float(np.abs(f.surface - frames[-1].surface).max()) for f in frames]
-    # Frame 20 is the 20th; eight frames later 1% is left of what it had to go.
+    # Frame 20 is the 20th; eight frames later 1% is left of the first mode, and less of the others.
     assert way[19] > 0.5 * way[0]
-    assert way[27] == pytest.approx(0.01 * way[19], rel=0.1)
+    assert 0.005 * way[19] < way[27] < 0.0101 * way[19]
 
 
 @pytest.mark.skipif(os.name == "nt" or not Path("/proc/self").exists(), reason="needs /proc, which nobody can write to")
