@@ -3,6 +3,7 @@
 #   tools/real_blender.sh setup           make the folder; does nothing if it is there
 #   tools/real_blender.sh sync            copy the checkout to /work inside
 #   tools/real_blender.sh run COMMAND …   run a command inside, in /work
+#   tools/real_blender.sh down            unmount what is mounted in it, before the folder is removed
 # The folder is .tools/blender, or what DAMPSIM_BLENDER names.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -49,8 +50,12 @@ run() {
         DAMPSIM_INSTALLED="${DAMPSIM_INSTALLED:-}" sh -c 'cd /work && exec "$@"' sh "$@"
 }
 
+down() {
+    if mountpoint -q "$folder/proc"; then umount "$folder/proc"; fi
+}
+
 case ${1:-} in
-    setup | sync) "$1" ;;
+    setup | sync | down) "$1" ;;
     run) shift; run "$@" ;;
-    *) sed -n '2,6s/^# //p' "$0"; exit 2 ;;
+    *) sed -n '2,7s/^# //p' "$0"; exit 2 ;;
 esac
