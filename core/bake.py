@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from .cache import FrameCache
 from .errors import StaleCacheError
 from .fingerprint import fingerprint
-from .scene import Scene
 from .simulate import Frame, Simulation
 
 
@@ -21,13 +20,13 @@ class Progress:
     checking: bool
 
 
-def bake(scene: Scene, cache: FrameCache, restart: bool = False) -> Iterator[Progress]:
-    """Fill the cache for the scene's frames, one frame per item.
+def bake(simulation: Simulation, cache: FrameCache, restart: bool = False) -> Iterator[Progress]:
+    """Fill the cache for the simulation's frames, one frame per item.
 
     Frames that are there are kept if the same inputs made them, which is checked frame by frame against the animation;
     else a StaleCacheError says so. restart: throw away what is there.
     """
-    simulation = Simulation(scene)
+    scene = simulation.scene
     total = scene.last - scene.first + 1
     mark = fingerprint(scene)
     there = None if restart else cache.fingerprint()

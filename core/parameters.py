@@ -27,6 +27,7 @@ class Parameter:
 
     unit: as shown, "" for a pure number.  least, most: hard limits.  soft_least, soft_most: of the slider.
     section: where the panel shows it.  animatable: whether its keyframes are followed, substep by substep.
+    only_with: name and value of the choice with which it has a meaning.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Parameter:
     choices: tuple[Choice, ...] = ()
     section: str = "dials"
     animatable: bool = False
+    only_with: tuple[str, str] = ("", "")
 
     def checked(self, value: Any) -> float | int | str | bool:
         """The value in the parameter's own type, or a ParameterError that says what would be right."""
@@ -92,9 +94,22 @@ class Settings:
         1.0, "Follow-through", "How strongly it is thrown when its pins start, stop and turn: 1 as in nature, 0 never",
         least=0.0, most=10.0, soft_least=0.0, soft_most=2.0, animatable=True,
     )  # fmt: skip
+    stiffness_by: str = _parameter(
+        "MODULUS", "Stiffness By", "How its stiffness is dialled",
+        choices=(
+            Choice("MODULUS", "Young's Modulus", "By the material's own modulus"),
+            Choice("SAG", "Sag", "By how far it hangs under its own weight; Young's modulus follows"),
+        ),
+    )  # fmt: skip
+    sag: float = _parameter(
+        2.0, "Sag", "How far it hangs down under its own weight at the start, in percent of its size",
+        unit="%", least=0.01, most=50.0, soft_least=0.1, soft_most=10.0, animatable=True,
+        only_with=("stiffness_by", "SAG"),
+    )  # fmt: skip
     stiffness: float = _parameter(
         100.0, "Stiffness", "Young's modulus of the material: how little it hangs under its weight, or gives to a push",
         unit="kPa", least=0.01, most=1e7, soft_least=1.0, soft_most=5000.0, animatable=True,
+        only_with=("stiffness_by", "MODULUS"),
     )  # fmt: skip
     density: float = _parameter(
         1000.0, "Density", "Mass of a cubic metre: heavier material hangs lower",

@@ -14,9 +14,9 @@ from .energies import DeadLoad
 from .errors import StepError
 from .settle import Substeps, choose_substeps, settle_law
 from .solvers.problem import Outcome
-from .state import State
+from .state import PinMotion, State
 from .static import settled
-from .step import Controls, PinMotion, Stepper
+from .step import Controls, Stepper
 from .system import System
 
 

@@ -30,3 +30,19 @@ class State:
     @property
     def is_finite(self) -> bool:
         return bool(np.isfinite(self.positions).all() and np.isfinite(self.velocities).all())
+
+
+@dataclass(frozen=True)
+class PinMotion:
+    """Where the pins are at the start and the end of a step, each (p, 3) m in the order of System.pinned."""
+
+    start: Array
+    end: Array
+
+    def part(self, index: int, parts: int) -> PinMotion:
+        """The motion of one of several equal parts of the step, along straight lines."""
+        way = self.end - self.start
+        last = index + 1 == parts
+        return PinMotion(
+            self.start + way * (index / parts), self.end if last else self.start + way * ((index + 1) / parts)
+        )

@@ -10,14 +10,13 @@ from scipy.sparse import csr_matrix, diags
 
 from .arrays import Array
 from .energies import Energy
-from .regions import Region
-from .rigid import coasting, free_spin, rigid_basis, rigid_motion
-from .settle import Coefficients, InertiaLaw
+from .inertia import region_terms
+from .settle import InertiaLaw
 from .solvers.factor import LowRank, LowRankUpdate, Solve, factorise
 from .solvers.lbfgs import minimise_lbfgs
 from .solvers.newton import minimise_newton
 from .solvers.problem import Minimum, Outcome, Problem, Tolerance
-from .state import State
+from .state import PinMotion, State
 from .system import System
 
 Minimiser = Callable[[Problem, Array, Tolerance], Minimum]
@@ -38,22 +37,6 @@ class Controls:
     follow_through: float
     tolerance: float
     stiffness: float = 1.0
-
-
-@dataclass(frozen=True)
-class PinMotion:
-    """Where the pins are at the start and the end of a step, each (p, 3) m in the order of System.pinned."""
-
-    start: Array
-    end: Array
-
-    def part(self, index: int, parts: int) -> PinMotion:
-        """The motion of one of several equal parts of the step, along straight lines."""
-        way = self.end - self.start
-        last = index + 1 == parts
-        return PinMotion(
-            self.start + way * (index / parts), self.end if last else self.start + way * ((index + 1) / parts)
-        )
 
 
 @dataclass(frozen=True)
@@ -159,7 +142,7 @@ class StepProblem:
         self._rotation = np.empty((count, 3, 3))
         columns, signs = [np.zeros((3 * count, 0))], []
         for region, law in zip(system.regions, controls.laws, strict=True):
-            part = _region_terms(system, region, state, pins, h, law.coefficients(h), controls.follow_through)
+            part = region_terms(system, region, state, pins, h, law.coefficients(h), controls.follow_through)
             slots = stepper.slot[region.free]
             self._carrier[region.free] = part.carrier
             self._inertia[slots], self._carried[slots] = part.inertia, part.carried
@@ -222,83 +205,3 @@ class StepProblem:
         velocities = (x - self._state.positions) / self._h
         velocities[self._stepper.free] = v
         return State(self._state.time + self._h, x, velocities, self._carrier)
-
-
-@dataclass(frozen=True)
-class _RegionTerms:
-    """What one region adds to psi, at its free nodes (f,). columns: (f, 3, k) of the low rank part of the inertia."""
-
-    carrier: Array
-    carried: Array
-    load: Array
-    inertia: Array
-    columns: Array
-    sign: float
-    rotation: Array
-
-
-def _region_terms(
-    system: System,
-    region: Region,
-    state: State,
-    pins: PinMotion,
-    h: float,
-    coefficients: Coefficients,
-    follow_through: float,
-) -> _RegionTerms:
-    free, x = region.free, state.positions[region.free]
-    mass = system.mass[free]
-    carrier = np.zeros_like(x)
-    if len(region.held):
-        place = np.searchsorted(system.pinned, region.held)
-        turn, shift = rigid_motion(pins.start[place], pins.end[place])
-        # The displacement of a node that goes with the pins, over h: a steady turn then leaves nothing behind.
-        carrier = (x @ (turn - np.eye(3)).T + shift) / h
-
-    u = state.velocities[free] - state.carrier[free]
-    basis = np.zeros((len(free), 3, 0))
-    carried = carrier + coefficients.kappa * u
-    if region.rigid_modes and not coefficients.is_backward_euler(h):
-        coast, rest = _coast(system, region, state, u, h)
-        carried = carrier + coast + coefficients.kappa * rest
-        # The basis belongs to the end of the step, where inner forces have no torque.
-        ahead = state.positions.copy()
-        ahead[system.pinned] = pins.end
-        ahead[free] = x + h * (carrier + coast)
-        basis = rigid_basis(ahead, system.mass, free, region.held)
-    fields = basis.reshape(3 * len(free), -1)
-    momenta = (mass[:, None, None] * basis).reshape(fields.shape)
-    push = (mass[:, None] * (carrier - state.carrier[free]) / h).ravel()
-    felt = follow_through * push + (1.0 - follow_through) * (momenta @ (fields.T @ push))
-
-    weight = 1.0 / h - 1.0 / coefficients.s
-    return _RegionTerms(
-        carrier=carrier,
-        carried=carried,
-        load=mass[:, None] * system.gravity - felt.reshape(-1, 3),
-        inertia=mass / coefficients.s,
-        columns=np.sqrt(abs(weight)) * momenta.reshape(basis.shape),
-        sign=float(np.sign(weight)),
-        # Only for the metric, so a few iterations do.
-        rotation=rigid_motion(system.rest[free], x, iterations=8)[0],
-    )
-
-
-def _coast(system: System, region: Region, state: State, u: Array, h: float) -> tuple[Array, Array]:
-    """Split velocities u (f, 3) into the displacement over h that keeps the rigid momenta, and the deformation's rest.
-
-    physics.md takes the rigid part at the old positions, which loses angular momentum at a rate of h times the spin
-    squared. Here the body turns by a finite rotation, and the rest turns with it.
-    """
-    free, mass = region.free, system.mass[region.free]
-    x = state.positions[free]
-    held = state.positions[region.held]
-    basis = rigid_basis(state.positions, system.mass, free, region.held).reshape(3 * len(free), -1)
-    rest = u - (basis @ (basis.T @ (mass[:, None] * u).ravel())).reshape(-1, 3)
-    if len(held):
-        centre, drift = held.mean(axis=0), np.zeros(3)
-    else:
-        centre, drift = mass @ x / mass.sum(), mass @ u / mass.sum()
-    offset = x - centre
-    Q = coasting(offset, mass, mass @ np.cross(offset, u), free_spin(held), h)
-    return drift + offset @ (Q - np.eye(3)).T / h, rest @ Q.T

@@ -12,7 +12,8 @@ import bpy
 
 from ..core.bake import bake
 from ..core.cache import FrameCache
-from ..core.errors import CacheError
+from ..core.errors import CacheError, PinError
+from ..core.simulate import Simulation
 from .bake import TARGETS, target
 from .snapshot import Sampler, check_object, take
 
@@ -74,7 +75,9 @@ def run(
     with Sampler(scene, view_layer, obj) as sampler:
         taken = take(sampler)
         yield Step(0, 1, "Preparing")
-        for progress in bake(taken, cache, restart):
+        simulation = Simulation(taken)
+        _note_sag(obj, simulation)
+        for progress in bake(simulation, cache, restart):
             yield Step(progress.done, progress.total, "Checking" if progress.checking else "Simulating")
         numbers = [n for n in cache.numbers() if n <= taken.last]
         # Until it is written whole, there is none.
@@ -85,6 +88,32 @@ def run(
             if other is not kind:
                 other.clear(obj)
         obj.dampsim.baked = kind.name
+
+
+def measure(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.Object) -> None:
+    """Find how far the object hangs under its own weight, without a bake."""
+    check_object(obj, view_layer)
+    with Sampler(scene, view_layer, obj) as sampler:
+        simulation = Simulation(take(sampler))
+        if not simulation.held:
+            raise PinError(f"{obj.name}: nothing holds all of it, so it would fall; choose a pin group.")
+        _note_sag(obj, simulation)
+
+
+def _note_sag(obj: bpy.types.Object, simulation: Simulation) -> None:
+    settings = simulation.scene.body.settings
+    if simulation.held:
+        young = simulation.young(settings)
+        obj.dampsim.measured_young = young / 1000.0
+        obj.dampsim.measured_sag = 100.0 * simulation.sag(young)
+        obj.dampsim.measured_for = weighing(obj)
+
+
+def weighing(obj: bpy.types.Object) -> str:
+    """What the measured sag depends on, to tell whether it still holds."""
+    group = obj.dampsim
+    names = ("stiffness_by", "sag", "stiffness", "density", "poisson", "material", "resolution", "pin_group")
+    return repr([getattr(group, name) for name in names])
 
 
 def clear(obj: bpy.types.Object) -> None:

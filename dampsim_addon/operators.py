@@ -111,6 +111,28 @@ class DAMPSIM_OT_clear(Operator):
         return {"FINISHED"}
 
 
+class DAMPSIM_OT_measure(Operator):
+    """Find out how far the object hangs under its own weight, without baking"""
+
+    bl_idname = "dampsim.measure"
+    bl_label = "Measure Sag"
+    bl_options = {"REGISTER", "UNDO"}
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        return chosen(context) is not None and not baking(context)
+
+    def execute(self, context: Context) -> set[str]:
+        try:
+            job.measure(context.scene, context.view_layer, chosen(context))
+        except DampSimError as error:
+            self.report({"ERROR"}, str(error))
+            return {"CANCELLED"}
+        group = chosen(context).dampsim
+        self.report({"INFO"}, f"Hangs {group.measured_sag:.3g}% of its size at {group.measured_young:.4g} kPa")
+        return {"FINISHED"}
+
+
 class DAMPSIM_OT_bake(Operator):
     """Simulate the frame range and turn it into shape keys or a point cache. ESC stops and keeps the frames done"""
 
@@ -230,7 +252,7 @@ def redraw(context: Context) -> None:
                 area.tag_redraw()
 
 
-CLASSES = (DAMPSIM_OT_add, DAMPSIM_OT_remove, DAMPSIM_OT_clear, DAMPSIM_OT_bake)
+CLASSES = (DAMPSIM_OT_add, DAMPSIM_OT_remove, DAMPSIM_OT_clear, DAMPSIM_OT_measure, DAMPSIM_OT_bake)
 
 
 def register() -> None:

@@ -9,7 +9,15 @@ from ..core.parameters import PARAMETERS
 from ..core.settle import choose_substeps
 from . import job
 from .bake import target
-from .operators import DAMPSIM_OT_add, DAMPSIM_OT_bake, DAMPSIM_OT_clear, DAMPSIM_OT_remove, baking, chosen
+from .operators import (
+    DAMPSIM_OT_add,
+    DAMPSIM_OT_bake,
+    DAMPSIM_OT_clear,
+    DAMPSIM_OT_measure,
+    DAMPSIM_OT_remove,
+    baking,
+    chosen,
+)
 from .properties import read_settings
 from .snapshot import frame_rate
 
@@ -22,7 +30,8 @@ class _Sidebar:
 
 def dials(layout: UILayout, group: bpy.types.PropertyGroup, section: str) -> None:
     for parameter in PARAMETERS.values():
-        if parameter.section == section:
+        choice, value = parameter.only_with
+        if parameter.section == section and (not choice or getattr(group, choice) == value):
             unit = f" ({parameter.unit})" if parameter.unit not in ("", "%") else ""
             layout.prop(group, parameter.name, text=parameter.label + unit)
 
@@ -49,6 +58,11 @@ class DAMPSIM_PT_main(_Sidebar, Panel):
         column.use_property_decorate = True
         dials(column, obj.dampsim, "dials")
         column.use_property_decorate = False
+        row = column.row()
+        row.operator(DAMPSIM_OT_measure.bl_idname, icon="DRIVER_DISTANCE")
+        if obj.dampsim.measured_for == job.weighing(obj):
+            sag, young = obj.dampsim.measured_sag, obj.dampsim.measured_young
+            column.label(text=f"Hangs {sag:.3g}% of its size at {young:.4g} kPa")
         settings = read_settings(obj)
         frame_time = 1.0 / frame_rate(context.scene)
         substeps = choose_substeps(settings.settle * frame_time, settings.overshoot, frame_time, settings.substeps)

@@ -52,6 +52,9 @@ class DampSimObject(PropertyGroup):
     )
     cache_id: StringProperty(options={"HIDDEN"})
     baked: StringProperty(options={"HIDDEN"})
+    measured_young: FloatProperty(options={"HIDDEN"})
+    measured_sag: FloatProperty(options={"HIDDEN"})
+    measured_for: StringProperty(options={"HIDDEN"})
 
 
 for _name, _parameter in PARAMETERS.items():

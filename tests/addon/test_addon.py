@@ -71,6 +71,26 @@ def test_add_needs_a_mesh_and_firms_it_for_its_size(tmp_path: Path) -> None:
     assert obj.dampsim.stiffness == pytest.approx(10.0 * small, rel=0.1)
 
 
+def test_measured_sag_is_what_was_dialled_and_goes_stale(load: Load, tmp_path: Path) -> None:
+    fresh()
+    obj = wobbler(tmp_path)
+    obj.animation_data_clear()
+    obj.dampsim.stiffness_by, obj.dampsim.sag = "SAG", 3.0
+    assert bpy.ops.dampsim.measure() == {"FINISHED"}
+    assert obj.dampsim.measured_sag == pytest.approx(3.0, rel=0.02)
+    young = obj.dampsim.measured_young
+    weighing = load("dampsim_addon.job").weighing
+    assert obj.dampsim.measured_for == weighing(obj)
+    # The same modulus, dialled as such, hangs as low.
+    obj.dampsim.stiffness_by, obj.dampsim.stiffness = "MODULUS", young
+    assert obj.dampsim.measured_for != weighing(obj)
+    assert bpy.ops.dampsim.measure() == {"FINISHED"}
+    assert obj.dampsim.measured_sag == pytest.approx(3.0, rel=0.02)
+    obj.dampsim.pin_group = ""
+    with pytest.raises(RuntimeError, match="Wobbler: nothing holds all of it"):
+        bpy.ops.dampsim.measure()
+
+
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
     fresh()

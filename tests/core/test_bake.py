@@ -39,7 +39,7 @@ def swaying(last: int = LAST, **dials: float | str | bool) -> Scene:
 
 
 def run(scene: Scene, folder: Path, **options: bool) -> list[bytes]:
-    for _ in bake(scene, FrameCache(folder, "Bar"), **options):
+    for _ in bake(Simulation(scene), FrameCache(folder, "Bar"), **options):
         pass
     return contents(folder)
 
@@ -112,7 +112,7 @@ def test_two_ears_on_a_pinned_head_are_two_regions_with_one_settle_time() -> Non
 
 def test_a_stopped_bake_resumes_to_the_same_bytes(tmp_path: Path) -> None:
     whole = run(swaying(), tmp_path / "whole")
-    steps = bake(swaying(), FrameCache(tmp_path / "parts", "Bar"))
+    steps = bake(Simulation(swaying()), FrameCache(tmp_path / "parts", "Bar"))
     for progress in steps:
         if progress.done == 11:
             break
@@ -124,7 +124,7 @@ def test_a_killed_bake_resumes_to_the_same_bytes(tmp_path: Path) -> None:
     script = (
         "import sys; sys.path[:0] = ['tests', 'tests/core']; import conftest; from pathlib import Path\n"
         "import time, test_bake as t\n"
-        "for p in t.bake(t.swaying(), t.FrameCache(Path(sys.argv[1]), 'Bar')):\n"
+        "for p in t.bake(t.Simulation(t.swaying()), t.FrameCache(Path(sys.argv[1]), 'Bar')):\n"
         "    print(p.done, flush=True); time.sleep(0.02)"
     )
     folder = tmp_path / "killed"
@@ -248,3 +248,21 @@ def test_a_simulation_that_breaks_down_names_the_frame() -> None:
 def test_frame_times_are_exact_whatever_the_substeps() -> None:
     frames = list(Simulation(swaying(substeps=3)).frames())
     assert [f.state.time for f in frames] == [f.number / 24.0 for f in frames]
+
+
+@pytest.mark.parametrize("sag", [0.2, 1.0, 5.0])
+def test_the_dialled_sag_is_the_measured_sag(sag: float) -> None:
+    scene = swaying(last=1, stiffness_by="SAG", sag=sag)
+    frame = next(Simulation(scene).frames())
+    surface = scene.body.surface
+    measured = np.linalg.norm(frame.surface - scene.motion(1.0), axis=1).max() / surface.size
+    assert 100.0 * measured == pytest.approx(sag, rel=0.02)
+
+
+def test_sag_without_gravity_or_pins_says_what_it_needs() -> None:
+    scene = swaying(stiffness_by="SAG")
+    with pytest.raises(SceneError, match="Box: Sag needs gravity and pins"):
+        next(Simulation(replace(scene, gravity=np.zeros(3))).frames())
+    loose = replace(scene, body=replace(scene.body, pins=np.zeros(8)))
+    with pytest.raises(SceneError, match="Box: Sag needs gravity and pins"):
+        list(Simulation(loose).frames())

@@ -15,9 +15,9 @@ from dampsim.core.settle import BackwardEulerLaw, choose_substeps, settle_law
 from dampsim.core.solvers.lbfgs import minimise_lbfgs
 from dampsim.core.solvers.newton import minimise_newton
 from dampsim.core.solvers.problem import Outcome
-from dampsim.core.state import State
+from dampsim.core.state import PinMotion, State
 from dampsim.core.static import settled
-from dampsim.core.step import Controls, PinMotion, Stepper
+from dampsim.core.step import Controls, Stepper
 from dampsim.core.system import System
 
 CELLS = (8, 2, 2)
