@@ -55,14 +55,11 @@ class DAMPSIM_PT_main(_Sidebar, Panel):
         column.use_property_split = True
         column.use_property_decorate = False
         column.enabled = not baking(context)
-        column.use_property_decorate = True
         dials(column, obj.dampsim, "dials")
-        column.use_property_decorate = False
-        row = column.row()
-        row.operator(DAMPSIM_OT_measure.bl_idname, icon="DRIVER_DISTANCE")
+        text = DAMPSIM_OT_measure.bl_label
         if obj.dampsim.measured_for == job.weighing(obj):
-            sag, young = obj.dampsim.measured_sag, obj.dampsim.measured_young
-            column.label(text=f"Hangs {sag:.3g}% of its size at {young:.4g} kPa")
+            text = f"Hangs {obj.dampsim.measured_sag:.3g}% at {obj.dampsim.measured_young:.4g} kPa"
+        column.operator(DAMPSIM_OT_measure.bl_idname, text=text, icon="DRIVER_DISTANCE")
         settings = read_settings(obj)
         frame_time = 1.0 / frame_rate(context.scene)
         substeps = choose_substeps(settings.settle * frame_time, settings.overshoot, frame_time, settings.substeps)

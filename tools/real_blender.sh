@@ -10,6 +10,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 folder=${DAMPSIM_BLENDER:-$root/.tools/blender}
 
 mounted() {
+    [ -d "$folder/proc" ] || { echo "There is no Blender in $folder: tools/real_blender.sh setup"; exit 1; }
     mountpoint -q "$folder/proc" || mount -t proc proc "$folder/proc"
 }
 
