@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from . import cli, operators, panels, properties
+from . import cli, operators, panels, presets, properties
 
-MODULES = (properties, operators, panels, cli)
+MODULES = (properties, operators, presets, panels, cli)
 
 
 def register() -> None:

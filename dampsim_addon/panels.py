@@ -18,6 +18,7 @@ from .operators import (
     baking,
     chosen,
 )
+from .presets import draw_presets
 from .properties import read_settings
 from .snapshot import frame_rate
 
@@ -55,6 +56,7 @@ class DAMPSIM_PT_main(_Sidebar, Panel):
         column.use_property_split = True
         column.use_property_decorate = False
         column.enabled = not baking(context)
+        draw_presets(column)
         dials(column, obj.dampsim, "dials")
         text = DAMPSIM_OT_measure.bl_label
         if obj.dampsim.measured_for == job.weighing(obj):

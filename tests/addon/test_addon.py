@@ -91,6 +91,41 @@ def test_measured_sag_is_what_was_dialled_and_goes_stale(load: Load, tmp_path: P
         bpy.ops.dampsim.measure()
 
 
+def test_there_are_materials_and_each_sets_dials_within_their_range(load: Load, tmp_path: Path) -> None:
+    fresh()
+    obj = wobbler(tmp_path)
+    read = load("dampsim_addon.properties").read_settings
+    files = sorted(Path(folder) for folder in bpy.utils.preset_paths("dampsim") if "dampsim_addon" in folder)
+    scripts = sorted(path for folder in files for path in folder.glob("*.py"))
+    assert len(scripts) >= 10
+    seen = set()
+    for script in scripts:
+        assert bpy.ops.script.execute_preset(filepath=str(script), menu_idname="DAMPSIM_MT_presets") == {"FINISHED"}
+        settings = read(obj)
+        for line in script.read_text(encoding="utf-8").splitlines():
+            name, _, value = line.removeprefix("dampsim.").partition(" = ")
+            if line.startswith("dampsim."):
+                assert str(getattr(settings, name)) == value.strip('"')
+        seen.add(settings)
+    assert len(seen) == len(scripts)
+
+
+def test_an_own_material_is_kept_and_removed(load: Load, tmp_path: Path) -> None:
+    fresh()
+    obj = wobbler(tmp_path)
+    obj.dampsim.settle, obj.dampsim.poisson = 33.0, 0.31
+    # One that an earlier run left behind would be in the way.
+    bpy.ops.dampsim.preset_add(name="Test Pudding", remove_name=True)
+    assert bpy.ops.dampsim.preset_add(name="Test Pudding") == {"FINISHED"}
+    saved = [p for f in bpy.utils.preset_paths("dampsim") for p in Path(f).glob("Test_Pudding.py")]
+    assert len(saved) == 1
+    obj.dampsim.settle, obj.dampsim.poisson = 10.0, 0.4
+    bpy.ops.script.execute_preset(filepath=str(saved[0]), menu_idname="DAMPSIM_MT_presets")
+    assert (obj.dampsim.settle, round(obj.dampsim.poisson, 6)) == (33.0, 0.31)
+    assert bpy.ops.dampsim.preset_add(name="Test Pudding", remove_name=True) == {"FINISHED"}
+    assert not saved[0].exists()
+
+
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
     fresh()

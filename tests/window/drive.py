@@ -17,7 +17,7 @@ import bpy
 SHOTS = Path(os.environ["DAMPSIM_SHOTS"]).resolve()
 FRAMES = 40
 # Places of the buttons in the sidebar, in pixels from its upper left corner, at the factory's scale and theme.
-BAKE, RESUME, CLEAR = (0.5, 348), (0.3, 378), (0.7, 378)
+BAKE, RESUME, CLEAR = (0.5, 371), (0.3, 401), (0.7, 401)
 
 
 def shell(*command: str) -> None:

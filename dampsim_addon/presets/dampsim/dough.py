@@ -1,0 +1,11 @@
+import bpy
+
+dampsim = bpy.context.object.dampsim
+
+dampsim.settle = 10.0
+dampsim.bounce = 0.0
+dampsim.follow_through = 0.6
+dampsim.stiffness_by = "MODULUS"
+dampsim.stiffness = 15.0
+dampsim.poisson = 0.45
+dampsim.density = 1200.0

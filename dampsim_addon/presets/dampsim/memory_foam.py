@@ -1,0 +1,11 @@
+import bpy
+
+dampsim = bpy.context.object.dampsim
+
+dampsim.settle = 60.0
+dampsim.bounce = 0.0
+dampsim.follow_through = 0.6
+dampsim.stiffness_by = "MODULUS"
+dampsim.stiffness = 20.0
+dampsim.poisson = 0.15
+dampsim.density = 60.0
