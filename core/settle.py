@@ -23,12 +23,13 @@ REST_FRACTION = 0.01
 # A last swing as high as REST_FRACTION would make the rest time jump by a swing at the slightest loss. The overshoot is
 # moved by a hair (at most 0.3 percentage points) so that no peak comes nearer to it than this part.
 _CLEARANCE = 0.05
-# Angle in rad that the first mode turns in one substep: up to the first one its peaks are met within 5%, beyond the
-# second the discrete law loses its meaning.
+# Angle in rad that the first mode turns in one substep: up to the first one its peaks are met within 5%. Kappa grows
+# with the angle, and what is softer than at rest (a bend that gives way) then swings up instead of down: at the
+# second angle kappa is 1.6, at pi/3 it has no bound.
 GOOD_PHASE = math.pi / 6.0
-MAX_PHASE = math.pi / 3.0
+MAX_PHASE = math.pi / 5.0
 # No overshoot is so strong that it asks for more substeps per frame than this: it is limited instead.
-MAX_SUBSTEPS = 16
+MAX_SUBSTEPS = 20
 
 
 @dataclass(frozen=True)

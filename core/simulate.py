@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .arrays import Array
-from .errors import SceneError, StepError
+from .errors import MeshError, SceneError, StepError
 from .fingerprint import digest
 from .models.volume import VolumeModel, build_volume
 from .parameters import Settings
@@ -32,6 +32,10 @@ class Frame:
     iterations: int
 
 
+# A first eigenvalue below this part of (speed of sound / size)^2 is none at all.
+_LOOSE = 1e-9
+
+
 class Simulation:
     """A scene made ready to run. Raises the errors for the artist before anything is simulated."""
 
@@ -39,6 +43,14 @@ class Simulation:
         check_scene(scene)
         self.scene = scene
         self.model = model or build_volume(scene.body, scene.gravity)
+        settings = scene.body.settings
+        limit = _LOOSE * settings.young / settings.density / scene.body.surface.size**2
+        for region in self.model.system.regions:
+            if not region.eigenvalue > limit:
+                raise MeshError(
+                    f"{scene.body.surface.name}: a part of it hangs by less than a face; "
+                    "raise Resolution or pin more of it."
+                )
         self._stepper = Stepper(self.model.system)
         self._controls: dict[tuple[float, ...], Controls] = {}
         self._young: dict[float, float] = {}

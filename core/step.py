@@ -89,7 +89,10 @@ class Stepper:
         for part in range(parts):
             problem = StepProblem(self, state, pins.part(part, parts), h / parts, controls)
             tolerance = Tolerance(controls.tolerance, problem.noise)
-            minimum = self._minimiser(problem, problem.start, tolerance)
+            if len(self.free):
+                minimum = self._minimiser(problem, problem.start, tolerance)
+            else:
+                minimum = Minimum(problem.start, Outcome.CONVERGED, 0, 0, 0.0, 0.0)
             if minimum.outcome is not Outcome.CONVERGED and self._minimiser is not minimise_newton:
                 minimum, newton = minimise_newton(problem, problem.start, tolerance), True
             iterations += minimum.iterations

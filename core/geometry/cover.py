@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
 from ..arrays import Array, Index, Mask
@@ -118,15 +120,36 @@ def _choose(name: str, vertices: Array, triangles: Index, winding: WindingNumber
     inner[asked[depth > 0.5]] = True
     inner &= ~in_band
     chosen = in_band | inner
-    # Tets between chosen nodes close the hinges that single shared edges would be.
-    node_keys = lattice.node_keys(corners)
-    chosen |= np.isin(node_keys, np.unique(node_keys[chosen])).all(axis=1)
-    chosen = np.flatnonzero(chosen)
+    chosen = np.flatnonzero(_without_hinges(chosen, lattice.node_keys(corners)))
     order = np.argsort(all_keys[chosen])
     home = order[np.searchsorted(all_keys[chosen][order], keys)]
     return _Choice(
         origin, all_index[chosen], corners[chosen], samples, home, inner[chosen], float(depth.max(initial=0.0))
     )
+
+
+def _without_hinges(chosen: Mask, node_keys: Index) -> Mask:
+    """Add tets to the chosen ones (m,) so that no two pieces hang together by a node or an edge alone.
+
+    node_keys: (m, 4) of all lattice tets.
+    """
+    chosen = chosen.copy()
+    for _ in range(4):
+        chosen |= np.isin(node_keys, np.unique(node_keys[chosen])).all(axis=1)
+        nodes, tets = np.unique(node_keys[chosen], return_inverse=True)
+        tets = tets.reshape(-1, 4)
+        tet, side = np.nonzero(neighbours(tets) >= 0)
+        faces = coo_matrix((np.ones(len(tet)), (tet, neighbours(tets)[tet, side])), shape=(len(tets), len(tets)))
+        count, piece = connected_components(faces, directed=False)
+        if count == 1:
+            break
+        owner = np.full(len(nodes), -1)
+        owner[tets.ravel()] = piece.repeat(4)
+        shared = np.unique(tets[owner[tets] != piece[:, None]])
+        if len(shared) == 0:
+            break
+        chosen |= np.isin(node_keys, nodes[shared]).any(axis=1)
+    return chosen
 
 
 def _shrink(nodes: Array, tets: Index, samples: Array, home: Index, spacing: float) -> Array:

@@ -23,7 +23,9 @@ _PROBE = PREFIX + "Probe"
 # Size of the probing moves, and the error that is small enough, in parts of the mesh's size.
 _PROBE_STEP = 1e-2
 _CLOSE = 5e-7
-_CORRECTIONS = 6
+_CORRECTIONS = 12
+# What may be left where the modifiers bend.
+_TOLERABLE = 1e-4
 
 
 class ShapeKeys:
@@ -157,6 +159,11 @@ def _before_modifiers(sampler: Sampler, probe: bpy.types.ShapeKey, basis: Array,
             break
         move = move + np.einsum("vij,vj->vi", inverse, missing)
         there = deformed(move)
+    if error > _TOLERABLE * size:
+        raise SceneError(
+            f"{sampler.obj.name}: at frame {sampler.scene.frame_current} no shape before its modifiers ends where the "
+            "simulation does; bake to a point cache."
+        )
     return np.asarray(basis + best)
 
 

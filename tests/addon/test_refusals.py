@@ -125,12 +125,30 @@ def test_a_cache_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     assert dump() == before
 
 
+def test_modifiers_that_no_shape_key_can_precede_are_refused(tmp_path: Path) -> None:
+    fresh()
+    obj = wobbler(tmp_path)
+    bpy.ops.curve.primitive_bezier_curve_add()
+    curve = bpy.context.object
+    obj.modifiers.new("Curve", "CURVE").object = curve
+    obj.modifiers.move(len(obj.modifiers) - 1, 0)
+    bpy.context.view_layer.objects.active = obj
+    before = dump()
+    with pytest.raises(
+        RuntimeError, match="Wobbler: at frame 1 no shape before its modifiers ends where the simulation"
+    ):
+        bpy.ops.dampsim.bake()
+    assert dump() == before
+    obj.dampsim.target = "POINT_CACHE"
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+
+
 def test_a_vertex_count_that_changes_over_time_is_refused(load: Load, tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)
     mirror = obj.modifiers.new("Mirror", "MIRROR")
     obj.modifiers.move(len(obj.modifiers) - 1, 0)
-    obj.modifiers.new("Cast", "CAST")
+    obj.modifiers.new("Cast", "CAST").size = 1.0
     obj.dampsim.target = "POINT_CACHE"
     with pytest.raises(RuntimeError, match="Wobbler: a modifier that changes the number of vertices stands above"):
         bpy.ops.dampsim.bake()

@@ -266,3 +266,17 @@ def test_sag_without_gravity_or_pins_says_what_it_needs() -> None:
     loose = replace(scene, body=replace(scene.body, pins=np.zeros(8)))
     with pytest.raises(SceneError, match="Box: Sag needs gravity and pins"):
         list(Simulation(loose).frames())
+
+
+def test_a_body_pinned_all_over_just_follows() -> None:
+    scene = swaying(last=5)
+    scene = replace(scene, body=replace(scene.body, pins=np.ones(8)))
+    for frame in Simulation(scene).frames():
+        np.testing.assert_allclose(frame.surface, scene.motion(frame.number), atol=1e-12)
+
+
+@pytest.mark.parametrize("settle", [1.0, 2.0, 5.0])
+def test_the_wildest_dials_stay_sane(settle: float) -> None:
+    scene = swaying(settle=settle, bounce=90.0)
+    frames = list(Simulation(scene).frames())
+    assert max(np.abs(f.surface - scene.motion(f.number)).max() for f in frames) < 1.0

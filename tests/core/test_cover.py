@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
 
 from dampsim.core.errors import MeshError
 from dampsim.core.geometry.cover import _LEAST_ANGLE, _least_dihedral, cover_surface
-from dampsim.core.geometry.embedding import barycentric
+from dampsim.core.geometry.embedding import barycentric, neighbours
 from dampsim.core.geometry.lattice import tet_corners, tets_of_points
 from dampsim.core.geometry.surface import Surface, clean_triangles
 from dampsim.core.geometry.winding import WindingNumber
@@ -75,3 +77,22 @@ def test_an_inside_out_mesh_is_turned_and_doubles_are_dropped() -> None:
 def test_a_surface_without_volume_is_refused_by_name(surface: Surface, words: str) -> None:
     with pytest.raises(MeshError, match=words):
         cover_surface(surface, 500)
+
+
+@pytest.mark.parametrize("gap", [0.0, 0.05, 0.3])
+def test_no_piece_of_a_cover_hangs_by_an_edge_or_a_node(gap: float) -> None:
+    one = sphere(300)
+    other = one.vertices + np.array([2.0 + gap, 0.0, 0.0])
+    surface = Surface(
+        "Pair",
+        np.concatenate([one.vertices, other]),
+        np.concatenate([one.triangles, one.triangles + len(one.vertices)]),
+    )
+    for count in (150, 400, 1500):
+        tets = cover_surface(surface, count).tets
+        across = neighbours(tets)
+        tet, side = np.nonzero(across >= 0)
+        faces = coo_matrix((np.ones(len(tet)), (tet, across[tet, side])), shape=(len(tets), len(tets)))
+        pieces, piece = connected_components(faces, directed=False)
+        used = [set(tets[piece == k].ravel()) for k in range(pieces)]
+        assert sum(map(len, used)) == len(set().union(*used))
