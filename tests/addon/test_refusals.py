@@ -148,7 +148,7 @@ def test_a_vertex_count_that_changes_over_time_is_refused(load: Load, tmp_path: 
     obj = wobbler(tmp_path)
     mirror = obj.modifiers.new("Mirror", "MIRROR")
     obj.modifiers.move(len(obj.modifiers) - 1, 0)
-    obj.modifiers.new("Cast", "CAST").size = 1.0
+    obj.modifiers.new("Twist", "SIMPLE_DEFORM")
     obj.dampsim.target = "POINT_CACHE"
     with pytest.raises(RuntimeError, match="Wobbler: a modifier that changes the number of vertices stands above"):
         bpy.ops.dampsim.bake()
