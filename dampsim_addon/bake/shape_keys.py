@@ -23,7 +23,7 @@ _PROBE = PREFIX + "Probe"
 # Size of the probing moves, and the error that is small enough, in parts of the mesh's size.
 _PROBE_STEP = 1e-2
 _CLOSE = 5e-7
-_CORRECTIONS = 12
+_CORRECTIONS, _LOOK_AGAIN = 24, 6
 # What may be left where the modifiers bend.
 _TOLERABLE = 1e-4
 
@@ -69,11 +69,12 @@ class ShapeKeys:
         basis = _points(obj.data.shape_keys.reference_key)
         probe = obj.shape_key_add(name=_PROBE, from_mix=False)
         probe.value = 1.0
-        shapes = []
+        shapes, move = [], np.zeros_like(basis)
         try:
             for done, number in enumerate(numbers, 1):
                 sampler.go(number)
-                shapes.append(_before_modifiers(sampler, probe, basis, cache.read(number).surface))
+                move = _before_modifiers(sampler, probe, basis, cache.read(number).surface, move)
+                shapes.append(basis + move)
                 yield done
         finally:
             obj.shape_key_remove(probe)
@@ -126,11 +127,11 @@ def _points(key: bpy.types.ShapeKey) -> Array:
     return flat.reshape(-1, 3).astype(float)
 
 
-def _before_modifiers(sampler: Sampler, probe: bpy.types.ShapeKey, basis: Array, goal: Array) -> Array:
-    """The shape (v, 3), before the modifiers, that ends at the goal (v, 3) in world space at the current frame.
+def _before_modifiers(sampler: Sampler, probe: bpy.types.ShapeKey, basis: Array, goal: Array, start: Array) -> Array:
+    """The move (v, 3) from the basis, before the modifiers, that ends at the goal (v, 3) in world space at this frame.
 
-    What the modifiers do to each vertex is found by moving all vertices a little along each axis; corrections do the
-    rest where they bend.
+    What the modifiers do to each vertex is found by moving all vertices a little along each axis; where they bend,
+    corrections do the rest, and look again if they get stuck. start: the move of the frame before.
     """
     matrix = sampler.matrix()
     goal = transformed(np.linalg.inv(matrix), goal)
@@ -142,21 +143,21 @@ def _before_modifiers(sampler: Sampler, probe: bpy.types.ShapeKey, basis: Array,
         sampler.view_layer.update()
         return sampler.local()
 
-    move = np.zeros_like(basis)
-    there = deformed(move)
+    there = deformed(start)
     if not sampler.deforms:
-        return np.asarray(basis + goal - there)
+        return np.asarray(start + goal - there)
     step = _PROBE_STEP * size
-    jacobian = np.stack([(deformed(move + step * np.eye(3)[k]) - there) / step for k in range(3)], axis=2)
-    inverse = np.linalg.pinv(jacobian)
-    best, error = move, np.inf
-    for _ in range(_CORRECTIONS):
+    move, best, error, inverse = start, start, np.inf, None
+    for correction in range(_CORRECTIONS):
         missing = goal - there
         now = float(np.linalg.norm(missing, axis=1).max())
         if now < error:
             best, error = move, now
         if now <= _CLOSE * size:
             break
+        if inverse is None or correction % _LOOK_AGAIN == 0:
+            sides = [(deformed(move + step * np.eye(3)[k]) - there) / step for k in range(3)]
+            inverse = np.linalg.pinv(np.stack(sides, axis=2))
         move = move + np.einsum("vij,vj->vi", inverse, missing)
         there = deformed(move)
     if error > _TOLERABLE * size:
@@ -164,7 +165,7 @@ def _before_modifiers(sampler: Sampler, probe: bpy.types.ShapeKey, basis: Array,
             f"{sampler.obj.name}: at frame {sampler.scene.frame_current} no shape before its modifiers ends where the "
             "simulation does; bake to a point cache."
         )
-    return np.asarray(basis + best)
+    return best
 
 
 def _animate(obj: bpy.types.Object, numbers: list[int]) -> None:
