@@ -41,7 +41,11 @@ def main() -> int:
     if code:
         return code
     print(f"baked in {time.monotonic() - began:.0f} s: {baked}")
-    bpy.ops.export_scene.gltf(filepath=str(out / "creature.glb"), export_format="GLB", export_animation_mode="SCENE")
+    # One animation for the whole scene: a viewer plays one at a time.
+    bpy.ops.export_scene.gltf(
+        filepath=str(out / "creature.glb"), export_format="GLB", export_animation_mode="SCENE",
+        export_anim_scene_split_object=False,
+    )  # fmt: skip
     if not options.no_render:
         render(out)
     print(f"done in {time.monotonic() - began:.0f} s; look at {out}")
