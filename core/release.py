@@ -9,7 +9,7 @@ from scipy.sparse import diags
 from scipy.sparse.linalg import eigsh
 
 from .arrays import Array
-from .diagnostics import count_swings, rest_time
+from .diagnostics import count_swings, largest_distance, rest_time
 from .energies import DeadLoad
 from .errors import StepError
 from .settle import Substeps, choose_substeps, settle_law
@@ -69,7 +69,7 @@ def pulled(system: System, deflection: float) -> State:
     for _ in range(8):
         loaded = replace(system, energies=(*system.energies, DeadLoad(strength * load)))
         state = settled(Stepper(loaded), state, pins, 1e-8)
-        reached = float(np.linalg.norm(state.positions - system.rest, axis=1).max())
+        reached = largest_distance(state.positions, system.rest)
         if abs(reached / deflection - 1.0) < 1e-4:
             break
         strength *= deflection / reached
@@ -97,7 +97,7 @@ def release(
             raise StepError(report.outcome.value)
         iterations += report.iterations
         now = state.positions - system.rest
-        distance.append(float(np.linalg.norm(now, axis=1).max()) / size)
+        distance.append(largest_distance(state.positions, system.rest) / size)
         along.append(float(now[far] @ way[far]) / size**2)
     times = h * np.arange(count + 1)
     return Release(times, np.array(distance), np.array(along), substeps, iterations / count)
