@@ -12,6 +12,7 @@ from .arrays import Array
 from .diagnostics import count_swings, largest_distance, rest_time
 from .energies import DeadLoad
 from .errors import StepError
+from .regions import Region
 from .settle import Substeps, choose_substeps, settle_law
 from .solvers.problem import Outcome
 from .state import PinMotion, State
@@ -47,23 +48,28 @@ class Release:
         return max(-float(self.along.min()), 0.0)
 
 
-def first_mode(system: System) -> Array:
-    """The first mode's shape (n, 3), its largest node displacement 1; for a system of one region that cannot float."""
+def first_mode(system: System, region: Region) -> Array:
+    """The first mode's shape (n, 3) of a region that cannot float; its largest node displacement is 1."""
     stepper = Stepper(system)
-    root = 1.0 / np.sqrt(system.mass[stepper.free].repeat(3))
-    scaled = diags(root) @ stepper.stiffness @ diags(root)
+    dof = (3 * stepper.slot[region.free][:, None] + np.arange(3)).ravel()
+    root = 1.0 / np.sqrt(system.mass[region.free].repeat(3))
+    scaled = diags(root) @ stepper.stiffness[dof][:, dof] @ diags(root)
     _, vectors = eigsh(scaled.tocsc(), k=1, sigma=0.0, v0=np.ones(len(root)))
     shape = np.zeros(system.rest.shape)
-    shape[stepper.free] = (root * vectors[:, 0]).reshape(-1, 3)
+    shape[region.free] = (root * vectors[:, 0]).reshape(-1, 3)
     shape /= np.linalg.norm(shape, axis=1).max()
     # The sign of an eigenvector is arbitrary; the largest component shall be positive.
     return np.asarray(shape * np.sign(shape.ravel()[np.abs(shape).argmax()]))
 
 
-def pulled(system: System, deflection: float) -> State:
-    """At rest under a load M a along the first mode a, as strong as it takes for the deflection (m)."""
-    mode = first_mode(system)
-    load = system.mass[:, None] * mode * (system.regions[0].eigenvalue * deflection)
+def pulled(system: System, deflection: float, which: int = 0) -> State:
+    """At rest under a load M a along the first mode a of a region, as strong as it takes for the deflection (m).
+
+    The system has no gravity, so that its shape at rest is system.rest.
+    """
+    region = system.regions[which]
+    mode = first_mode(system, region)
+    load = system.mass[:, None] * mode * (region.eigenvalue * deflection)
     pins = PinMotion(system.rest[system.pinned], system.rest[system.pinned])
     state, strength = State.at_rest(system.rest), 1.0
     for _ in range(8):
@@ -77,16 +83,25 @@ def pulled(system: System, deflection: float) -> State:
 
 
 def release(
-    system: System, start: State, settle: float, overshoot: float, frame_time: float, least: int, tolerance: float
+    system: System,
+    start: State,
+    settle: float,
+    overshoot: float,
+    frame_time: float,
+    least: int,
+    tolerance: float,
+    which: int = 0,
 ) -> Release:
-    """Let go of the start and simulate for one and a third of the settle time (s). Raises StepError."""
+    """Let go of the start and watch a region for one and a third of the settle time (s). Raises StepError."""
     substeps = choose_substeps(settle, overshoot, frame_time, least)
     h = frame_time / substeps.count
     laws = tuple(settle_law(settle, substeps.overshoot, region.eigenvalue) for region in system.regions)
     controls = Controls(laws, 1.0, tolerance)
     pins = PinMotion(system.rest[system.pinned], system.rest[system.pinned])
     stepper, state, iterations = Stepper(system), start, 0
-    way = start.positions - system.rest
+    watched = system.regions[which].free
+    rest = system.rest[watched]
+    way = start.positions[watched] - rest
     far = int(np.linalg.norm(way, axis=1).argmax())
     size = float(np.linalg.norm(way[far]))
     distance, along = [1.0], [1.0]
@@ -96,8 +111,8 @@ def release(
         if report.outcome is not Outcome.CONVERGED:
             raise StepError(report.outcome.value)
         iterations += report.iterations
-        now = state.positions - system.rest
-        distance.append(largest_distance(state.positions, system.rest) / size)
+        now = state.positions[watched] - rest
+        distance.append(largest_distance(now, np.zeros(3)) / size)
         along.append(float(now[far] @ way[far]) / size**2)
     times = h * np.arange(count + 1)
     return Release(times, np.array(distance), np.array(along), substeps, iterations / count)
