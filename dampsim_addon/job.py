@@ -54,13 +54,18 @@ def own_cache(obj: bpy.types.Object) -> None:
     The name comes from the file and the object, so that a bake killed before the file was saved is found again; from
     then on it stays with the object, whatever that or the file is called.
     """
-    taken = {other.dampsim.cache_id for other in bpy.data.objects if other != obj}
+    taken = _others(obj)
     name = obj.dampsim.cache_id
     if not name and bpy.data.filepath:
         name = hashlib.sha256(f"{bpy.data.filepath}\n{obj.name}".encode()).hexdigest()[:16]
     if not name or name in taken:
         name = uuid.uuid4().hex[:16]
     obj.dampsim.cache_id = name
+
+
+def _others(obj: bpy.types.Object) -> set[str]:
+    """The caches of all other objects in the file."""
+    return {other.dampsim.cache_id for other in bpy.data.objects if other != obj}
 
 
 def run(
@@ -87,6 +92,7 @@ def run(
         for other in TARGETS:
             if other is not kind:
                 other.clear(obj)
+                other.forget(cache.folder)
         obj.dampsim.baked = kind.name
 
 
@@ -120,9 +126,10 @@ def clear(obj: bpy.types.Object) -> None:
     """Give the object back as it was before the bake, and remove its cache."""
     for kind in TARGETS:
         kind.clear(obj)
-    if obj.dampsim.cache_id:
-        folder = cache_folder(obj)
-        (folder / "bake.pc2").unlink(missing_ok=True)
+    # A duplicate that was not baked itself has still got the original's cache.
+    if obj.dampsim.cache_id and obj.dampsim.cache_id not in _others(obj):
+        for kind in TARGETS:
+            kind.forget(cache_folder(obj))
         frame_cache(obj).clear()
     obj.dampsim.baked = ""
 

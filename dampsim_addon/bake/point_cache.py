@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from ..snapshot import Sampler
 
 
+_FILE = "bake.pc2"
+
+
 class PointCache:
     name: ClassVar[str] = "POINT_CACHE"
     label: ClassVar[str] = "Point Cache"
@@ -38,7 +41,7 @@ class PointCache:
     @staticmethod
     def write(sampler: Sampler, cache: FrameCache, numbers: list[int], folder: Path) -> Iterator[int]:
         obj = sampler.obj
-        path = folder / "bake.pc2"
+        path = folder / _FILE
         part = path.with_suffix(".part")
         count = len(obj.data.vertices)
         try:
@@ -73,3 +76,7 @@ class PointCache:
     def clear(obj: bpy.types.Object) -> None:
         for modifier in [m for m in obj.modifiers if is_ours(m.name)]:
             obj.modifiers.remove(modifier)
+
+    @staticmethod
+    def forget(folder: Path) -> None:
+        (folder / _FILE).unlink(missing_ok=True)

@@ -96,11 +96,11 @@ class ShapeKeys:
         if data is not None:
             for track in [track for track in data.nla_tracks if is_ours(track.name)]:
                 for action in {strip.action for strip in track.strips if strip.action is not None}:
-                    _forget(action)
+                    _remove(action)
                 data.nla_tracks.remove(track)
             if data.action is not None and is_ours(data.action.name):
                 action, data.action = data.action, None
-                _forget(action)
+                _remove(action)
             if data.action is None and not data.nla_tracks and not data.drivers:
                 keys.animation_data_clear()
         ours = [key for key in keys.key_blocks if is_ours(key.name)]
@@ -115,8 +115,12 @@ class ShapeKeys:
             obj.shape_key_remove(key)
         obj.active_shape_key_index = index
 
+    @staticmethod
+    def forget(folder: Path) -> None:
+        """Shape keys live in the file alone."""
 
-def _forget(action: bpy.types.Action) -> None:
+
+def _remove(action: bpy.types.Action) -> None:
     if is_ours(action.name):
         bpy.data.actions.remove(action)
 

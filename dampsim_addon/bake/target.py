@@ -31,4 +31,8 @@ class Target(Protocol):
 
     @staticmethod
     def clear(obj: bpy.types.Object) -> None:
-        """Remove what write() made."""
+        """Remove what write() made in the file."""
+
+    @staticmethod
+    def forget(folder: Path) -> None:
+        """Remove what write() made in the cache's folder."""

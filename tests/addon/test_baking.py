@@ -190,6 +190,8 @@ def test_a_stopped_bake_resumes_and_a_duplicate_has_its_own_cache(load: Load, tm
     bpy.ops.object.duplicate()
     copy = bpy.context.object
     assert copy.dampsim.cache_id == obj.dampsim.cache_id
+    assert bpy.ops.dampsim.clear() == {"FINISHED"}
+    assert job.frames_done(obj) == LAST
     bake(copy, "POINT_CACHE")
     assert copy.dampsim.cache_id != obj.dampsim.cache_id
 
