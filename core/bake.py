@@ -13,11 +13,11 @@ from .simulate import Frame, Simulation
 
 @dataclass(frozen=True)
 class Progress:
-    """done: frames in the cache.  total: frames wanted.  checking: whether the frame was there already."""
+    """done of total: frames in the cache, or parts of the preparation.  stage: what is being done."""
 
     done: int
     total: int
-    checking: bool
+    stage: str
 
 
 def bake(simulation: Simulation, cache: FrameCache, restart: bool = False) -> Iterator[Progress]:
@@ -38,14 +38,20 @@ def bake(simulation: Simulation, cache: FrameCache, restart: bool = False) -> It
     if not numbers:
         cache.start(mark)
     last: Frame | None = None
+    count = 1
     for done, number in enumerate(numbers, 1):
         last = cache.read(number)
-        if simulation.inputs(number)[1] != last.inputs:
+        sampled = simulation.sampled(number, count)
+        count = sampled.count
+        if sampled.digest != last.inputs:
             raise StaleCacheError(
                 f"{cache.name}: its animation or dials at frame {number} changed since the last bake; "
                 "clear it or bake again."
             )
-        yield Progress(done, total, checking=True)
+        yield Progress(done, total, "Checking")
+    if last is None:
+        for prepared, parts in simulation.warm_up():
+            yield Progress(prepared, parts, "Preparing")
     for done, frame in enumerate(simulation.frames(last), len(numbers) + 1):
         cache.append(frame)
-        yield Progress(done, total, checking=False)
+        yield Progress(done, total, "Simulating")

@@ -11,7 +11,7 @@ from .arrays import Array
 from .scene import Scene
 
 # Raised whenever the same inputs would give other frames than before.
-RESULTS_VERSION = 1
+RESULTS_VERSION = 2
 
 
 def digest(*arrays: Array) -> str:
@@ -24,14 +24,35 @@ def digest(*arrays: Array) -> str:
 
 
 def fingerprint(scene: Scene) -> str:
-    """Of everything that does not change from frame to frame; the last frame does not count."""
+    """Of everything that does not change from frame to frame; the last frame counts for loops only."""
+    settings = scene.body.settings
     constants = {
         "results": RESULTS_VERSION,
-        "settings": scene.body.settings.as_dict(),
+        "settings": settings.as_dict(),
         "fps": scene.fps,
         "first": scene.first,
-        "arrays": digest(
-            scene.body.surface.vertices, scene.body.surface.triangles.astype(float), scene.body.pins, scene.gravity
-        ),
+        "last": scene.last if settings.loop else None,
+        "carrier": scene.carrier,
+        "arrays": _arrays(scene),
     }
+    return _of(constants)
+
+
+# What the model is made from, beside the arrays.
+_MODEL = ("resolution", "poisson", "density", "material")
+
+
+def model_fingerprint(scene: Scene) -> str:
+    """Of what models.volume.build_volume looks at."""
+    settings = scene.body.settings.as_dict()
+    return _of({"settings": {name: settings[name] for name in _MODEL}, "arrays": _arrays(scene)})
+
+
+def _arrays(scene: Scene) -> str:
+    body = scene.body
+    maps = [np.zeros(0) if painted is None else painted for painted in (body.settle_map, body.stiffness_map)]
+    return digest(body.surface.vertices, body.surface.triangles.astype(float), body.pins, scene.gravity, *maps)
+
+
+def _of(constants: dict[str, object]) -> str:
     return hashlib.sha256(json.dumps(constants, sort_keys=True).encode()).hexdigest()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from .arrays import Array
-from .regions import Region
+from .regions import Region, smallest_eigenvalue
 from .rigid import coasting, free_spin, rigid_basis, rigid_motion
 from .settle import Coefficients
 from .state import PinMotion, State
@@ -16,14 +16,17 @@ from .system import System
 
 @dataclass(frozen=True)
 class RegionTerms:
-    """What one region adds to psi, at its free nodes (f,). columns: (f, 3, k) of the low rank part of the inertia."""
+    """What one region adds to psi, at its free nodes (f,).
+
+    columns, signs: (f, 3, k), (k,) of the low rank part of the inertia.
+    """
 
     carrier: Array
     carried: Array
     load: Array
     inertia: Array
     columns: Array
-    sign: float
+    signs: Array
     rotation: Array
 
 
@@ -39,7 +42,9 @@ def region_terms(
     free, x = region.free, state.positions[region.free]
     mass = system.mass[free]
     carrier = np.zeros_like(x)
-    if len(region.held):
+    if pins.carrying is not None and len(region.held):
+        carrier = (pins.carrying(state.positions)[free] - x) / h
+    elif len(region.held):
         place = np.searchsorted(system.pinned, region.held)
         turn, shift = rigid_motion(pins.start[place], pins.end[place])
         # The displacement of a node that goes with the pins, over h: a steady turn then leaves nothing behind.
@@ -47,10 +52,11 @@ def region_terms(
 
     u = state.velocities[free] - state.carrier[free]
     basis = np.zeros((len(free), 3, 0))
-    carried = carrier + coefficients.kappa * u
+    kappa = np.broadcast_to(coefficients.kappa, len(free))[:, None]
+    carried = carrier + kappa * u
     if region.rigid_modes and not coefficients.is_backward_euler(h):
         coast, rest = _coast(system, region, state, u, h)
-        carried = carrier + coast + coefficients.kappa * rest
+        carried = carrier + coast + kappa * rest
         # The basis belongs to the end of the step, where inner forces have no torque.
         ahead = state.positions.copy()
         ahead[system.pinned] = pins.end
@@ -61,17 +67,57 @@ def region_terms(
     push = (mass[:, None] * (carrier - state.carrier[free]) / h).ravel()
     felt = follow_through * push + (1.0 - follow_through) * (momenta @ (fields.T @ push))
 
-    weight = 1.0 / h - 1.0 / coefficients.s
+    inertia = mass / coefficients.s
+    columns, signs = _low_rank(fields, momenta, inertia, h, uniform=np.ndim(coefficients.s) == 0)
     return RegionTerms(
         carrier=carrier,
         carried=carried,
         load=mass[:, None] * system.gravity - felt.reshape(-1, 3),
-        inertia=mass / coefficients.s,
-        columns=np.sqrt(abs(weight)) * momenta.reshape(basis.shape),
-        sign=float(np.sign(weight)),
+        inertia=inertia,
+        columns=columns.reshape(len(free), 3, -1),
+        signs=signs,
         # Only for the metric, so a few iterations do.
         rotation=rigid_motion(system.rest[free], x, iterations=8)[0],
     )
+
+
+def hanging(system: System, state: State, stiffness: float) -> tuple[Region, ...]:
+    """The regions with what the weight adds to lambda_1 where it hangs still in a state (docs/decisions/0004).
+
+    stiffness: factor on all energies.
+    """
+    targets = state.positions[system.pinned]
+    tangent = system.soft_pins(targets).hessian(state.positions, False)
+    for energy in system.energies:
+        tangent = tangent + energy.hessian(state.positions, False)
+    return tuple(
+        replace(
+            region,
+            weight=stiffness
+            * (smallest_eigenvalue(tangent, system.mass, region.free, region.rigid_modes) - region.eigenvalue),
+        )
+        for region in system.regions
+    )
+
+
+def _low_rank(fields: Array, momenta: Array, inertia: Array, h: float, uniform: bool) -> tuple[Array, Array]:
+    """What M Pi / h + (I - Pi)^T D (I - Pi) has beyond the diagonal D: columns (3f, k) and their signs (k,).
+
+    fields, momenta: R and M R, (3f, r).  inertia: D = M/s at the free nodes (f,).
+    """
+    count = fields.shape[1]
+    if count == 0:
+        return fields, np.zeros(0)
+    slowed = inertia.repeat(3)[:, None] * fields
+    inner = fields.T @ slowed
+    if uniform:
+        # D R = M R / s: then the whole is (1/h - 1/s) (M R)(M R)^T.
+        weight = 1.0 / h - float(np.trace(inner)) / count
+        return np.sqrt(abs(weight)) * momenta, np.full(count, np.sign(weight))
+    eye = np.eye(count)
+    values, vectors = np.linalg.eigh(np.block([[np.zeros((count, count)), -eye], [-eye, inner + eye / h]]))
+    columns: Array = np.concatenate([slowed, momenta], axis=1) @ (vectors * np.sqrt(np.abs(values)))
+    return columns, np.sign(values)
 
 
 def _coast(system: System, region: Region, state: State, u: Array, h: float) -> tuple[Array, Array]:

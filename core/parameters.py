@@ -27,7 +27,7 @@ class Parameter:
 
     unit: as shown, "" for a pure number.  least, most: hard limits.  soft_least, soft_most: of the slider.
     section: where the panel shows it.  animatable: whether its keyframes are followed, substep by substep.
-    only_with: name and value of the choice with which it has a meaning.
+    only_with: name of a choice and the values of it with which it has a meaning.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Parameter:
     choices: tuple[Choice, ...] = ()
     section: str = "dials"
     animatable: bool = False
-    only_with: tuple[str, str] = ("", "")
+    only_with: tuple[str, ...] = ()
 
     def checked(self, value: Any) -> float | int | str | bool:
         """The value in the parameter's own type, or a ParameterError that says what would be right."""
@@ -85,10 +85,12 @@ class Settings:
     settle: float = _parameter(
         24.0, "Settle", "How long it moves: so many frames after the last push it is at rest",
         unit="frames", least=1.0, most=2000.0, soft_least=2.0, soft_most=120.0, animatable=True,
+        only_with=("damping_by", "DIALS"),
     )  # fmt: skip
     bounce: float = _parameter(
         30.0, "Bounce", "How far it swings past its rest shape, in percent of the way that it came from the other side",
         unit="%", least=0.0, most=90.0, soft_least=0.0, soft_most=80.0, animatable=True,
+        only_with=("damping_by", "DIALS"),
     )  # fmt: skip
     follow_through: float = _parameter(
         1.0, "Follow-through", "How strongly it is thrown when its pins start, stop and turn: 1 as in nature, 0 never",
@@ -110,6 +112,43 @@ class Settings:
         100.0, "Stiffness", "Young's modulus of the material: how little it hangs under its weight, or gives to a push",
         unit="kPa", least=0.01, most=1e7, soft_least=1.0, soft_most=5000.0, animatable=True,
         only_with=("stiffness_by", "MODULUS"),
+    )  # fmt: skip
+    damping_by: str = _parameter(
+        "DIALS", "Damping By", "How the calming down is dialled",
+        choices=(
+            Choice("DIALS", "Settle and Bounce", "By what one sees: frames until rest, and overshoot"),
+            Choice("TAU_KAPPA", "τ and κ", "By inertia time and remembered part of the deformation's velocity"),
+            Choice("TAU_GAMMA", "τ and γ", "By inertia time and removed part of the deformation's velocity"),
+        ),
+        section="papers",
+    )  # fmt: skip
+    tau: float = _parameter(
+        0.1, "τ", "Inertia time of the deformation: it answers slower the longer it is",
+        unit="s", least=1e-5, most=1000.0, soft_least=1e-3, soft_most=1.0, section="papers", animatable=True,
+        only_with=("damping_by", "TAU_KAPPA", "TAU_GAMMA"),
+    )  # fmt: skip
+    kappa: float = _parameter(
+        0.5, "κ", "Part of the deformation's velocity that each substep remembers: 0 creeps, 1 swings",
+        least=0.0, most=1.6, soft_least=0.0, soft_most=1.0, section="papers", animatable=True,
+        only_with=("damping_by", "TAU_KAPPA"),
+    )  # fmt: skip
+    gamma: float = _parameter(
+        0.5, "γ", "Part of the deformation's velocity that is removed in a 24th of a second, at any frame rate",
+        least=0.0, most=1.0, section="papers", animatable=True, only_with=("damping_by", "TAU_GAMMA"),
+    )  # fmt: skip
+    carrier: str = _parameter(
+        "AUTO", "Carrier", "The motion that is not damped: the body is at rest when it goes along with it",
+        choices=(
+            Choice("AUTO", "Automatic", "The mesh's own motion where modifiers or shape keys bend it, else the pins'"),
+            Choice("PINS", "Pins", "Each piece goes along with its pins, as if it was rigid: flags, tails, antennas"),
+            Choice("MESH", "Animated Mesh", "Each place goes along with its own animation: flesh on an armature"),
+            Choice("NONE", "None", "Nothing goes along: all motion is damped, as in thick air"),
+        ),
+        section="advanced",
+    )  # fmt: skip
+    calibration: float = _parameter(
+        1.0, "Calibration", "Factor on Settle that makes up for large bends; Calibrate finds it",
+        least=0.1, most=10.0, soft_least=0.5, soft_most=2.0, section="advanced", only_with=("damping_by", "DIALS"),
     )  # fmt: skip
     density: float = _parameter(
         1000.0, "Density", "Mass of a cubic metre: heavier material hangs lower",
@@ -143,7 +182,15 @@ class Settings:
     )  # fmt: skip
     start_settled: bool = _parameter(
         True, "Start at Rest", "Begin hanging still under its weight; else begin as modelled, and sag at once",
-        section="advanced",
+        section="shot",
+    )  # fmt: skip
+    preroll: int = _parameter(
+        0, "Preroll", "Frames before the first one, in which it goes from its rest shape into its first pose and calms",
+        unit="frames", least=0, most=1000, soft_least=0, soft_most=100, section="shot",
+    )  # fmt: skip
+    loop: bool = _parameter(
+        False, "Loop", "Run the cycle again and again beforehand, until its end goes over into its beginning",
+        section="shot",
     )  # fmt: skip
 
     def __post_init__(self) -> None:

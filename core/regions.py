@@ -12,6 +12,9 @@ from scipy.sparse.linalg import eigsh
 from .arrays import Array, Index, Mask
 from .rigid import rigid_basis
 
+# A body on the verge of buckling keeps this part of its first eigenvalue.
+_LEAST = 0.05
+
 
 @dataclass(frozen=True)
 class Region:
@@ -19,12 +22,18 @@ class Region:
 
     eigenvalue: the smallest non-rigid eigenvalue lambda_1 of K a = lambda M a at rest, 1/s^2.
     rigid_modes: how many rigid motions the pins leave, 0 to 6.
+    weight: what the body's own weight adds to lambda_1 where it hangs, 1/s^2 (docs/decisions/0004).
     """
 
     free: Index
     held: Index
     eigenvalue: float
     rigid_modes: int
+    weight: float = 0.0
+
+    def eigenvalue_at(self, stiffness: float) -> float:
+        """lambda_1 with a factor on all energies, which the weight does not share; 1/s^2."""
+        return max(stiffness * self.eigenvalue + self.weight, _LEAST * stiffness * self.eigenvalue)
 
 
 def find_regions(

@@ -22,11 +22,16 @@ _FAR = 1e9
 
 @dataclass(frozen=True)
 class Body:
-    """surface: at rest.  pins: (v,) weights 0 to 1 with which the vertices follow the animation."""
+    """surface: at rest.  pins: (v,) weights 0 to 1 with which the vertices follow the animation.
+
+    settle_map: (v,) parts of the settle time.  stiffness_map: (v,) 0 to 1, see models.volume; None where not painted.
+    """
 
     surface: Surface
     pins: Array
     settings: Settings
+    settle_map: Array | None = None
+    stiffness_map: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,7 @@ class Scene:
     """fps: frames per second.  gravity: (3,) m/s^2.  first, last: frames, both included.
 
     dials: the settings at a frame, of which the animatable ones count; body.settings where nothing is keyframed.
+    deforming: whether the animation bends the mesh, beyond moving it as a whole.
     """
 
     body: Body
@@ -43,6 +49,15 @@ class Scene:
     first: int
     last: int
     dials: Callable[[float], Settings] | None = None
+    deforming: bool = False
+
+    @property
+    def carrier(self) -> str:
+        """The carrier in force: PINS, MESH or NONE."""
+        chosen = self.body.settings.carrier
+        if chosen != "AUTO":
+            return chosen
+        return "MESH" if self.deforming else "PINS"
 
     def settings(self, frame: float) -> Settings:
         """At a frame for which the motion was just asked."""
@@ -57,8 +72,9 @@ def check_scene(scene: Scene) -> None:
         raise SceneError(f"{name}: the frame rate is {scene.fps:g} per second; set one above zero.")
     if scene.last < scene.first:
         raise SceneError(f"{name}: the frame range {scene.first} to {scene.last} is empty; set an end after its start.")
-    if scene.body.pins.shape != (len(scene.body.surface.vertices),):
-        raise PinError(f"{name}: the pin weights do not fit the mesh; choose the pin group again.")
+    for weights in (scene.body.pins, scene.body.settle_map, scene.body.stiffness_map):
+        if weights is not None and weights.shape != (len(scene.body.surface.vertices),):
+            raise PinError(f"{name}: the painted weights do not fit the mesh; choose the vertex groups again.")
     check_motion(name, scene.motion(float(scene.first)), len(scene.body.surface.vertices), float(scene.first))
 
 

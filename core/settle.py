@@ -30,18 +30,23 @@ GOOD_PHASE = math.pi / 6.0
 MAX_PHASE = math.pi / 5.0
 # No overshoot is so strong that it asks for more substeps per frame than this: it is limited instead.
 MAX_SUBSTEPS = 20
+# Frames per second at which gamma is the part removed per frame.
+_GAMMA_RATE = 24.0
 
 
 @dataclass(frozen=True)
 class Coefficients:
-    """kappa: remembered part of the deformation's velocity.  s: inertia time, s (its inertia is M/s)."""
+    """kappa: remembered part of the deformation's velocity.  s: inertia time, s (its inertia is M/s).
 
-    kappa: float
-    s: float
+    Numbers, or one for each free node of the region (f,), where the settle time is painted.
+    """
+
+    kappa: float | Array
+    s: float | Array
 
     def is_backward_euler(self, h: float) -> bool:
         """Whether nothing is left of the split into rigid motion and deformation."""
-        return self.kappa == 1.0 and self.s == h
+        return bool(np.all(self.kappa == 1.0) and np.all(self.s == h))
 
 
 class InertiaLaw(Protocol):
@@ -59,20 +64,37 @@ class BackwardEulerLaw:
 
 
 @dataclass(frozen=True)
+class FixedLaw:
+    """kappa and s = tau by name, for those who know [You]."""
+
+    kappa: float
+    tau: float
+
+    def coefficients(self, h: float) -> Coefficients:
+        return Coefficients(self.kappa, self.tau)
+
+
+@dataclass(frozen=True)
 class SettleLaw:
-    """decay: a in 1/s.  frequency: w in rad/s, 0 for no overshoot.  eigenvalue: lambda_1 in 1/s^2."""
+    """decay: a in 1/s.  frequency: w in rad/s, 0 for no overshoot.  eigenvalue: lambda_1 in 1/s^2.
+
+    pace: (f,) painted parts of the settle time at the free nodes.
+    """
 
     decay: float
     frequency: float
     eigenvalue: float
+    pace: Array | None = None
 
     def coefficients(self, h: float) -> Coefficients:
         """The (kappa, s) whose discrete roots are e^{(-a +- i w) h}."""
+        time = h if self.pace is None else h / self.pace
+        kappa: float | Array
         if self.frequency == 0.0:
-            q, kappa = math.expm1(self.decay * h), 0.0
+            q, kappa = np.expm1(self.decay * time), 0.0
         else:
-            d = math.exp(-2.0 * self.decay * h)
-            p = 2.0 * math.exp(-self.decay * h) * math.cos(self.frequency * h)
+            d = np.exp(-2.0 * self.decay * time)
+            p = 2.0 * np.exp(-self.decay * time) * np.cos(self.frequency * time)
             q = 1.0 / (p - d) - 1.0
             kappa = d * (1.0 + q)
         return Coefficients(kappa, q / (h * self.eigenvalue))
@@ -94,6 +116,16 @@ def settle_law(settle: float, overshoot: float, eigenvalue: float) -> SettleLaw:
     ratio = -math.pi / math.log(_clear_of_threshold(overshoot))
     decay = _rest_time_of_unit_decay(visible_swings(overshoot), ratio) / settle
     return SettleLaw(decay, ratio * decay, eigenvalue)
+
+
+def remembered(gamma: float, h: float) -> float:
+    """kappa for a part gamma that is removed per frame at 24 fps (physics.md, "Frame-rate-independent gamma")."""
+    return float((1.0 - gamma) ** (_GAMMA_RATE * h))
+
+
+def removed(kappa: float, h: float) -> float:
+    """The gamma of a kappa, see remembered; 0 where kappa feeds instead of removing."""
+    return float(1.0 - min(kappa, 1.0) ** (1.0 / (_GAMMA_RATE * h)))
 
 
 def visible_swings(overshoot: float) -> int:

@@ -1,35 +1,61 @@
-"""The only loop: a generator of frames."""
+"""The only loop: frame after frame."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from . import start
 from .arrays import Array
 from .errors import MeshError, SceneError, StepError
 from .fingerprint import digest
-from .models.volume import VolumeModel, build_volume
+from .inertia import hanging
+from .models.pins import MeshCarrier
+from .models.volume import BASE_YOUNG, LEAST_PACE, VolumeModel, build_volume
 from .parameters import Settings
 from .sag import stiffness_for_sag
 from .scene import Scene, check_motion, check_scene
-from .settle import Substeps, choose_substeps, settle_law
+from .settle import Coefficients, FixedLaw, InertiaLaw, Substeps, choose_substeps, remembered, settle_law
 from .solvers.problem import Outcome
-from .state import PinMotion, State
+from .state import Carrying, PinMotion, Standing, State
 from .static import settled
 from .step import Controls, Stepper
 
 
 @dataclass(frozen=True)
 class Frame:
-    """number: of the frame.  state: of the nodes.  surface: (v, 3) m.  inputs: digest of the animated surface."""
+    """number: of the frame.  state: of the nodes.  surface: (v, 3) m.  inputs: digest of what it was made from."""
 
     number: int
     state: State
     surface: Array
     inputs: str
     iterations: int
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """The inputs of one frame: the animated surfaces (v, 3) and the dials at the end of each of its substeps.
+
+    count: substeps that the dials at its end ask for.  digest: of all of it.
+    """
+
+    number: int
+    animated: tuple[Array, ...]
+    settings: tuple[Settings, ...]
+    count: int
+    digest: str
+
+
+@dataclass(frozen=True)
+class Pose:
+    """What the nodes have to go along with. targets: (p, 3) of the pins.  turns, places: see models.pins.Followers."""
+
+    targets: Array
+    turns: Array | None = None
+    places: Array | None = None
 
 
 # A first eigenvalue below this part of (speed of sound / size)^2 is none at all.
@@ -44,28 +70,46 @@ class Simulation:
         self.scene = scene
         self.model = model or build_volume(scene.body, scene.gravity)
         settings = scene.body.settings
-        limit = _LOOSE * settings.young / settings.density / scene.body.surface.size**2
+        limit = _LOOSE * BASE_YOUNG / settings.density / scene.body.surface.size**2
         for region in self.model.system.regions:
             if not region.eigenvalue > limit:
                 raise MeshError(
                     f"{scene.body.surface.name}: a part of it hangs by less than a face; "
                     "raise Resolution or pin more of it."
                 )
-        self._stepper = Stepper(self.model.system)
+        self.stepper = Stepper(self.model.system)
+        self.loop_error = 0.0
         self._controls: dict[tuple[float, ...], Controls] = {}
         self._young: dict[float, float] = {}
+        self._first: Frame | None = None
+        self._hang()
+
+    def _hang(self) -> None:
+        """Find what the weight does to the first eigenvalues; a tall thing is softer, a hanging one is stiffer."""
+        if not self.held or not self.scene.gravity.any() or not self.model.system.regions:
+            return
+        stiffness = self.young(self.scene.body.settings) / BASE_YOUNG
+        state = self.settled_pose(self.sampled(self.scene.first).animated[-1], stiffness)
+        system = replace(self.model.system, regions=hanging(self.model.system, state, stiffness))
+        self.model = replace(self.model, system=system)
+        self.stepper = Stepper(system)
 
     def substeps(self, settings: Settings) -> Substeps:
         """How many substeps a frame needs with these dials."""
         frame_time = 1.0 / self.scene.fps
-        return choose_substeps(settings.settle * frame_time, settings.overshoot, frame_time, settings.substeps)
+        if settings.damping_by != "DIALS":
+            return Substeps(settings.substeps, 0.0, False)
+        fastest = 1.0 if self.scene.body.settle_map is None else LEAST_PACE
+        if self.model.pace is not None:
+            fastest = float(self.model.pace.min())
+        settle = settings.settle * settings.calibration * frame_time
+        return choose_substeps(fastest * settle, settings.overshoot, frame_time, settings.substeps)
 
     def young(self, settings: Settings) -> float:
         """Young's modulus in Pa: as dialled, or what gives the dialled sag at the first frame."""
         if settings.stiffness_by != "SAG":
             return settings.young
         if settings.sag not in self._young:
-            base = self.scene.body.settings.young
             regions = self.model.system.regions
             pull = float(np.linalg.norm(self.scene.gravity))
             if pull == 0.0 or not regions or not self.held:
@@ -77,101 +121,170 @@ class Simulation:
             slowest = min(region.eigenvalue for region in regions)
             guess = pull / (slowest * wanted * self.scene.body.surface.size)
             # Always from the same guess: what came before must not change a frame.
-            self._young[settings.sag] = base * stiffness_for_sag(lambda factor: self.sag(factor * base), wanted, guess)
+            factor = stiffness_for_sag(lambda factor: self.sag(factor * BASE_YOUNG), wanted, guess)
+            self._young[settings.sag] = BASE_YOUNG * factor
         return self._young[settings.sag]
 
     def sag(self, young: float) -> float:
         """How far the surface hangs from its animation at the first frame, in parts of its size."""
-        animated, _ = self.inputs(self.scene.first)
-        surface = self.model.surface(self._start(animated, young).positions, animated)
+        animated = self.sampled(self.scene.first).animated[-1]
+        surface = self.model.surface(self.settled_pose(animated, young / BASE_YOUNG).positions, animated)
         return float(np.linalg.norm(surface - animated, axis=1).max()) / self.scene.body.surface.size
 
     def controls(self, settings: Settings) -> Controls:
         """What the dials mean for each region."""
         if settings.animated not in self._controls:
-            factor = self.young(settings) / self.scene.body.settings.young
-            overshoot, settle = self.substeps(settings).overshoot, settings.settle / self.scene.fps
+            stiffness = self.young(settings) / BASE_YOUNG
             self._controls[settings.animated] = Controls(
-                laws=tuple(
-                    settle_law(settle, overshoot, factor * region.eigenvalue) for region in self.model.system.regions
-                ),
+                laws=self._laws(settings, stiffness),
                 follow_through=settings.follow_through,
                 tolerance=settings.tolerance,
-                stiffness=factor,
+                stiffness=stiffness,
             )
         return self._controls[settings.animated]
 
-    def inputs(self, number: int) -> tuple[Array, str]:
-        """The animated surface at a frame, and the digest of it and the dials."""
-        animated = self.scene.motion(float(number))
-        vertices = len(self.scene.body.surface.vertices)
-        check_motion(self.scene.body.surface.name, animated, vertices, float(number))
-        return animated, self._digest(animated, self.scene.settings(float(number)))
+    def _laws(self, settings: Settings, stiffness: float) -> tuple[InertiaLaw, ...]:
+        regions = self.model.system.regions
+        substeps = self.substeps(settings)
+        if settings.damping_by != "DIALS":
+            kappa = settings.kappa
+            if settings.damping_by == "TAU_GAMMA":
+                kappa = remembered(settings.gamma, 1.0 / (self.scene.fps * substeps.count))
+            return tuple(FixedLaw(kappa, settings.tau) for _ in regions)
+        settle = settings.settle * settings.calibration / self.scene.fps
+        pace = self.model.pace
+        return tuple(
+            replace(
+                settle_law(settle, substeps.overshoot, region.eigenvalue_at(stiffness)),
+                pace=None if pace is None else pace[region.free],
+            )
+            for region in regions
+        )
 
-    @staticmethod
-    def _digest(animated: Array, settings: Settings) -> str:
-        return digest(animated, np.array(settings.animated))
+    def effective(self, settings: Settings) -> tuple[Coefficients, ...]:
+        """kappa and s of each region for one substep with these dials."""
+        h = 1.0 / (self.scene.fps * self.substeps(settings).count)
+        return tuple(law.coefficients(h) for law in self.controls(settings).laws)
+
+    def times(self, number: int, before: int) -> list[float]:
+        """The frames, fractions included, at which the inputs of a frame are sampled. before: see Sampled.count."""
+        if number == self.scene.first:
+            return [float(number)]
+        return [number - 1 + part / before for part in range(1, before)] + [float(number)]
+
+    def sampled(self, number: int, before: int = 1) -> Sampled:
+        """The inputs of a frame. before: the count of the frame before it."""
+        scene = self.scene
+        if scene.dials is None:
+            count = self.substeps(scene.body.settings).count
+        else:
+            # Dials can be read only where the motion was just asked.
+            self._animated(float(number))
+            count = self.substeps(scene.settings(float(number))).count
+        animated, settings = [], []
+        for frame in self.times(number, max(before, count)):
+            animated.append(self._animated(frame))
+            settings.append(scene.settings(frame))
+        dials = np.array([one.animated for one in settings])
+        return Sampled(number, tuple(animated), tuple(settings), count, digest(dials, *animated))
+
+    def _animated(self, frame: float) -> Array:
+        animated = self.scene.motion(frame)
+        surface = self.scene.body.surface
+        check_motion(surface.name, animated, len(surface.vertices), frame)
+        return animated
 
     @property
     def held(self) -> bool:
         """Whether the pins leave no body free to fall."""
         return all(region.rigid_modes == 0 for region in self.model.system.regions)
 
-    def first_frame(self) -> Frame:
-        """The frame from which the simulation starts: as animated, and settled under gravity if so dialled."""
-        settings = self.scene.body.settings
-        young = self.young(settings) if settings.start_settled and self.held else None
-        animated, inputs = self.inputs(self.scene.first)
-        state = self._start(animated, young)
-        return Frame(self.scene.first, state, self.model.surface(state.positions, animated), inputs, 0)
+    def pose(self, animated: Array) -> Pose:
+        """What an animated surface (v, 3) means to the nodes."""
+        targets = self.model.pins(animated)
+        return Pose(targets, *self.model.start.frames(animated)) if self.scene.carrier == "MESH" else Pose(targets)
 
-    def _start(self, animated: Array, young: float | None) -> State:
-        """The nodes as animated; with a Young's modulus (Pa) settled under gravity."""
+    def _between(self, start: Pose, end: Pose) -> PinMotion:
+        carrying: Carrying | None = None
+        if self.scene.carrier == "NONE":
+            carrying = Standing()
+        elif start.turns is not None and start.places is not None and end.turns is not None and end.places is not None:
+            carrying = MeshCarrier((start.turns, end.turns), (start.places, end.places))
+        return PinMotion(start.targets, end.targets, carrying)
+
+    def animated_pose(self, animated: Array) -> State:
+        """The nodes where the animated surface (v, 3) has them, still."""
         nodes = self.model.start(animated)
         system = self.model.system
-        targets = self.model.pins(animated)
         hard = np.isinf(system.pin_stiffness)
-        nodes[system.pinned[hard]] = targets[hard]
-        state = State.at_rest(nodes, self.scene.first / self.scene.fps)
-        if young is None:
-            return state
-        settings = self.scene.body.settings
-        still = PinMotion(targets, targets)
-        return settled(self._stepper, state, still, min(settings.tolerance, 1e-3), young / settings.young)
+        nodes[system.pinned[hard]] = self.model.pins(animated)[hard]
+        return State.at_rest(nodes, self.scene.first / self.scene.fps)
+
+    def settled_pose(self, animated: Array, stiffness: float, state: State | None = None) -> State:
+        """Where the nodes come to rest under gravity, from the state or from the animated surface (v, 3)."""
+        targets = self.model.pins(animated)
+        tolerance = min(self.scene.body.settings.tolerance, 1e-3)
+        begin = self.animated_pose(animated) if state is None else state
+        return settled(self.stepper, begin, PinMotion(targets, targets), tolerance, stiffness)
+
+    def step(self, state: State, pose: Pose, sampled: Sampled) -> tuple[State, Pose, int]:
+        """The state at the end of a frame from the one at its start, where the pose was; and the solver's iterations."""
+        parts = len(sampled.animated)
+        iterations = 0
+        for animated, settings in zip(sampled.animated, sampled.settings, strict=True):
+            following = self.pose(animated)
+            motion = self._between(pose, following)
+            state, report = self.stepper.step(
+                state, motion, 1.0 / (self.scene.fps * parts), self.controls(settings)
+            )
+            iterations += report.iterations
+            pose = following
+            if report.outcome is not Outcome.CONVERGED:
+                raise StepError(
+                    f"{self.scene.body.surface.name}: frame {sampled.number} could not be simulated "
+                    f"({report.outcome.value}) Slow the pins down, raise Substeps or lower Poisson's Ratio."
+                )
+        # Exact frame times, whatever the number of substeps adds up to.
+        time = sampled.number / self.scene.fps
+        return State(time, state.positions, state.velocities, state.carrier), pose, iterations
+
+    def surface(self, state: State, animated: Array) -> Array:
+        """The simulated surface (v, 3) in single precision, as it is kept and shown."""
+        return self.model.surface(state.positions, animated).astype(np.float32).astype(float)
+
+    def warm_up(self) -> Iterator[tuple[int, int]]:
+        """Find the first frame, yielding how much of the work (done, total) is done; see start.warm_up."""
+        if self._first is None:
+            self._first = yield from start.warm_up(self)
+
+    def first_frame(self) -> Frame:
+        """The frame from which the simulation starts."""
+        for _ in self.warm_up():
+            pass
+        assert self._first is not None
+        return self._first
 
     def frames(self, last: Frame | None = None) -> Iterator[Frame]:
         """The frames after the last one, or from the start. Raises StepError where a step fails."""
         if last is None:
             last = self.first_frame()
             yield last
-        scene = self.scene
-        state = last.state
-        targets = self.model.pins(self.inputs(last.number)[0])
-        count = self.substeps(scene.settings(float(last.number))).count
-        for number in range(last.number + 1, scene.last + 1):
-            before = count
-            if scene.dials is not None:
-                self.inputs(number)
-                count = self.substeps(scene.settings(float(number))).count
-            parts = max(before, count)
-            iterations = 0
-            for part in range(1, parts + 1):
-                frame = float(number) if part == parts else number - 1 + part / parts
-                animated = scene.motion(frame)
-                check_motion(scene.body.surface.name, animated, len(scene.body.surface.vertices), frame)
-                settings = scene.settings(frame)
-                following = self.model.pins(animated)
-                state, report = self._stepper.step(
-                    state, PinMotion(targets, following), 1.0 / (scene.fps * parts), self.controls(settings)
-                )
-                iterations += report.iterations
-                targets = following
-                if report.outcome is not Outcome.CONVERGED:
-                    raise StepError(
-                        f"{scene.body.surface.name}: frame {number} could not be simulated ({report.outcome.value}) "
-                        "Slow the pins down, raise Substeps or lower Poisson's Ratio."
-                    )
-            # Exact frame times, whatever the number of substeps adds up to.
-            state = State(number / scene.fps, state.positions, state.velocities, state.carrier)
-            surface = self.model.surface(state.positions, animated)
-            yield Frame(number, state, surface, self._digest(animated, settings), iterations)
+        run = Run(self, last, self.sampled(last.number))
+        while run.frame.number < self.scene.last:
+            yield run.advance(self.sampled(run.frame.number + 1, run.count))
+
+
+class Run:
+    """A simulation at one of its frames. sampled: that frame's inputs; the end of it will do."""
+
+    def __init__(self, simulation: Simulation, frame: Frame, sampled: Sampled) -> None:
+        self.simulation, self.frame, self.count = simulation, frame, sampled.count
+        self._pose = simulation.pose(sampled.animated[-1])
+
+    def advance(self, sampled: Sampled) -> Frame:
+        """Go on to the following frame, whose inputs are given. Where it fails, the run stays where it is."""
+        state, pose, iterations = self.simulation.step(self.frame.state, self._pose, sampled)
+        surface = self.simulation.surface(state, sampled.animated[-1])
+        self.frame = Frame(sampled.number, state, surface, sampled.digest, iterations)
+        self._pose, self.count = pose, sampled.count
+        return self.frame

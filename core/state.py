@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -32,17 +33,44 @@ class State:
         return bool(np.isfinite(self.positions).all() and np.isfinite(self.velocities).all())
 
 
+class Carrying(Protocol):
+    """The motion of an animated mesh during a step, felt at every node."""
+
+    def __call__(self, positions: Array) -> Array:
+        """Where nodes (n, 3) that go along come to."""
+
+    def part(self, index: int, parts: int) -> Carrying:
+        """The motion of one of several equal parts of the step."""
+
+
 @dataclass(frozen=True)
 class PinMotion:
-    """Where the pins are at the start and the end of a step, each (p, 3) m in the order of System.pinned."""
+    """Where the pins are at the start and the end of a step, each (p, 3) m in the order of System.pinned.
+
+    carrying: the carrier, where it is not the pins' own rigid motion.
+    """
 
     start: Array
     end: Array
+    carrying: Carrying | None = None
 
     def part(self, index: int, parts: int) -> PinMotion:
         """The motion of one of several equal parts of the step, along straight lines."""
         way = self.end - self.start
         last = index + 1 == parts
         return PinMotion(
-            self.start + way * (index / parts), self.end if last else self.start + way * ((index + 1) / parts)
+            self.start + way * (index / parts),
+            self.end if last else self.start + way * ((index + 1) / parts),
+            self.carrying.part(index, parts) if self.carrying else None,
         )
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A carrier that never moves: all motion is deformation."""
+
+    def __call__(self, positions: Array) -> Array:
+        return positions
+
+    def part(self, index: int, parts: int) -> Standing:
+        return self

@@ -22,6 +22,8 @@ from .system import System
 Minimiser = Callable[[Problem, Array, Tolerance], Minimum]
 # How often a failed step is cut in halves before it is reported.
 _HALVINGS = 4
+# Binary digits of the inertia that make a factorisation another one.
+_DIGITS = 40
 # Positions are known to this part of their largest coordinate: a few units in the last place.
 _ROUNDING = 4.0 * float(np.finfo(float).eps)
 
@@ -67,7 +69,7 @@ class Stepper:
         self.stiffness = stiffness.tocsr()[self.dof][:, self.dof]
         noise = np.random.default_rng(0).standard_normal(len(self.dof))
         self._noise_force = _ROUNDING * noise * self.stiffness.diagonal()
-        self._factors: dict[tuple[float, ...], Solve] = {}
+        self._factors: dict[tuple[float, bytes], Solve] = {}
 
     def step(self, state: State, pins: PinMotion, h: float, controls: Controls) -> tuple[State, StepReport]:
         """Advance by h seconds while the pins move.
@@ -104,18 +106,17 @@ class Stepper:
                 return state, StepReport(outcome, iterations, evaluations, parts, residual, newton)
         return state, StepReport(Outcome.CONVERGED, iterations, evaluations, parts, residual, newton)
 
-    def factor(self, h: float, times: tuple[float, ...]) -> Solve:
-        """Solve with M/s + h K at rest, for the inertia times s of the regions.
+    def factor(self, h: float, inertia: Array) -> Solve:
+        """Solve with D + h K at rest, for the inertia D = M/s of the free nodes (f,).
 
-        A dial that moves the stiffness moves s by the inverse, so that the times, rounded, and the factors stay.
+        A dial that moves the stiffness moves 1/s alike, so that D over the stiffness, rounded, and the factors stay.
         """
-        key = (h, *(float(f"{s:.12g}") for s in times))
+        parts, exponents = np.frexp(inertia)
+        inertia = np.ldexp(np.round(np.ldexp(parts, _DIGITS)), exponents - _DIGITS)
+        key = (h, inertia.tobytes())
         if key not in self._factors:
             if len(self._factors) >= 8:
                 self._factors.pop(next(iter(self._factors)))
-            inertia = np.empty(len(self.free))
-            for region, s in zip(self.system.regions, key[1:], strict=True):
-                inertia[self.slot[region.free]] = self.system.mass[region.free] / s
             self._factors[key] = factorise((diags(inertia.repeat(3)) + h * self.stiffness).tocsr())
         return self._factors[key]
 
@@ -153,10 +154,10 @@ class StepProblem:
             spread = np.zeros((count, 3, part.columns.shape[2]))
             spread[slots] = part.columns
             columns.append(spread.reshape(3 * count, -1))
-            signs.append(np.full(part.columns.shape[2], part.sign))
+            signs.append(part.signs)
         self.low_rank = LowRank(np.concatenate(columns, axis=1), np.concatenate([*signs, []]))
         # M/s + h e K = e (M/(s e) + h K) with the stiffness factor e.
-        self._solve = stepper.factor(h, tuple(law.coefficients(h).s * self._scale for law in controls.laws))
+        self._solve = stepper.factor(h, self._inertia / self._scale)
         self._metric = LowRankUpdate(self._rotated_solve, self.low_rank)
         self.start = self._carried
         self.value_noise = self._scale * sum(energy.rounding for energy in self._energies) / h

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from . import cli, operators, panels, presets, properties
+from . import cli, live, operators, panels, presets, properties
 
-MODULES = (properties, operators, presets, panels, cli)
+MODULES = (properties, live, operators, presets, panels, cli)
 
 
 def register() -> None:

@@ -14,6 +14,7 @@ from ..core.bake import bake
 from ..core.cache import FrameCache
 from ..core.errors import CacheError, PinError
 from ..core.simulate import Simulation
+from . import live
 from .bake import TARGETS, target
 from .snapshot import Sampler, check_object, take
 
@@ -72,6 +73,7 @@ def run(
     scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.Object, restart: bool
 ) -> Generator[Step]:
     """Simulate into the cache and write the target. If it is stopped, cache and object stay as they are then."""
+    live.drop(obj)
     check_object(obj, view_layer)
     kind = target(obj.dampsim.target)
     kind.check(obj)
@@ -83,7 +85,7 @@ def run(
         simulation = Simulation(taken)
         _note_sag(obj, simulation)
         for progress in bake(simulation, cache, restart):
-            yield Step(progress.done, progress.total, "Checking" if progress.checking else "Simulating")
+            yield Step(progress.done, progress.total, progress.stage)
         numbers = [n for n in cache.numbers() if n <= taken.last]
         # Until it is written whole, there is none.
         obj.dampsim.baked = ""
@@ -124,6 +126,7 @@ def weighing(obj: bpy.types.Object) -> str:
 
 def clear(obj: bpy.types.Object) -> None:
     """Give the object back as it was before the bake, and remove its cache."""
+    live.drop(obj)
     for kind in TARGETS:
         kind.clear(obj)
     # A duplicate that was not baked itself has still got the original's cache.

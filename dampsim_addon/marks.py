@@ -4,6 +4,7 @@ from __future__ import annotations
 
 PREFIX = "DampSim "
 MODIFIER = PREFIX + "Cache"
+LIVE = PREFIX + "Live"
 
 
 def key_name(frame: int) -> str:

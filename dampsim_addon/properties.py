@@ -39,6 +39,20 @@ class DampSimObject(PropertyGroup):
         name="Pin Group",
         description="Vertices of this group follow the animation: 1 exactly, less as if held by springs",
     )
+    settle_group: StringProperty(
+        name="Settle Group",
+        description="Where this group's weight is below 1, it settles in that part of the frames",
+    )
+    stiffness_group: StringProperty(
+        name="Stiffness Group",
+        description="Where this group's weight is below 1, it is softer: at 0 a hundredth as stiff as dialled",
+    )
+    live: BoolProperty(
+        name="Live",
+        description="Simulate while the animation plays, into memory; what plays is what will be baked",
+        default=True,
+        options=set(),
+    )
     target: EnumProperty(
         name="Bake To",
         description="What the bake becomes",

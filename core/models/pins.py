@@ -8,6 +8,7 @@ import numpy as np
 from scipy.sparse import coo_matrix, diags
 from scipy.sparse.linalg import spsolve
 from scipy.spatial import cKDTree
+from scipy.spatial.transform import Rotation
 
 from ..arrays import Array, Index
 from ..geometry.embedding import Embedding
@@ -34,11 +35,9 @@ def pin_nodes(
     pinned all over with weight w has k = w/(1 - w) E L in all (L its size), shared by area, so that neither the mesh's
     nor the lattice's resolution changes the hold.
     """
-    share = np.maximum(embedding.weights, 0.0)
-    corners = tets[embedding.tets].ravel()
 
     def gather(values: Array) -> Array:
-        return np.bincount(corners, (share * values[:, None]).ravel(), minlength=nodes).astype(float)
+        return _gathered(embedding, tets, nodes, values)
 
     total, held = gather(np.ones(len(weights))), gather((weights >= HARD).astype(float))
     known = total > 1e-9
@@ -56,6 +55,23 @@ def pin_nodes(
     stiffness = np.where(hard, np.inf, springs)
     pinned = np.flatnonzero(stiffness > 0.0)
     return pinned, stiffness[pinned]
+
+
+def _gathered(embedding: Embedding, tets: Index, nodes: int, values: Array) -> Array:
+    """Values (v,) of the surface, summed at the nodes (n,) by their share in each vertex."""
+    share = np.maximum(embedding.weights, 0.0)
+    corners = tets[embedding.tets].ravel()
+    return np.bincount(corners, (share * values[:, None]).ravel(), minlength=nodes).astype(float)
+
+
+def spread(embedding: Embedding, tets: Index, nodes: int, values: Array) -> Array:
+    """Values (v,) painted on the surface at the nodes (n,): means on it, and between them inside."""
+    total = _gathered(embedding, tets, nodes, np.ones(len(values)))
+    painted = _gathered(embedding, tets, nodes, values) / np.maximum(total, 1e-9)
+    inner = np.flatnonzero(total <= 1e-9)
+    if len(inner):
+        painted[inner] = _harmonic(tets, painted, inner)
+    return painted
 
 
 def _vertex_areas(surface: Surface) -> Array:
@@ -102,6 +118,12 @@ class Followers:
         """Positions (p, 3) for the animated surface (v, 3)."""
         if len(self.points) == 0:
             return self.points.copy()
+        turns, places = self.frames(surface)
+        a0 = np.einsum("pk,pki->pi", self.weights, self.rest[self.near])
+        return np.asarray(np.einsum("pij,pj->pi", turns, self.points - a0) + places)
+
+    def frames(self, surface: Array) -> tuple[Array, Array]:
+        """The turn (p, 3, 3) of the surface (v, 3) around each point since rest, and its place there (p, 3)."""
         old, new = self.rest[self.near], surface[self.near]
         a0 = np.einsum("pk,pki->pi", self.weights, old)
         b0 = np.einsum("pk,pki->pi", self.weights, new)
@@ -112,7 +134,27 @@ class Followers:
         spread = np.einsum("pk,pki,pki->p", self.weights, a, a) + 1e-12
         scatter += (_STEADY * spread)[:, None, None] * whole
         left, _, right = np.linalg.svd(scatter)
-        flip = np.sign(np.linalg.det(left @ right))
-        left[:, :, 2] *= flip[:, None]
-        turned = np.einsum("pij,pj->pi", left @ right, self.points - a0)
-        return np.asarray(turned + b0)
+        left[:, :, 2] *= np.sign(np.linalg.det(left @ right))[:, None]
+        return left @ right, b0
+
+
+@dataclass(frozen=True)
+class MeshCarrier:
+    """The animated mesh's own motion during a step, as a turn and a shift around every node (physics.md section 2, c).
+
+    A node that has swung away from its animated place is carried along with the turn about that place.
+    """
+
+    turns: tuple[Array, Array]
+    places: tuple[Array, Array]
+
+    def __call__(self, positions: Array) -> Array:
+        turn = self.turns[1] @ self.turns[0].transpose(0, 2, 1)
+        return np.asarray(np.einsum("nij,nj->ni", turn, positions - self.places[0]) + self.places[1])
+
+    def part(self, index: int, parts: int) -> MeshCarrier:
+        start, end = (Rotation.from_matrix(turn) for turn in self.turns)
+        way, shift = (end * start.inv()).as_rotvec(), self.places[1] - self.places[0]
+        ends = [index / parts, (index + 1) / parts]
+        turns = [(Rotation.from_rotvec(way * t) * start).as_matrix() for t in ends]
+        return MeshCarrier((turns[0], turns[1]), (self.places[0] + shift * ends[0], self.places[0] + shift * ends[1]))

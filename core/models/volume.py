@@ -13,7 +13,15 @@ from ..geometry.cover import cover_surface
 from ..geometry.embedding import Embedding
 from ..scene import Body
 from ..system import System, build_system
-from .pins import Followers, pin_nodes
+from .pins import Followers, pin_nodes, spread
+
+# Pa. Models are made with this modulus; the dialled one is a factor on all energies (step.Controls), so that neither a
+# keyframe nor an edit of it needs another factorisation.
+BASE_YOUNG = 1e5
+# Part of the dialled modulus where Stiffness is painted 0; in between it goes by equal ratios.
+_SOFTEST = 0.01
+# Least part of the settle time that can be painted.
+LEAST_PACE = 0.05
 
 
 @dataclass(frozen=True)
@@ -21,6 +29,8 @@ class VolumeModel:
     """embedding: of the surface.  pins, start: how the pinned nodes, and all, go with the animation.
 
     hold: (v,) how much of each surface vertex stays on the animation, whatever the nodes do.
+    pace: (n,) painted parts of the settle time; None where not painted.
+    fill: mean part of the tets that lies inside of the surface.
     """
 
     system: System
@@ -28,6 +38,8 @@ class VolumeModel:
     pins: Followers
     start: Followers
     hold: Array
+    pace: Array | None
+    fill: float
 
     def surface(self, nodes: Array, animated: Array) -> Array:
         """The simulated surface (v, 3) for node positions (n, 3) and the animated surface (v, 3)."""
@@ -39,11 +51,20 @@ def build_volume(body: Body, gravity: Array) -> VolumeModel:
     """Make the model; raises MeshError where there is no volume to be had."""
     settings, surface = body.settings, body.surface
     cover = cover_surface(surface, settings.resolution)
-    material = Material(settings.young, settings.poisson, settings.density)
+    material = Material(BASE_YOUNG, settings.poisson, settings.density)
     filled = cover.fill * tet_volumes(cover.nodes, cover.tets)
     mass = lumped_mass(cover.tets, filled, settings.density, len(cover.nodes))
     law = next(model for model in ELASTIC_MODELS if model.__name__ == settings.material)
-    elastic = TetElasticity(cover.nodes, cover.tets, filled, law(material))
+    stiff = filled
+    if body.stiffness_map is not None:
+        painted = spread(cover.embedding, cover.tets, len(cover.nodes), np.clip(body.stiffness_map, 0.0, 1.0))
+        stiff = filled * _SOFTEST ** (1.0 - painted[cover.tets].mean(axis=1))
+    pace = None
+    if body.settle_map is not None:
+        pace = np.maximum(
+            spread(cover.embedding, cover.tets, len(cover.nodes), np.clip(body.settle_map, 0.0, 1.0)), LEAST_PACE
+        )
+    elastic = TetElasticity(cover.nodes, cover.tets, stiff, law(material))
 
     pinned, stiffness = pin_nodes(cover.embedding, cover.tets, len(cover.nodes), surface, body.pins, material.young)
     system = build_system(cover.nodes, cover.tets, mass, (elastic,), gravity, pinned, stiffness)
@@ -55,4 +76,6 @@ def build_volume(body: Body, gravity: Array) -> VolumeModel:
         Followers.tie(cover.nodes[pinned], surface.vertices, leading if len(leading) else everything),
         Followers.tie(cover.nodes, surface.vertices, everything),
         body.pins**4,
+        pace,
+        float(cover.fill.mean()),
     )

@@ -1,0 +1,21 @@
+"""Simulates while the animation plays, into memory, and shows the result without touching the mesh.
+
+session: the frames of one object and how far they still fit the scene.  display: how they get into the viewport.
+handlers: what happens when the frame or the scene changes.
+"""
+
+from __future__ import annotations
+
+from . import handlers
+from .handlers import drop, install, installed, uninstall
+from .session import SESSIONS, Session, Standing, find, is_live
+
+__all__ = ["SESSIONS", "Session", "Standing", "drop", "find", "install", "installed", "is_live", "uninstall"]
+
+
+def register() -> None:
+    handlers.register()
+
+
+def unregister() -> None:
+    handlers.unregister()

@@ -1,0 +1,59 @@
+"""Shows positions without touching the mesh: a Mesh Cache modifier that reads the frame at hand from a file.
+
+The file lives in the session's temporary folder and the modifier leaves the scene before it is saved, so that nothing
+of it gets into the artist's file.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import bpy
+
+from ...core.arrays import Array
+from ...core.errors import CacheError
+from ..marks import LIVE
+from ..pc2 import attach, detach, header
+
+
+def path(obj: bpy.types.Object) -> str:
+    return str(Path(bpy.app.tempdir) / f"dampsim_{obj.session_uid}.pc2")
+
+
+def show(obj: bpy.types.Object, local: Array) -> None:
+    """Show vertices (v, 3), float32, in the object's space."""
+    file = Path(path(obj))
+    try:
+        file.write_bytes(header(len(local), 0.0, 1) + local.tobytes())
+    except OSError as error:
+        raise CacheError(
+            f"{obj.name}: the live frame cannot be written to {file.parent} ({error.strerror or error}); "
+            "free some space or choose another temporary folder in the preferences."
+        ) from error
+    modifier = obj.modifiers.get(LIVE)
+    if modifier is None:
+        modifier = attach(obj, LIVE, str(file), 0.0)
+    if modifier.filepath != str(file):
+        modifier.filepath = str(file)
+    # The modifier reads the file whenever it is evaluated, and it is at each change of frame.
+    modifier.show_viewport = modifier.show_render = True
+
+
+def hide(obj: bpy.types.Object) -> None:
+    """Show the animation alone."""
+    modifier = obj.modifiers.get(LIVE)
+    if modifier is not None and (modifier.show_viewport or modifier.show_render):
+        modifier.show_viewport = modifier.show_render = False
+
+
+def shown(obj: bpy.types.Object) -> bool:
+    modifier = obj.modifiers.get(LIVE)
+    return modifier is not None and modifier.show_viewport
+
+
+def remove(obj: bpy.types.Object) -> None:
+    """Leave nothing behind in the scene."""
+    modifier = obj.modifiers.get(LIVE)
+    if modifier is not None:
+        detach(obj, modifier)
+    Path(path(obj)).unlink(missing_ok=True)

@@ -1,0 +1,294 @@
+"""What happens when the frame or the scene changes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import bpy
+from bpy.app.handlers import persistent
+
+from ...core.errors import DampSimError
+from ..snapshot import SAMPLING, Sampler
+from . import display
+from .session import SESSIONS, Session, Standing, find, is_live
+
+# After a jump, frames in between are simulated for about this long, s; the rest waits for the next change of frame.
+PATIENCE = 0.25
+# Datablocks that no vertex depends on.
+_HARMLESS = (
+    bpy.types.Scene,
+    bpy.types.Material,
+    bpy.types.World,
+    bpy.types.Light,
+    bpy.types.Camera,
+    bpy.types.Image,
+    bpy.types.WindowManager,
+    bpy.types.Screen,
+    bpy.types.WorkSpace,
+)
+
+_working = False
+# The objects whose next frame waits for the evaluated scene, between the two handlers of a change of frame.
+_waiting: list[tuple[bpy.types.Object, Session, Sampler]] = []
+
+
+def _session(obj: bpy.types.Object) -> Session:
+    return SESSIONS.setdefault(obj.session_uid, Session())
+
+
+def _objects(scene: bpy.types.Scene) -> list[bpy.types.Object]:
+    return [obj for obj in scene.objects if obj.type == "MESH" and obj.dampsim.enabled]
+
+
+@persistent
+def before_frame(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
+    """Show what is simulated; for the rest, catch up and take the samples that lie before the frame."""
+    global _working
+    if _working or SAMPLING:
+        return
+    rendering = bpy.app.is_job_running("RENDER")
+    _working = True
+    try:
+        for _, _, sampler in _waiting:
+            sampler.unmute()
+        _waiting.clear()
+        view_layer = bpy.context.view_layer
+        if not rendering and bpy.context.scene == scene:
+            # Edits of scripts are not told of before the next update.
+            _working = False
+            view_layer.update()
+            _working = True
+        todo = []
+        for obj in _objects(scene):
+            if not is_live(obj):
+                display.hide(obj)
+                continue
+            session = _session(obj)
+            session.look(obj, scene)
+            number = min(scene.frame_current, scene.frame_end)
+            if session.standing(obj, scene, number) is Standing.VALID:
+                _show(obj, session, scene, number)
+                continue
+            display.hide(obj)
+            ahead = number >= scene.frame_start and not session.problem
+            if ahead and not rendering and bpy.context.scene == scene and obj.visible_get(view_layer=view_layer):
+                todo.append((obj, session, Sampler(scene, view_layer, obj)))
+        if todo:
+            _prepare(scene, todo)
+    finally:
+        _working = False
+
+
+def _show(obj: bpy.types.Object, session: Session, scene: bpy.types.Scene, number: int) -> None:
+    kept = session.frames[number - scene.frame_start]
+    local = kept.local
+    part = scene.frame_subframe
+    if part and session.standing(obj, scene, number + 1) is Standing.VALID:
+        local = (1.0 - part) * local + part * session.frames[number + 1 - scene.frame_start].local
+    try:
+        display.show(obj, local.astype("<f4"))
+    except DampSimError as error:
+        session.problem = str(error)
+
+
+def _prepare(scene: bpy.types.Scene, todo: list[tuple[bpy.types.Object, Session, Sampler]]) -> None:
+    """Simulate up to the frame before the current one, and sample what of the current one lies before it."""
+    number, subframe = min(scene.frame_current, scene.frame_end), scene.frame_subframe
+    shown = (scene.frame_current, subframe)
+    end = time.monotonic() + PATIENCE
+    for _, _, sampler in todo:
+        sampler.mute()
+    try:
+        todo = [one for one in todo if _guarded(one[1], lambda one=one: one[1].begin(one[2]), one[2])]
+        while time.monotonic() < end:
+            late = [one for one in todo if one[1].next < number]
+            if not late:
+                break
+            first = min(session.next for _, session, _ in late)
+            late = [one for one in late if one[1].next == first]
+            _sample(late, until=float(first))
+            failed = [one for one in late if not _guarded(one[1], one[1].advance, one[2])]
+            todo = [one for one in todo if one not in failed]
+        # Past the end, or between two frames, nothing is evaluated that could be sampled.
+        ready = [one for one in todo if one[1].next == number and shown == (number, 0.0)]
+        for one in todo:
+            if one not in ready:
+                one[2].unmute()
+        _sample(ready, until=number - 0.5 / 64.0)
+        _waiting.extend(ready)
+    finally:
+        # No evaluation: that is about to come.
+        scene.frame_current, scene.frame_subframe = shown
+
+
+def _sample(group: list[tuple[bpy.types.Object, Session, Sampler]], until: float) -> None:
+    for when in sorted({when for _, session, _ in group for when in session.wanted() if when <= until}):
+        group[0][2].go(when)
+        for _, session, _ in group:
+            session.sample(when)
+
+
+def _guarded(session: Session, work: Callable[[], object], sampler: Sampler) -> bool:
+    """Do it; what the artist must mend is kept with the session."""
+    try:
+        work()
+    except DampSimError as error:
+        session.problem = str(error)
+        sampler.unmute()
+        return False
+    except BaseException:
+        sampler.unmute()
+        raise
+    return True
+
+
+@persistent
+def after_frame(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
+    """The scene is evaluated: take the last sample, simulate, and show."""
+    global _working
+    if _working or not _waiting:
+        return
+    _working = True
+    group = list(_waiting)
+    _waiting.clear()
+    number = scene.frame_current
+    try:
+        for _, session, _ in group:
+            session.sample(float(number))
+        done = [(obj, session) for obj, session, sampler in group if _guarded(session, session.advance, sampler)]
+        if (scene.frame_current, scene.frame_subframe) != (number, 0.0):
+            scene.frame_set(number)
+    finally:
+        for _, _, sampler in group:
+            sampler.unmute()
+        _working = False
+    for obj, session in done:
+        _show(obj, session, scene, number)
+
+
+@persistent
+def after_update(scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) -> None:
+    """Something was edited: from now on the frames must be looked at again."""
+    if _working or SAMPLING or not SESSIONS:
+        return
+    if all(isinstance(update.id, _HARMLESS) for update in depsgraph.updates):
+        return
+    there = {obj.session_uid for obj in bpy.data.objects}
+    for key in [key for key in SESSIONS if key not in there]:
+        del SESSIONS[key]
+    for session in SESSIONS.values():
+        session.touch()
+    for obj in _objects(scene):
+        copied = display.shown(obj) and obj.modifiers[display.LIVE].filepath != display.path(obj)
+        if copied or not is_live(obj):
+            display.remove(obj)
+
+
+@persistent
+def after_undo(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
+    for session in SESSIONS.values():
+        session.touch()
+
+
+@persistent
+def before_save(*_: object) -> None:
+    with _Unseen():
+        for obj in _everything():
+            if display.LIVE in obj.modifiers:
+                display.remove(obj)
+
+
+@persistent
+def after_save(*_: object) -> None:
+    scene = bpy.context.scene
+    with _Unseen():
+        for obj in _everything():
+            session = find(obj)
+            if session and is_live(obj) and session.standing(obj, scene, scene.frame_current) is Standing.VALID:
+                _show(obj, session, scene, scene.frame_current)
+
+
+class _Unseen:
+    """What is changed within is not taken for an edit of the artist's."""
+
+    def __enter__(self) -> None:
+        global _working
+        bpy.context.view_layer.update()
+        _working = True
+
+    def __exit__(self, *_: object) -> None:
+        global _working
+        bpy.context.view_layer.update()
+        _working = False
+
+
+@persistent
+def before_load(*_: object) -> None:
+    SESSIONS.clear()
+    _waiting.clear()
+
+
+@persistent
+def after_load(*_: object) -> None:
+    """A file saved behind our back, as after a crash, may still have the modifier."""
+    SESSIONS.clear()
+    for obj in _everything():
+        display.remove(obj)
+
+
+def _everything() -> list[bpy.types.Object]:
+    # While Blender starts, there is no data yet.
+    return [obj for obj in getattr(bpy.data, "objects", ()) if obj.type == "MESH" and obj.library is None]
+
+
+def drop(obj: bpy.types.Object) -> None:
+    """Forget the object's live frames and leave nothing of them in the scene."""
+    SESSIONS.pop(obj.session_uid, None)
+    display.remove(obj)
+
+
+_HANDLERS = {
+    "frame_change_pre": before_frame,
+    "frame_change_post": after_frame,
+    "depsgraph_update_post": after_update,
+    "undo_post": after_undo,
+    "redo_post": after_undo,
+    "save_pre": before_save,
+    "save_post": after_save,
+    "save_post_fail": after_save,
+    "load_pre": before_load,
+    "load_post": after_load,
+}
+
+
+def install() -> None:
+    for name, handler in _HANDLERS.items():
+        getattr(bpy.app.handlers, name).append(handler)
+
+
+def installed() -> bool:
+    return before_frame in bpy.app.handlers.frame_change_pre
+
+
+def uninstall() -> None:
+    for name, handler in _HANDLERS.items():
+        handlers = getattr(bpy.app.handlers, name)
+        if handler in handlers:
+            handlers.remove(handler)
+    for obj in _everything():
+        if display.LIVE in obj.modifiers:
+            display.remove(obj)
+    SESSIONS.clear()
+    _waiting.clear()
+
+
+def register() -> None:
+    # Without a window nothing plays: bakes and farms are not to be slowed down.
+    if not bpy.app.background:
+        install()
+
+
+def unregister() -> None:
+    uninstall()

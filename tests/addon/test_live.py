@@ -1,0 +1,314 @@
+"""Live playback: what plays is what bakes, and nothing out of date is shown as valid."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import bpy
+import numpy as np
+import pytest
+from scenes import LAST, armature, dump, fresh, wobbler, world
+
+pytestmark = pytest.mark.bpy
+Load = Callable[[str], ModuleType]
+
+
+@pytest.fixture
+def live(load: Load) -> Iterator[ModuleType]:
+    """The handlers, which a Blender without a window does not install by itself."""
+    module = load("dampsim_addon.live")
+    module.install()
+    yield module
+    module.uninstall()
+
+
+def play(first: int = 1, last: int = LAST) -> None:
+    for frame in range(first, last + 1):
+        bpy.context.scene.frame_set(frame)
+
+
+def standing(live: ModuleType, obj: bpy.types.Object, frame: int) -> str:
+    session = live.find(obj)
+    return str(session.standing(obj, bpy.context.scene, frame).name) if session else "MISSING"
+
+
+def frames(live: ModuleType, obj: bpy.types.Object) -> list[Any]:
+    return [kept.frame for kept in live.find(obj).frames]
+
+
+def baked(load: Load, obj: bpy.types.Object) -> list[Any]:
+    """The frames that a bake makes of the scene as it is."""
+    job = load("dampsim_addon.job")
+    for _ in job.run(bpy.context.scene, bpy.context.view_layer, obj, True):
+        pass
+    cache = job.frame_cache(obj)
+    return [cache.read(number) for number in cache.numbers()]
+
+
+def assert_same_bits(played: list[Any], made: list[Any]) -> None:
+    assert [frame.number for frame in played] == [frame.number for frame in made]
+    for one, other in zip(played, made, strict=True):
+        assert one.state.positions.tobytes() == other.state.positions.tobytes()
+        assert one.state.velocities.tobytes() == other.state.velocities.tobytes()
+        assert np.float32(one.surface).tobytes() == np.float32(other.surface).tobytes()
+        assert one.inputs == other.inputs
+
+
+def rigged(cache: Path) -> bpy.types.Object:
+    obj = wobbler(cache)
+    armature(obj)
+    return obj
+
+
+def keyed(cache: Path) -> bpy.types.Object:
+    obj = wobbler(cache)
+    for frame, bounce in ((1, 0.0), (8, 70.0)):
+        obj.dampsim.bounce = bounce
+        obj.dampsim.keyframe_insert("bounce", frame=frame)
+    return obj
+
+
+@pytest.mark.parametrize("make", [wobbler, rigged, keyed])
+def test_what_plays_is_what_bakes_to_the_bit(
+    load: Load, live: ModuleType, tmp_path: Path, make: Callable[[Path], bpy.types.Object]
+) -> None:
+    fresh()
+    obj = make(tmp_path)
+    play()
+    assert [standing(live, obj, frame) for frame in range(1, LAST + 1)] == ["VALID"] * LAST
+    played, shown = frames(live, obj), [world(obj, frame) for frame in range(1, LAST + 1)]
+    obj.dampsim.target = "POINT_CACHE"
+    assert_same_bits(played, baked(load, obj))
+    assert live.find(obj) is None
+    for frame in range(1, LAST + 1):
+        assert shown[frame - 1].tobytes() == world(obj, frame).tobytes()
+
+
+def test_several_objects_play_at_once_as_each_bakes_alone(load: Load, live: ModuleType, tmp_path: Path) -> None:
+    fresh()
+    one, other = wobbler(tmp_path, "One"), wobbler(tmp_path, "Other")
+    other.dampsim.settle, other.dampsim.bounce = 5.0, 75.0
+    play()
+    played = [frames(live, obj) for obj in (one, other)]
+    for obj, made in zip((one, other), played, strict=True):
+        assert_same_bits(made, baked(load, obj))
+
+
+def test_skipped_frames_are_caught_up_with(
+    load: Load, live: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = fresh()
+    obj = wobbler(tmp_path)
+    scene.frame_set(1)
+    # No patience at all: a jump shows nothing but says so.
+    monkeypatch.setattr(load("dampsim_addon.live.handlers"), "PATIENCE", 0.0)
+    plain = world(obj, 9)
+    assert standing(live, obj, 9) == "MISSING"
+    assert not obj.modifiers["DampSim Live"].show_viewport
+    monkeypatch.setattr(load("dampsim_addon.live.handlers"), "PATIENCE", 60.0)
+    for frame in (4, 9, 2, LAST):
+        scene.frame_set(frame)
+        assert standing(live, obj, frame) == "VALID"
+    assert np.abs(world(obj, 9) - plain).max() > 1e-3
+    played = frames(live, obj)
+    assert_same_bits(played, baked(load, obj))
+
+
+def nudge_key(obj: bpy.types.Object, chance: random.Random) -> None:
+    curve = obj.animation_data.action.layers[0].strips[0].channelbags[0].fcurves[0]
+    curve.keyframe_points[chance.randrange(1, 4)].co[1] += chance.uniform(-0.3, 0.3)
+    curve.update()
+
+
+def dial(name: str, low: float, high: float) -> Callable[[bpy.types.Object, random.Random], None]:
+    return lambda obj, chance: setattr(obj.dampsim, name, chance.uniform(low, high))
+
+
+def repaint(obj: bpy.types.Object, chance: random.Random) -> None:
+    obj.vertex_groups["Pin"].add([chance.randrange(len(obj.data.vertices))], chance.random(), "REPLACE")
+    obj.data.update()
+
+
+def reshape(obj: bpy.types.Object, chance: random.Random) -> None:
+    obj.data.vertices[chance.randrange(len(obj.data.vertices))].co *= 1.02
+    obj.data.update()
+
+
+def heavier(obj: bpy.types.Object, chance: random.Random) -> None:
+    bpy.context.scene.gravity[2] = -chance.uniform(5.0, 15.0)
+
+
+EDITS = [
+    nudge_key,
+    dial("settle", 3.0, 20.0),
+    dial("bounce", 0.0, 60.0),
+    dial("follow_through", 0.0, 2.0),
+    dial("stiffness", 50.0, 500.0),
+    repaint,
+    reshape,
+    heavier,
+]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_edit_leaves_a_stale_frame_valid(load: Load, live: ModuleType, tmp_path: Path, seed: int) -> None:
+    """A walk through random edits and scrubs; each frame that claims to be valid is compared with a fresh bake."""
+    chance = random.Random(seed)
+    scene = fresh()
+    obj = wobbler(tmp_path)
+    obj.dampsim.resolution, obj.dampsim.target = 150, "POINT_CACHE"
+    edits = list(EDITS)
+    chance.shuffle(edits)
+    simulate, snapshot = load("core.simulate"), load("dampsim_addon.snapshot")
+    for edit in edits:
+        play(last=chance.randrange(3, LAST))
+        scene.frame_set(chance.randrange(1, LAST))
+        edit(obj, chance)
+        for _ in range(4):
+            scene.frame_set(chance.randrange(1, LAST + 1))
+        claims = {n: standing(live, obj, n) for n in range(1, LAST + 1)}
+        session = live.find(obj)
+        with snapshot.Sampler(scene, bpy.context.view_layer, obj) as sampler:
+            truth = list(simulate.Simulation(snapshot.take(sampler)).frames())
+        valid = [n for n in claims if claims[n] == "VALID"]
+        assert valid
+        for number in valid:
+            kept = session.frames[number - 1].frame
+            assert kept.state.positions.tobytes() == truth[number - 1].state.positions.tobytes(), (edit, number)
+
+
+@pytest.mark.parametrize("name", ["settle", "bounce", "follow_through", "stiffness"])
+def test_a_dial_moved_at_rest_marks_what_is_shown_at_once(live: ModuleType, tmp_path: Path, name: str) -> None:
+    scene = fresh()
+    obj = wobbler(tmp_path)
+    play()
+    scene.frame_set(6)
+    setattr(obj.dampsim, name, getattr(obj.dampsim, name) * 1.5)
+    assert {standing(live, obj, n) for n in range(1, LAST + 1)} == {"STALE"}
+    # Taken back, the frames are the old ones, and stay; a glance at them is enough.
+    kept = live.find(obj).frames[5]
+    setattr(obj.dampsim, name, getattr(obj.dampsim, name) / 1.5)
+    scene.frame_set(7)
+    assert standing(live, obj, 6) == "VALID"
+    assert live.find(obj).frames[5] is kept
+
+
+def test_a_later_keyframe_keeps_what_lies_before_it(live: ModuleType, tmp_path: Path) -> None:
+    scene = fresh()
+    obj = wobbler(tmp_path)
+    play()
+    before = list(live.find(obj).frames)
+    obj.location.x = 0.5
+    obj.keyframe_insert("location", frame=LAST)
+    bpy.context.view_layer.update()
+    assert standing(live, obj, 3) == "STALE"
+    scene.frame_set(LAST)
+    after = live.find(obj).frames
+    same = [one is other for one, other in zip(before, after, strict=True)]
+    # The last key was at 9; up to there nothing differs.
+    assert same == [number <= 9 for number in range(1, LAST + 1)]
+
+
+def test_live_leaves_the_artists_data_and_the_file_as_they_were(live: ModuleType, tmp_path: Path) -> None:
+    scene = fresh()
+    obj = wobbler(tmp_path)
+    armature(obj)
+    obj.shape_key_add(name="Basis", from_mix=False)
+    scene.frame_set(3)
+    obj.modifiers.active = obj.modifiers["Subdivision"]
+    live.uninstall()
+    before = dump()
+    live.install()
+    play()
+    scene.frame_set(3)
+    assert obj.modifiers["DampSim Live"].show_viewport
+    path = tmp_path / "saved.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(path), copy=True)
+    # Saving shows the frame again.
+    assert obj.modifiers["DampSim Live"].show_viewport
+    with bpy.data.libraries.load(str(path), link=True) as (there, wanted):
+        wanted.objects = there.objects
+    saved = next(o for o in bpy.data.objects if o.library and o.name == obj.name)
+    assert [m.name for m in saved.modifiers] == ["Armature", "Subdivision"]
+    bpy.data.libraries.remove(saved.library)
+    live.uninstall()
+    assert dump() == before
+
+
+def test_save_reload_and_rename_never_show_a_wrong_frame(live: ModuleType, tmp_path: Path) -> None:
+    scene = fresh()
+    obj = wobbler(tmp_path)
+    play()
+    obj.name = "Renamed"
+    scene.frame_set(5)
+    assert standing(live, obj, 5) == "VALID"
+    path = tmp_path / "first.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(path))
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "second.blend"))
+    assert obj.modifiers["DampSim Live"].show_viewport
+    bpy.ops.wm.open_mainfile(filepath=str(path))
+    obj = bpy.data.objects["Renamed"]
+    assert live.find(obj) is None
+    assert "DampSim Live" not in obj.modifiers
+    play()
+    assert standing(live, obj, LAST) == "VALID"
+
+
+def test_a_duplicate_does_not_show_the_originals_frame(live: ModuleType, tmp_path: Path) -> None:
+    fresh()
+    obj = wobbler(tmp_path)
+    play()
+    bpy.ops.object.duplicate()
+    copy = bpy.context.object
+    assert copy is not obj
+    bpy.context.view_layer.update()
+    assert "DampSim Live" not in copy.modifiers
+    assert standing(live, copy, LAST) == "MISSING"
+    copy.dampsim.settle = 20.0
+    play()
+    assert standing(live, copy, LAST) == standing(live, obj, LAST) == "VALID"
+    assert np.abs(world(obj, LAST) - world(copy, LAST)).max() > 1e-4
+
+
+def test_undo_and_redo_of_each_operator_never_show_a_wrong_frame(live: ModuleType, tmp_path: Path) -> None:
+    fresh()
+    obj = wobbler(tmp_path)
+    name = obj.name
+    bpy.ops.ed.undo_push(message="start")
+    for operator in (
+        lambda: bpy.ops.dampsim.bake(),
+        lambda: bpy.ops.dampsim.clear(),
+        lambda: bpy.ops.dampsim.remove(),
+        lambda: bpy.ops.dampsim.add(),
+        lambda: setattr(bpy.data.objects[name].dampsim, "settle", 15.0),
+    ):
+        play()
+        operator()
+        bpy.ops.ed.undo_push(message="edit")
+        for move in (bpy.ops.ed.undo, bpy.ops.ed.redo):
+            move()
+            obj = bpy.data.objects[name]
+            shown = obj.modifiers.get("DampSim Live")
+            assert "VALID" not in {standing(live, obj, n) for n in range(1, LAST + 1)}
+            play()
+            obj = bpy.data.objects[name]
+            shown = obj.modifiers.get("DampSim Live")
+            expected = obj.dampsim.enabled and not obj.dampsim.baked
+            assert bool(shown and shown.show_viewport) == expected
+            assert standing(live, obj, LAST) == ("VALID" if expected else "MISSING") or not expected
+
+
+def test_what_the_artist_must_mend_is_said_and_mending_helps(live: ModuleType, tmp_path: Path) -> None:
+    fresh()
+    obj = wobbler(tmp_path)
+    obj.dampsim.pin_group = "Nowhere"
+    play(last=3)
+    assert "Wobbler: pin group 'Nowhere' is gone" in live.find(obj).problem
+    obj.dampsim.pin_group = "Pin"
+    play(last=3)
+    assert live.find(obj).problem == ""
+    assert standing(live, obj, 3) == "VALID"
