@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 from .arrays import Array
 from .regions import Region, smallest_eigenvalue
@@ -81,20 +82,25 @@ def region_terms(
     )
 
 
+def tangent(system: System, state: State) -> csr_matrix:
+    """The Hessian of all energies in a state with the pins where they are, (3n, 3n) N/m."""
+    total = system.soft_pins(state.positions[system.pinned]).hessian(state.positions, False)
+    for energy in system.energies:
+        total = total + energy.hessian(state.positions, False)
+    return total.tocsr()
+
+
 def hanging(system: System, state: State, stiffness: float) -> tuple[Region, ...]:
     """The regions with what the weight adds to lambda_1 where it hangs still in a state (docs/decisions/0004).
 
     stiffness: factor on all energies.
     """
-    targets = state.positions[system.pinned]
-    tangent = system.soft_pins(targets).hessian(state.positions, False)
-    for energy in system.energies:
-        tangent = tangent + energy.hessian(state.positions, False)
+    stiff = tangent(system, state)
     return tuple(
         replace(
             region,
             weight=stiffness
-            * (smallest_eigenvalue(tangent, system.mass, region.free, region.rigid_modes) - region.eigenvalue),
+            * (smallest_eigenvalue(stiff, system.mass, region.free, region.rigid_modes) - region.eigenvalue),
         )
         for region in system.regions
     )

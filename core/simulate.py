@@ -79,7 +79,7 @@ class Simulation:
                 )
         self.stepper = Stepper(self.model.system)
         self.loop_error = 0.0
-        self._controls: dict[tuple[float, ...], Controls] = {}
+        self._controls: dict[Settings, Controls] = {}
         self._young: dict[float, float] = {}
         self._first: Frame | None = None
         self._hang()
@@ -133,15 +133,15 @@ class Simulation:
 
     def controls(self, settings: Settings) -> Controls:
         """What the dials mean for each region."""
-        if settings.animated not in self._controls:
+        if settings not in self._controls:
             stiffness = self.young(settings) / BASE_YOUNG
-            self._controls[settings.animated] = Controls(
+            self._controls[settings] = Controls(
                 laws=self._laws(settings, stiffness),
                 follow_through=settings.follow_through,
                 tolerance=settings.tolerance,
                 stiffness=stiffness,
             )
-        return self._controls[settings.animated]
+        return self._controls[settings]
 
     def _laws(self, settings: Settings, stiffness: float) -> tuple[InertiaLaw, ...]:
         regions = self.model.system.regions

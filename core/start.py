@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +15,6 @@ from .state import State
 if TYPE_CHECKING:
     from .simulate import Frame, Sampled, Simulation
 
-Work = Iterator[tuple[int, int]]
 # Part of the preroll in which the pose changes; in the rest it calms.
 _RAMP = 0.6
 # A loop is closed when a cycle more moves no node by more than this part of the size; or it is as good as it gets.
@@ -25,7 +24,7 @@ _MOST_CYCLES = 40
 _SAME = 1e-4
 
 
-def warm_up(simulation: Simulation) -> Iterator[tuple[int, int]]:
+def warm_up(simulation: Simulation) -> Generator[tuple[int, int], None, Frame]:
     """Yield (done, total); returns the first Frame."""
     from .simulate import Frame
 
@@ -43,7 +42,7 @@ def warm_up(simulation: Simulation) -> Iterator[tuple[int, int]]:
     return Frame(scene.first, state, simulation.surface(state, animated), sampled.digest, 0)
 
 
-def _preroll(simulation: Simulation, first: Sampled, count: int) -> Iterator[tuple[int, int]]:
+def _preroll(simulation: Simulation, first: Sampled, count: int) -> Generator[tuple[int, int], None, State]:
     """The state after so many frames in which the rest shape, in place, became the first pose."""
     from .simulate import Sampled
 
@@ -67,7 +66,7 @@ def _preroll(simulation: Simulation, first: Sampled, count: int) -> Iterator[tup
     return State(first.number / simulation.scene.fps, state.positions, state.velocities, state.carrier)
 
 
-def _loop(simulation: Simulation, first: Sampled, state: State) -> Iterator[tuple[int, int]]:
+def _loop(simulation: Simulation, first: Sampled, state: State) -> Generator[tuple[int, int], None, State]:
     """The state at the first frame after enough cycles that the last one changes it no more."""
     scene, size = simulation.scene, simulation.scene.body.surface.size
     end = _cycle_end(simulation, first.animated[-1])

@@ -22,7 +22,7 @@ from parameters_page import parameters_page  # noqa: E402
 import conftest  # noqa: E402, F401  (loads the checkout as the package dampsim)
 from dampsim.core.models.bar import FINE, HALF, bar  # noqa: E402
 from dampsim.core.parameters import PARAMETERS, TOLERANCES  # noqa: E402
-from dampsim.core.release import Release, pulled, release  # noqa: E402
+from dampsim.core.release import Release, pulled, release, unloaded  # noqa: E402
 from dampsim.core.settle import settle_law, visible_swings  # noqa: E402
 
 OUT = ROOT / "docs" / "validation"
@@ -50,12 +50,12 @@ class Run:
 def runs(cells: tuple[int, int, int], deflection: float) -> list[Run]:
     """All combinations for one bar and one pull."""
     system = bar(cells)
-    start = pulled(system, deflection)
+    start = pulled(unloaded(system), deflection)
     done = []
     for overshoot, substeps, fps, frames, accuracy in itertools.product(
         OVERSHOOTS, SUBSTEPS, FPS, FRAMES, ("TIGHT", "BAKE", "PREVIEW")
     ):
-        answer = release(system, start, frames / fps, overshoot, 1.0 / fps, substeps, TOLERANCES[accuracy])
+        answer = release(unloaded(system), start, frames / fps, overshoot, 1.0 / fps, substeps, TOLERANCES[accuracy])
         done.append(
             Run(
                 cells, deflection, overshoot, substeps, fps, frames, accuracy, answer.rest * fps, answer.swings,
@@ -91,7 +91,7 @@ def table(every: list[Run]) -> str:
 
 def plot() -> None:
     system = bar(HALF)
-    small, large = pulled(system, 0.02), pulled(system, 0.3)
+    small, large = pulled(unloaded(system), 0.02), pulled(unloaded(system), 0.3)
     eigenvalue = system.regions[0].eigenvalue
     mpl.rcParams.update({"font.size": 9, "axes.grid": True, "grid.alpha": 0.25})
     figure, axes = plt.subplots(1, 3, figsize=(12, 3.6), sharey=True)
@@ -103,7 +103,7 @@ def plot() -> None:
         for fps, start, mark, label in (
             (24, small, "o", "24 fps, 2%"), (24, large, "^", "24 fps, 30%"), (60, small, ".", "60 fps, 2%"),
         ):  # fmt: skip
-            answer: Release = release(system, start, 1.0, overshoot, 1.0 / fps, 1, TOLERANCES["BAKE"])
+            answer: Release = release(unloaded(system), start, 1.0, overshoot, 1.0 / fps, 1, TOLERANCES["BAKE"])
             shown = answer.times <= 1.25
             axis.plot(24 * answer.times[shown], answer.along[shown], mark, ms=3.5, alpha=0.75, label=label)
         axis.axvline(24.0, color="tab:red", lw=1, ls="--")

@@ -40,6 +40,22 @@ def ring(around: int = 48, across: int = 16) -> Surface:
     return Surface("Ring", vertices, triangles)
 
 
+def tube(length: float, radius: float, rings: int, sides: int) -> Surface:
+    """A closed rod that stands on z = 0."""
+    around = 2 * np.pi * np.arange(sides) / sides
+    circle = radius * np.stack([np.cos(around), np.sin(around)], axis=1)
+    heights = np.linspace(0.0, length, rings + 1)
+    vertices = np.concatenate([np.column_stack([circle, np.full(sides, z)]) for z in heights])
+    k, j = (values.ravel() for values in np.meshgrid(np.arange(rings), np.arange(sides), indexing="ij"))
+    a, b = k * sides + j, k * sides + (j + 1) % sides
+    caps = np.column_stack([np.zeros(sides - 2, dtype=int), np.arange(2, sides), np.arange(1, sides - 1)])
+    triangles = np.concatenate(
+        [np.column_stack([a, b, b + sides]), np.column_stack([a, b + sides, a + sides]), caps]
+        + [caps[:, ::-1] + rings * sides]
+    )
+    return Surface("Tube", vertices, triangles)
+
+
 def sheet(count: int = 6) -> Surface:
     x, y = np.meshgrid(np.linspace(0, 1, count), np.linspace(0, 1, count), indexing="ij")
     vertices = np.stack([x.ravel(), y.ravel(), 0.0 * x.ravel()], axis=1)

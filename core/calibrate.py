@@ -1,0 +1,100 @@
+"""Calibration ([You] 4.1): release the body as it hangs in the shot, measure, and correct the dial."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .curve import SettleCurve, released_curve
+from .errors import DampSimError, PinError, SceneError, StepError
+from .parameters import PARAMETERS, Settings
+from .release import Release, Still, pulled, watch
+from .simulate import Simulation
+from .state import PinMotion, State
+
+# Frames by which the measured rest may miss the dial, and how often the correction is improved.
+_CLOSE = 0.4
+_MOST = 5
+# The release is watched for this part of the dial and a few frames more.
+_WATCHED = 1.5
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """correction: for Settings.calibration.  before, after: the curves without and with it, of the slowest region."""
+
+    correction: float
+    before: SettleCurve
+    after: SettleCurve
+
+
+def calibrate(simulation: Simulation, deflection: float) -> Generator[tuple[int, int], None, Calibration]:
+    """Yield (done, total) of each release test; returns the Calibration.
+
+    deflection: how far each region is pulled, in parts of its size.
+    """
+    scene = simulation.scene
+    name, settings = scene.body.surface.name, scene.body.settings
+    if settings.damping_by != "DIALS":
+        raise SceneError(f"{name}: Calibrate corrects Settle; dial the damping by Settle and Bounce.")
+    if not simulation.held or not simulation.model.system.regions:
+        raise PinError(f"{name}: nothing holds all of it, so it never rests in the air; choose a pin group.")
+    stiffness = simulation.controls(settings).stiffness
+    sampled = simulation.sampled(scene.first)
+    targets = simulation.model.pins(sampled.animated[-1])
+    state = simulation.settled_pose(sampled.animated[-1], stiffness)
+    still = Still(simulation.model.system, state, PinMotion(targets, targets), stiffness)
+    try:
+        return (yield from _search(simulation, settings, still, deflection))
+    except StepError as error:
+        raise DampSimError(
+            f"{name}: the release test failed ({error}) Pull it less far, or raise Stiffness."
+        ) from error
+
+
+def _search(
+    simulation: Simulation, settings: Settings, still: Still, deflection: float
+) -> Generator[tuple[int, int], None, Calibration]:
+    size = min(float(np.ptp(still.system.rest[r.free], axis=0).max()) for r in still.system.regions)
+    start = pulled(still, deflection * size)
+    least, most = PARAMETERS["calibration"].least, PARAMETERS["calibration"].most
+    tried: list[tuple[float, float, SettleCurve]] = []
+    correction = 1.0
+    for _ in range(_MOST):
+        trial = replace(settings, calibration=correction)
+        releases = yield from _test(simulation, trial, still, start)
+        laws = simulation.controls(trial).laws
+        curves = [
+            released_curve(release, law, simulation.scene.fps, settings.settle, settings.overshoot)
+            for release, law in zip(releases, laws, strict=True)
+        ]
+        rests = [curve.rest for curve in curves]
+        miss = max(abs(rest - settings.settle) for rest in rests)
+        worst = curves[int(np.argmax([abs(rest - settings.settle) for rest in rests]))]
+        tried.append((miss, correction, worst))
+        if miss <= _CLOSE:
+            break
+        # Regions that miss to both sides are balanced; one that does not rest within the test is slow.
+        middle = 0.5 * (min(rests) + min(max(rests), 2.0 * _WATCHED * settings.settle))
+        following = correction * settings.settle / middle
+        if any(abs(following - known) < 1e-3 * known for _, known, _ in tried):
+            # A swing more or less makes the rest time jump: between two tries it can only be halved.
+            following = 0.5 * (following + tried[0][1])
+        correction = float(f"{min(max(following, least), most):.6g}")
+    best = min(tried, key=lambda one: one[0])
+    return Calibration(best[1], tried[0][2], best[2])
+
+
+def _test(simulation: Simulation, trial: Settings, still: Still, start: State) -> Generator[tuple[int, int], None, list[Release]]:
+    substeps = simulation.substeps(trial)
+    frame_time = 1.0 / simulation.scene.fps
+    count = int(np.ceil((_WATCHED * trial.settle + 6.0) * substeps.count))
+    steps = watch(still, start, simulation.controls(trial), frame_time / substeps.count, count, substeps)
+    while True:
+        try:
+            yield next(steps), count
+        except StopIteration as end:
+            releases: list[Release] = end.value
+            return releases

@@ -1,0 +1,268 @@
+"""What a shot asks beyond the bar: weight, carriers, painted maps, preroll, loops, coefficients by name, calibration."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from shapes import tube
+
+from dampsim.core.calibrate import calibrate
+from dampsim.core.curve import shot_curve
+from dampsim.core.errors import PinError, SceneError
+from dampsim.core.geometry.surface import Surface
+from dampsim.core.parameters import Settings
+from dampsim.core.scene import Body, Motion, Scene
+from dampsim.core.settle import remembered, removed
+from dampsim.core.simulate import Frame, Simulation
+
+GRAVITY = np.array([0.0, 0.0, -9.81])
+
+
+def rod() -> Surface:
+    """A round rod of 1 m on its foot at z = 0."""
+    return tube(1.0, 0.08, 24, 12)
+
+
+def scene(settings: Settings, motion: Motion | None = None, fps: float = 24.0, last: int = 60, **more: Any) -> Scene:
+    surface = rod()
+    pins = (surface.vertices[:, 2] < 0.06).astype(float)
+    body = Body(surface, pins, settings, more.pop("settle_map", None), more.pop("stiffness_map", None))
+    path = motion or (lambda frame: surface.vertices)
+    return Scene(body, path, fps, more.pop("gravity", GRAVITY), 1, last, **more)
+
+
+def ended(work: Generator[Any, None, Any]) -> Any:
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            return end.value
+
+
+SOFT = Settings(stiffness=2500.0, settle=24.0, bounce=50.0, resolution=300)
+
+
+def test_a_tall_body_settles_as_dialled_under_its_weight() -> None:
+    """Upright it is softer than at rest, hanging it is stiffer; the dial says the same for both."""
+    for sign in (1.0, -1.0):
+        simulation = Simulation(scene(SOFT, gravity=sign * GRAVITY))
+        (region,) = simulation.model.system.regions
+        stiffness = simulation.controls(SOFT).stiffness
+        change = region.weight / (stiffness * region.eigenvalue)
+        assert sign * change < -0.1
+        result = ended(calibrate(simulation, 0.02))
+        assert result.before.rest == pytest.approx(24.0, abs=1.0)
+        assert result.before.overshoot == pytest.approx(0.5, abs=0.03)
+
+
+def sway(surface: Surface, speed: float, stop: float) -> Motion:
+    """Moves along x with a constant speed in m per frame up to a frame, and stands from then on."""
+    return lambda frame: surface.vertices + np.array([speed * min(frame - 1.0, stop), 0.0, 0.0])
+
+
+@pytest.mark.parametrize("fps", [24.0, 60.0])
+def test_rest_after_a_sudden_stop_comes_at_the_dialled_frame(fps: float) -> None:
+    settings = replace(SOFT, settle=20.0, bounce=30.0)
+    simulation = Simulation(scene(settings, sway(rod(), 0.24 / fps, 40.0), fps, last=90))
+    frames = list(simulation.frames())
+    law = simulation.controls(settings).laws[0]
+    curve = shot_curve(frames, law, fps, settings.settle, settings.overshoot)
+    assert curve is not None
+    assert curve.rest == pytest.approx(20.0, abs=1.0)
+    assert curve.overshoot == pytest.approx(0.3, abs=0.05)
+    assert curve.predicted is not None
+    assert np.abs(curve.measured - curve.predicted).max() < 0.1
+
+
+def test_the_curve_of_a_shot_that_ends_in_motion_is_none() -> None:
+    simulation = Simulation(scene(SOFT, sway(rod(), 0.01, 100.0), last=20))
+    law = simulation.controls(SOFT).laws[0]
+    assert shot_curve(list(simulation.frames()), law, 24.0, 24.0, 0.5) is None
+
+
+def bending(surface: Surface, frame: float) -> np.ndarray:
+    """The whole rod bends as on an armature, up to 1 rad at its top."""
+    angle = 0.5 * (1.0 - np.cos(0.5 * (frame - 1.0))) * surface.vertices[:, 2]
+    x, z = surface.vertices[:, 0], surface.vertices[:, 2]
+    # Along an arc of constant curvature.
+    bend = np.maximum(angle, 1e-9)
+    radius = z / bend - x
+    return np.stack([z / bend - radius * np.cos(angle), surface.vertices[:, 1], radius * np.sin(angle)], axis=1)
+
+
+def test_flesh_on_an_armature_does_not_stream_behind_its_own_mesh() -> None:
+    """Held all over by soft pins, strongly damped: carried by its mesh it stays on it, by rigid pins it lags."""
+    surface = rod()
+    lag = {}
+    for carrier in ("MESH", "PINS"):
+        settings = Settings(
+            stiffness=20.0, settle=40.0, bounce=0.0, follow_through=0.0, resolution=300, carrier=carrier
+        )
+        made = scene(settings, lambda frame: bending(surface, frame), last=14, gravity=np.zeros(3))
+        made = replace(made, body=replace(made.body, pins=np.full(len(surface.vertices), 0.9)))
+        frames = list(Simulation(made).frames())
+        lag[carrier] = max(
+            float(np.abs(frame.surface - bending(surface, frame.number)).max()) for frame in frames
+        )
+    assert lag["MESH"] < 0.35 * lag["PINS"]
+    assert lag["MESH"] < 0.05
+
+
+def test_carriers_agree_where_the_mesh_moves_as_a_whole_and_none_drags() -> None:
+    surface = rod()
+
+    def turning(frame: float) -> np.ndarray:
+        a = 0.05 * (frame - 1.0)
+        turn = np.array([[np.cos(a), -np.sin(a), 0.0], [np.sin(a), np.cos(a), 0.0], [0.0, 0.0, 1.0]])
+        return (surface.vertices + np.array([0.3, 0.0, 0.0])) @ turn.T
+
+    last = {}
+    for carrier in ("PINS", "MESH", "NONE"):
+        settings = replace(SOFT, carrier=carrier, settle=30.0, bounce=0.0, follow_through=0.0)
+        last[carrier] = list(Simulation(scene(settings, turning, last=30)).frames())[-1].surface
+    assert np.abs(last["MESH"] - last["PINS"]).max() < 2e-3
+    assert np.abs(last["NONE"] - last["PINS"]).max() > 0.1
+
+
+@pytest.mark.parametrize(("deforming", "carrier"), [(False, "PINS"), (True, "MESH")])
+def test_the_automatic_carrier_is_the_mesh_where_it_is_bent(deforming: bool, carrier: str) -> None:
+    assert scene(SOFT, deforming=deforming).carrier == carrier
+    assert scene(replace(SOFT, carrier="NONE"), deforming=deforming).carrier == "NONE"
+
+
+def test_where_settle_is_painted_half_it_takes_half_the_frames() -> None:
+    surface = rod()
+    middle = np.abs(surface.vertices[:, 2] - 0.5) < 0.2
+    low = surface.vertices[:, 2] < 0.5
+    settings = Settings(stiffness=200.0, settle=24.0, bounce=30.0, resolution=400)
+    made = scene(settings, gravity=np.zeros(3), settle_map=np.where(low, 0.5, 1.0))
+    simulation = Simulation(replace(made, body=replace(made.body, pins=middle.astype(float))))
+    regions = simulation.model.system.regions
+    assert len(regions) == 2
+    from dampsim.core.release import pulled, unloaded, watch
+
+    still = unloaded(simulation.model.system)
+    substeps = simulation.substeps(settings)
+    steps = watch(
+        replace(still, stiffness=simulation.controls(settings).stiffness),
+        pulled(still, 0.01), simulation.controls(settings), 1.0 / (24 * substeps.count), 32 * substeps.count, substeps,
+    )  # fmt: skip
+    for region, answer in zip(regions, ended(steps), strict=True):
+        expected = 12.0 if still.system.rest[region.free][:, 2].mean() < 0.5 else 24.0
+        assert answer.rest * 24.0 == pytest.approx(expected, abs=1.0)
+
+
+def test_painted_settle_keeps_the_flight_of_a_free_body() -> None:
+    """Rigid motion is not damped, wherever the deformation is damped how much."""
+    surface = rod()
+    made = scene(SOFT, settle_map=np.linspace(0.2, 1.0, len(surface.vertices)), last=25)
+    simulation = Simulation(replace(made, body=replace(made.body, pins=np.zeros(len(surface.vertices)))))
+    frames = list(simulation.frames())
+    mass = simulation.model.system.mass
+    fallen = (mass @ frames[-1].state.positions - mass @ frames[0].state.positions)[2] / mass.sum()
+    # Backward Euler's fall in 24 frames of h: - g h^2 n (n + 1) / 2.
+    n = 24 * simulation.substeps(SOFT).count
+    assert fallen == pytest.approx(-9.81 / 24**2 * 24**2 * (1.0 + 1.0 / n) / 2.0, rel=1e-9)
+
+
+def test_where_stiffness_is_painted_zero_it_hangs_deeper() -> None:
+    surface = rod()
+    settings = replace(SOFT, stiffness=2000.0)
+    sags = []
+    for weight in (1.0, 0.5, 0.0):
+        made = scene(settings, stiffness_map=np.full(len(surface.vertices), weight), gravity=np.array([0.02, 0, 0]))
+        sags.append(Simulation(made).sag(settings.young))
+    # A painted weight is a power of a hundredth: each half is a tenth of the stiffness. The springs that hold the nodes
+    # at the border of the pins keep theirs, and carry up to a tenth of the first sag.
+    assert sags[1] / sags[0] == pytest.approx(10.0, rel=0.1)
+    assert sags[2] / sags[1] == pytest.approx(10.0, rel=0.03)
+
+
+def test_preroll_ends_still_in_the_first_pose() -> None:
+    surface = rod()
+    pose = bending(surface, 6.0)
+    made = scene(replace(SOFT, preroll=40), lambda frame: pose, last=20)
+    frames = list(Simulation(made).frames())
+    size = 1.0
+    moved = max(float(np.abs(frame.surface - frames[0].surface).max()) for frame in frames)
+    assert moved < 1e-4 * size
+    hard = made.body.pins > 0.999
+    assert np.abs(frames[0].surface[hard] - pose[hard]).max() < 1e-3 * size
+    # Without settling afterwards, the preroll alone has brought it there.
+    loose = Simulation(replace(made, body=replace(made.body, settings=replace(SOFT, preroll=60, start_settled=False))))
+    assert np.abs(loose.first_frame().surface - frames[0].surface).max() < 0.01 * size
+
+
+def cyclic(surface: Surface) -> Motion:
+    return lambda frame: surface.vertices + np.array([0.1 * np.sin(2 * np.pi * (frame - 1.0) / 20.0), 0.0, 0.0])
+
+
+@pytest.mark.parametrize("last", [20, 21])
+def test_a_loop_ends_where_it_begins(last: int) -> None:
+    simulation = Simulation(scene(replace(SOFT, loop=True), cyclic(rod()), last=last))
+    frames = list(simulation.frames())
+    start, end = simulation.first_frame(), frames[-1]
+    assert simulation.loop_error <= 1e-4
+    if last == 21:
+        assert np.abs(end.surface - start.surface).max() < 1e-3
+    else:
+        # One more step of the cycle.
+        longer = Simulation(scene(replace(SOFT, loop=True), cyclic(rod()), last=21))
+        assert np.abs(longer.first_frame().surface - start.surface).max() < 1e-3
+    swing = max(float(np.abs(frame.surface - cyclic(rod())(frame.number)).max()) for frame in frames)
+    assert swing > 0.01
+
+
+def test_what_is_no_cycle_is_refused_by_name() -> None:
+    simulation = Simulation(scene(replace(SOFT, loop=True), sway(rod(), 0.01, 100.0), last=20))
+    with pytest.raises(SceneError, match="neither frame 20 nor the one after it is posed like frame 1"):
+        simulation.first_frame()
+
+
+def test_coefficients_by_name_are_the_ones_in_force() -> None:
+    for settings, kappa in (
+        (replace(SOFT, damping_by="TAU_KAPPA", tau=0.02, kappa=0.3, substeps=2), 0.3),
+        (replace(SOFT, damping_by="TAU_GAMMA", tau=0.02, gamma=0.36, substeps=2), 0.8),
+    ):
+        (found,) = Simulation(scene(settings)).effective(settings)
+        # (1 - 0.36)^(24/48) = 0.8.
+        assert (found.s, found.kappa) == (0.02, pytest.approx(kappa, rel=1e-12))
+    assert removed(remembered(0.36, 1 / 60), 1 / 60) == pytest.approx(0.36, rel=1e-12)
+    # What the dials come to, dialled by name, moves the same.
+    dials = replace(SOFT, substeps=2)
+    simulation = Simulation(scene(dials, sway(rod(), 0.01, 10.0), last=20))
+    (found,) = simulation.effective(dials)
+    named = replace(dials, damping_by="TAU_KAPPA", tau=float(found.s), kappa=float(found.kappa))
+    one = list(simulation.frames())[-1]
+    other = list(Simulation(scene(named, sway(rod(), 0.01, 10.0), last=20)).frames())[-1]
+    assert np.abs(one.surface - other.surface).max() < 1e-5
+
+
+def test_calibration_corrects_a_large_bend() -> None:
+    settings = replace(SOFT, bounce=40.0, settle=30.0)
+    simulation = Simulation(scene(settings, fps=24.0))
+    result = ended(calibrate(simulation, 0.5))
+    assert abs(result.after.rest - 30.0) <= abs(result.before.rest - 30.0)
+    assert result.after.rest == pytest.approx(30.0, abs=1.0)
+    if abs(result.before.rest - 30.0) > 0.5:
+        assert result.correction != 1.0
+
+
+def test_calibration_of_what_nothing_holds_is_refused_by_name() -> None:
+    made = scene(SOFT)
+    free = Simulation(replace(made, body=replace(made.body, pins=np.zeros_like(made.body.pins))))
+    with pytest.raises(PinError, match="nothing holds all of it"):
+        ended(calibrate(free, 0.1))
+
+
+def test_the_frames_are_the_same_whether_gone_on_with_or_not() -> None:
+    made = scene(replace(SOFT, carrier="MESH"), sway(rod(), 0.01, 10.0), last=14)
+    whole: list[Frame] = list(Simulation(made).frames())
+    part = Simulation(made)
+    again = list(part.frames(whole[6]))
+    for one, other in zip(whole[7:], again, strict=True):
+        assert one.state.positions.tobytes() == other.state.positions.tobytes()
