@@ -87,7 +87,9 @@ def _search(
     return Calibration(best[1], tried[0][2], best[2])
 
 
-def _test(simulation: Simulation, trial: Settings, still: Still, start: State) -> Generator[tuple[int, int], None, list[Release]]:
+def _test(
+    simulation: Simulation, trial: Settings, still: Still, start: State
+) -> Generator[tuple[int, int], None, list[Release]]:
     substeps = simulation.substeps(trial)
     frame_time = 1.0 / simulation.scene.fps
     count = int(np.ceil((_WATCHED * trial.settle + 6.0) * substeps.count))

@@ -9,9 +9,10 @@ import numpy as np
 
 from .arrays import Array
 from .diagnostics import rest_time
+from .parameters import Settings
 from .release import Release
 from .settle import InertiaLaw, SettleLaw
-from .simulate import Frame
+from .simulate import Frame, Simulation
 
 # A tail of the shot in which nothing pushes is looked at from so many frames on.
 _LEAST_TAIL = 3
@@ -39,13 +40,24 @@ class SettleCurve:
     def text(self) -> str:
         """One line that says it."""
         rest = f"after {self.rest:.1f}" if np.isfinite(self.rest) else "not yet"
-        return f"At rest {rest} of {self.dial:.4g} frames, swings {100 * self.overshoot:.0f} of {100 * self.bounce:.0f}%"
+        return (
+            f"At rest {rest} of {self.dial:.4g} frames, swings {100 * self.overshoot:.0f} of {100 * self.bounce:.0f}%"
+        )
 
 
 def released_curve(release: Release, law: InertiaLaw, fps: float, dial: float, bounce: float) -> SettleCurve:
     """Of a release test. dial: frames.  bounce: 0 to 1."""
     signed = np.copysign(release.distance, release.along)
     return _curve(release.times * fps, signed, release.rest * fps, release.overshoot, law, fps, dial, bounce)
+
+
+def simulation_curve(simulation: Simulation, frames: Sequence[Frame], settings: Settings) -> SettleCurve | None:
+    """Of the last frames of a simulation, with the settings at their end."""
+    laws = simulation.controls(settings).laws
+    if not laws or settings.damping_by != "DIALS":
+        return None
+    # The dialled curve is the same for every region.
+    return shot_curve(frames, laws[0], simulation.scene.fps, settings.settle, settings.overshoot)
 
 
 def shot_curve(frames: Sequence[Frame], law: InertiaLaw, fps: float, dial: float, bounce: float) -> SettleCurve | None:
@@ -76,7 +88,14 @@ def shot_curve(frames: Sequence[Frame], law: InertiaLaw, fps: float, dial: float
 
 
 def _curve(
-    frames: Array, measured: Array, rest: float, overshoot: float, law: InertiaLaw, fps: float, dial: float, bounce: float
+    frames: Array,
+    measured: Array,
+    rest: float,
+    overshoot: float,
+    law: InertiaLaw,
+    fps: float,
+    dial: float,
+    bounce: float,
 ) -> SettleCurve:
     predicted = envelope = None
     if isinstance(law, SettleLaw):

@@ -22,7 +22,6 @@ from .static import settled
 from .step import Controls, Stepper
 from .system import System
 
-
 # A region that starts nearer to rest than this part of the farthest one's way is not looked at.
 _MOVED = 1e-3
 

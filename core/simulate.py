@@ -234,9 +234,7 @@ class Simulation:
         for animated, settings in zip(sampled.animated, sampled.settings, strict=True):
             following = self.pose(animated)
             motion = self._between(pose, following)
-            state, report = self.stepper.step(
-                state, motion, 1.0 / (self.scene.fps * parts), self.controls(settings)
-            )
+            state, report = self.stepper.step(state, motion, 1.0 / (self.scene.fps * parts), self.controls(settings))
             iterations += report.iterations
             pose = following
             if report.outcome is not Outcome.CONVERGED:

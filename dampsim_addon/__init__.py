@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from . import cli, live, operators, panels, presets, properties
+from . import cli, curves, doctor, ghosts, live, operators, overlay, panels, presets, properties
 
-MODULES = (properties, live, operators, presets, panels, cli)
+MODULES = (properties, curves, live, operators, ghosts, doctor, presets, panels, overlay, cli)
 
 
 def register() -> None:

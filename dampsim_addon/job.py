@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,12 +13,19 @@ import bpy
 
 from ..core.bake import bake
 from ..core.cache import FrameCache
+from ..core.calibrate import Calibration
+from ..core.calibrate import calibrate as core_calibrate
+from ..core.curve import SettleCurve, simulation_curve
 from ..core.errors import CacheError, PinError
+from ..core.models.volume import build_volume
+from ..core.scene import Scene
 from ..core.simulate import Simulation
-from . import live
+from . import curves, live
 from .bake import TARGETS, target
 from .snapshot import Sampler, check_object, take
 
+# How long a redraw may wait for a thread, s.
+_PAUSE = 0.02
 _ROOT = __package__.rpartition(".")[0]
 
 
@@ -81,9 +89,8 @@ def run(
     cache = frame_cache(obj)
     with Sampler(scene, view_layer, obj) as sampler:
         taken = take(sampler)
-        yield Step(0, 1, "Preparing")
-        simulation = Simulation(taken)
-        _note_sag(obj, simulation)
+        simulation = yield from prepared(taken)
+        _note(obj, simulation)
         for progress in bake(simulation, cache, restart):
             yield Step(progress.done, progress.total, progress.stage)
         numbers = [n for n in cache.numbers() if n <= taken.last]
@@ -95,7 +102,10 @@ def run(
             if other is not kind:
                 other.clear(obj)
                 other.forget(cache.folder)
-        obj.dampsim.baked = kind.name
+        if taken.body.settings.loop and simulation.loop_error:
+            obj.dampsim.loop_error = 100.0 * simulation.loop_error
+        obj.dampsim.baked, obj.dampsim.baked_fps = kind.name, taken.fps
+        curves.keep(obj, _curve(simulation, cache, numbers), "bake")
 
 
 def measure(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.Object) -> None:
@@ -105,11 +115,58 @@ def measure(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.ty
         simulation = Simulation(take(sampler))
         if not simulation.held:
             raise PinError(f"{obj.name}: nothing holds all of it, so it would fall; choose a pin group.")
-        _note_sag(obj, simulation)
+        _note(obj, simulation)
 
 
-def _note_sag(obj: bpy.types.Object, simulation: Simulation) -> None:
+def calibrate(
+    scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.Object
+) -> Generator[Step, None, None]:
+    """Find the correction of Settle for swings as large as the object's swing says. Stopped, it changes nothing."""
+    check_object(obj, view_layer)
+    with Sampler(scene, view_layer, obj) as sampler:
+        taken = take(sampler)
+        simulation = yield from prepared(taken)
+        _note(obj, simulation)
+        test = core_calibrate(simulation, obj.dampsim.swing / 100.0)
+        while True:
+            try:
+                done, total = next(test)
+            except StopIteration as end:
+                result: Calibration = end.value
+                break
+            yield Step(done, total, "Releasing")
+    obj.dampsim.calibration = result.correction
+    curves.keep(obj, result.after, f"release from {obj.dampsim.swing:.3g}%")
+
+
+def prepared(taken: Scene) -> Generator[Step, None, Simulation]:
+    """Make the model in a thread of its own, so that the window goes on living."""
+    yield Step(0, 1, "Preparing")
+    pool = ThreadPoolExecutor(1)
+    try:
+        model = pool.submit(build_volume, taken.body, taken.gravity)
+        while not model.done():
+            wait([model], timeout=_PAUSE)
+            yield Step(0, 1, "Preparing")
+        return Simulation(taken, model.result())
+    finally:
+        pool.shutdown(wait=False)
+
+
+def _curve(simulation: Simulation, cache: FrameCache, numbers: list[int]) -> SettleCurve | None:
+    settings = simulation.scene.settings(float(numbers[-1]))
+    # As long before the end as the dial looks back, and the stop before it.
+    shown = numbers[-int(3.0 * settings.settle + 12.0) :]
+    return simulation_curve(simulation, [cache.read(number) for number in shown], settings)
+
+
+def _note(obj: bpy.types.Object, simulation: Simulation) -> None:
+    """Keep with the object what the panel says of it."""
     settings = simulation.scene.body.settings
+    regions = simulation.model.system.regions
+    obj.dampsim.measured_fill = simulation.model.fill
+    stiffness = simulation.controls(settings).stiffness
+    obj.dampsim.measured_eigenvalue = min((r.eigenvalue_at(stiffness) for r in regions), default=0.0)
     if simulation.held:
         young = simulation.young(settings)
         obj.dampsim.measured_young = young / 1000.0

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import bpy
 from bpy.types import Context, Panel, UILayout
 
 from ..core.parameters import PARAMETERS
-from ..core.settle import choose_substeps
-from . import job
+from ..core.settle import choose_substeps, remembered, removed, settle_law
+from . import curves, ghosts, job, picture
 from .bake import target
+from .doctor import DAMPSIM_OT_mend, findings
+from .modal import baking, chosen
 from .operators import (
     DAMPSIM_OT_add,
     DAMPSIM_OT_bake,
+    DAMPSIM_OT_calibrate,
     DAMPSIM_OT_clear,
     DAMPSIM_OT_measure,
     DAMPSIM_OT_remove,
-    baking,
-    chosen,
 )
+from .overlay import standing
 from .presets import draw_presets
 from .properties import read_settings
-from .snapshot import frame_rate
+from .snapshot import deforming, frame_rate
 
 
 class _Sidebar:
@@ -29,10 +33,41 @@ class _Sidebar:
     bl_category = "DampSim"
 
 
+class _Child(_Sidebar):
+    bl_parent_id = "DAMPSIM_PT_main"
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        return chosen(context) is not None
+
+
+# Pixels of Blender's interface unit, and of a letter on the mean, at scale 1.
+UNIT_X, _LETTER = 20.0, 6.6
+
+
+def split(column: UILayout, context: Context) -> UILayout:
+    """A column of labelled properties that cannot be touched while a job runs."""
+    column.use_property_split = True
+    column.use_property_decorate = False
+    column.enabled = not baking(context)
+    return column
+
+
+def wrapped(layout: UILayout, text: str, icon: str, context: Context) -> None:
+    """A text in as many lines as the panel's width asks for."""
+    if not text:
+        return
+    letters = max(int((context.region.width / context.preferences.system.ui_scale - 60.0) / _LETTER), 16)
+    column = layout.column(align=True)
+    column.scale_y = 0.8
+    for number, line in enumerate(textwrap.wrap(text, letters)):
+        column.label(text=line, icon=icon if number == 0 else ("BLANK1" if icon != "NONE" else "NONE"))
+
+
 def dials(layout: UILayout, group: bpy.types.PropertyGroup, section: str) -> None:
     for parameter in PARAMETERS.values():
-        choice, value = parameter.only_with
-        if parameter.section == section and (not choice or getattr(group, choice) == value):
+        choice, *values = parameter.only_with or ("",)
+        if parameter.section == section and (not choice or getattr(group, choice) in values):
             unit = f" ({parameter.unit})" if parameter.unit not in ("", "%") else ""
             layout.prop(group, parameter.name, text=parameter.label + unit)
 
@@ -52,10 +87,7 @@ class DAMPSIM_PT_main(_Sidebar, Panel):
         row = layout.row()
         row.label(text=obj.name, icon="MESH_DATA")
         row.operator(DAMPSIM_OT_remove.bl_idname, text="", icon="X")
-        column = layout.column()
-        column.use_property_split = True
-        column.use_property_decorate = False
-        column.enabled = not baking(context)
+        column = split(layout.column(), context)
         draw_presets(column)
         dials(column, obj.dampsim, "dials")
         text = DAMPSIM_OT_measure.bl_label
@@ -68,31 +100,29 @@ class DAMPSIM_PT_main(_Sidebar, Panel):
         if substeps.limited:
             column.label(text=f"So short a settle carries {100 * substeps.overshoot:.0f}% bounce", icon="INFO")
         column.prop_search(obj.dampsim, "pin_group", obj, "vertex_groups", text="Pins")
-        if obj.dampsim.pin_group and obj.dampsim.pin_group not in obj.vertex_groups:
-            column.label(text="This group is gone", icon="ERROR")
+        column.prop(obj.dampsim, "live")
+        text, wrong = standing(obj, context.scene)
+        wrapped(layout, text, "ERROR" if wrong else "NONE", context)
 
 
-class DAMPSIM_PT_bake(_Sidebar, Panel):
+class DAMPSIM_PT_bake(_Child, Panel):
     bl_label = "Bake"
     bl_idname = "DAMPSIM_PT_bake"
-    bl_parent_id = "DAMPSIM_PT_main"
-
-    @classmethod
-    def poll(cls, context: Context) -> bool:
-        return chosen(context) is not None
 
     def draw(self, context: Context) -> None:
         layout = self.layout
         obj, scene = chosen(context), context.scene
         progress = context.window_manager.dampsim_progress
-        column = layout.column()
-        column.use_property_split = True
-        column.use_property_decorate = False
-        column.enabled = not baking(context)
+        column = split(layout.column(), context)
         column.prop(obj.dampsim, "target")
         frames = column.column(align=True)
         frames.prop(scene, "frame_start", text="Frame Start")
         frames.prop(scene, "frame_end", text="End")
+        for name, finding in findings(obj, scene).items():
+            box = layout.box().column(align=True)
+            wrapped(box, finding.text, "ERROR", context)
+            if finding.mend is not None:
+                box.operator(DAMPSIM_OT_mend.bl_idname, text=finding.button, icon="TOOL_SETTINGS").check = name
         if baking(context):
             layout.progress(factor=progress.factor, text=progress.text)
             layout.label(text="ESC stops and keeps what is done", icon="INFO")
@@ -113,26 +143,132 @@ class DAMPSIM_PT_bake(_Sidebar, Panel):
             layout.label(text=f"{done} of {total} frames are simulated", icon="TIME")
 
 
-class DAMPSIM_PT_advanced(_Sidebar, Panel):
-    bl_label = "Advanced"
-    bl_idname = "DAMPSIM_PT_advanced"
-    bl_parent_id = "DAMPSIM_PT_main"
-    bl_options = {"DEFAULT_CLOSED"}
-
-    @classmethod
-    def poll(cls, context: Context) -> bool:
-        return chosen(context) is not None
+class DAMPSIM_PT_curve(_Child, Panel):
+    bl_label = "Settle Curve"
+    bl_idname = "DAMPSIM_PT_curve"
 
     def draw(self, context: Context) -> None:
-        column = self.layout.column()
-        column.use_property_split = True
-        column.use_property_decorate = False
-        column.enabled = not baking(context)
-        dials(column, chosen(context).dampsim, "advanced")
-        column.prop(chosen(context).dampsim, "cache_folder")
+        layout, obj = self.layout, chosen(context)
+        shown = curves.of(obj)
+        if shown is None:
+            wrapped(layout, "Calibrate, or play or bake a shot that ends still, to see how it settles", "INFO", context)
+        else:
+            column = layout.column(align=True)
+            number = curves.icon(shown, curves.is_dark(context.preferences.themes[0]))
+            # As wide as the panel; an icon is a square, and the picture fills its middle.
+            width = context.region.width / context.preferences.system.ui_scale / UNIT_X
+            column.template_icon(number, scale=max(width - 2.0, 4.0) * picture.HEIGHT / picture.WIDTH)
+            row = column.row()
+            row.label(text="measured", icon="STRIP_COLOR_02")
+            row.label(text="dialled", icon="STRIP_COLOR_05")
+            row.label(text="end", icon="STRIP_COLOR_01")
+            wrapped(column, shown.curve.text, "NONE", context)
+            column.label(text=f"From the {shown.source}")
+        column = split(layout.column(), context)
+        column.prop(obj.dampsim, "swing")
+        row = column.row(align=True)
+        row.prop(obj.dampsim, "calibration")
+        layout.operator(DAMPSIM_OT_calibrate.bl_idname, icon="FCURVE")
 
 
-CLASSES = (DAMPSIM_PT_main, DAMPSIM_PT_bake, DAMPSIM_PT_advanced)
+class DAMPSIM_PT_compare(_Child, Panel):
+    bl_label = "Compare"
+    bl_idname = "DAMPSIM_PT_compare"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    def draw(self, context: Context) -> None:
+        layout, obj = self.layout, chosen(context)
+        layout.enabled = not baking(context)
+        for number, variant in enumerate(obj.dampsim.variants):
+            box = layout.box()
+            row = box.row(align=True)
+            row.label(text=ghosts.NAMES[number])
+            row.operator(ghosts.DAMPSIM_OT_ghost_pick.bl_idname, icon="CHECKMARK").number = number
+            row.operator(ghosts.DAMPSIM_OT_ghost_remove.bl_idname, text="", icon="X").number = number
+            grid = box.grid_flow(columns=2, align=True, row_major=True)
+            for name in ("settle", "bounce", "follow_through", "sag" if variant.stiffness_by == "SAG" else "stiffness"):
+                grid.prop(variant, name)
+        row = layout.row(align=True)
+        row.operator(ghosts.DAMPSIM_OT_ghost_add.bl_idname, icon="ADD")
+        row.operator(ghosts.DAMPSIM_OT_compare.bl_idname, icon="GHOST_ENABLED")
+        shown = ghosts.of(obj)
+        if shown is not None and shown.stale:
+            layout.label(text="The ghosts are out of date", icon="TIME")
+
+
+class DAMPSIM_PT_show(_Child, Panel):
+    bl_label = "Show in Viewport"
+    bl_idname = "DAMPSIM_PT_show"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    def draw(self, context: Context) -> None:
+        column, obj = self.layout.column(), chosen(context)
+        for name in ("show_rest", "show_cage", "show_pins", "show_worst"):
+            column.prop(obj.dampsim, name)
+        wrapped(column, "Of what is simulated live", "INFO", context)
+
+
+class DAMPSIM_PT_shot(_Child, Panel):
+    bl_label = "Start and Loop"
+    bl_idname = "DAMPSIM_PT_shot"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    def draw(self, context: Context) -> None:
+        obj = chosen(context)
+        dials(split(self.layout.column(), context), obj.dampsim, "shot")
+        if obj.dampsim.loop and obj.dampsim.loop_error >= 0.0:
+            self.layout.label(
+                text=f"The loop closes within {obj.dampsim.loop_error:.2g}% of the size", icon="FILE_REFRESH"
+            )
+
+
+class DAMPSIM_PT_advanced(_Child, Panel):
+    bl_label = "Advanced"
+    bl_idname = "DAMPSIM_PT_advanced"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    def draw(self, context: Context) -> None:
+        obj = chosen(context)
+        column = split(self.layout.column(), context)
+        dials(column, obj.dampsim, "advanced")
+        if obj.dampsim.carrier == "AUTO":
+            column.label(text=f"Carrier now: {'the animated mesh' if deforming(obj) else 'the pins'}")
+        for name in ("settle_group", "stiffness_group"):
+            column.prop_search(obj.dampsim, name, obj, "vertex_groups")
+        column.prop(obj.dampsim, "cache_folder")
+        column.separator()
+        dials(column, obj.dampsim, "papers")
+        wrapped(column, in_force(obj, context.scene), "NONE", context)
+
+
+def in_force(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
+    """tau, kappa and gamma as the dials have them for the slowest region, for one substep."""
+    settings, eigenvalue = read_settings(obj), obj.dampsim.measured_eigenvalue
+    frame_time = 1.0 / frame_rate(scene)
+    settle = settings.settle * settings.calibration * frame_time
+    substeps = choose_substeps(settle, settings.overshoot, frame_time, settings.substeps)
+    if settings.damping_by != "DIALS":
+        h = frame_time / settings.substeps
+        kappa = settings.kappa if settings.damping_by == "TAU_KAPPA" else remembered(settings.gamma, h)
+        tau = settings.tau
+    elif eigenvalue > 0.0:
+        h = frame_time / substeps.count
+        found = settle_law(settle, substeps.overshoot, eigenvalue).coefficients(h)
+        tau, kappa = float(found.s), float(found.kappa)
+    else:
+        return "τ, κ and γ are known after the first simulation"
+    return f"In force: τ {tau:.3g} s, κ {kappa:.3g}, γ {removed(kappa, h):.3g}, {frame_time / h:.0f} substeps"
+
+
+CLASSES = (
+    DAMPSIM_PT_main,
+    DAMPSIM_PT_bake,
+    DAMPSIM_PT_curve,
+    DAMPSIM_PT_compare,
+    DAMPSIM_PT_show,
+    DAMPSIM_PT_shot,
+    DAMPSIM_PT_advanced,
+)
 
 
 def register() -> None:

@@ -5,16 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 import bpy
-from bpy.props import BoolProperty, EnumProperty, FloatProperty, IntProperty, PointerProperty, StringProperty
+from bpy.props import (
+    BoolProperty,
+    CollectionProperty,
+    EnumProperty,
+    FloatProperty,
+    IntProperty,
+    PointerProperty,
+    StringProperty,
+)
 from bpy.types import Object, PropertyGroup, WindowManager
 
 from ..core.parameters import PARAMETERS, Parameter, Settings
 from .bake import TARGETS
 
+# The dials that ghosts have of their own.
+VARIED = ("settle", "bounce", "follow_through", "stiffness_by", "stiffness", "sag")
 
-def _property(parameter: Parameter) -> Any:
+
+def _property(parameter: Parameter, keyed: bool = True) -> Any:
     common = {"name": parameter.label, "description": parameter.text, "default": parameter.default}
-    if not parameter.animatable:
+    if not parameter.animatable or not keyed:
         common["options"] = set()
     if parameter.choices:
         return EnumProperty(items=[(c.name, c.label, c.text) for c in parameter.choices], **common)
@@ -29,6 +40,10 @@ def _property(parameter: Parameter) -> Any:
     if isinstance(parameter.default, int):
         return IntProperty(**common, **{key: int(value) for key, value in limits.items()})
     return FloatProperty(**common, **limits, subtype="PERCENTAGE" if parameter.unit == "%" else "NONE")
+
+
+class DampSimVariant(PropertyGroup):
+    """The dials of one ghost; those of ghosts.VARIED are added below."""
 
 
 class DampSimObject(PropertyGroup):
@@ -66,6 +81,29 @@ class DampSimObject(PropertyGroup):
     )
     cache_id: StringProperty(options={"HIDDEN"})
     baked: StringProperty(options={"HIDDEN"})
+    swing: FloatProperty(
+        name="Swing",
+        description="How far Calibrate pulls the object before it lets go, in percent of its size: as far as in the shot",
+        default=10.0,
+        min=0.1,
+        max=60.0,
+        subtype="PERCENTAGE",
+        options=set(),
+    )
+    variants: CollectionProperty(type=DampSimVariant)
+    show_rest: BoolProperty(name="Rest Shape", description="Draw the shape that it strives for", options=set())
+    show_cage: BoolProperty(name="Cage", description="Draw the tetrahedra that are simulated", options=set())
+    show_pins: BoolProperty(
+        name="Pins", description="Mark what follows the animation: exactly in red, as if by springs in yellow",
+        options=set(),
+    )  # fmt: skip
+    show_worst: BoolProperty(
+        name="Worst Element", description="Mark the tetrahedron that is stretched or squeezed most", options=set()
+    )
+    measured_fill: FloatProperty(options={"HIDDEN"})
+    measured_eigenvalue: FloatProperty(options={"HIDDEN"})
+    loop_error: FloatProperty(options={"HIDDEN"}, default=-1.0)
+    baked_fps: FloatProperty(options={"HIDDEN"})
     measured_young: FloatProperty(options={"HIDDEN"})
     measured_sag: FloatProperty(options={"HIDDEN"})
     measured_for: StringProperty(options={"HIDDEN"})
@@ -89,7 +127,10 @@ def read_settings(obj: Object) -> Settings:
     return Settings(**{name: getattr(group, name) for name in PARAMETERS})
 
 
-CLASSES = (DampSimObject, DampSimProgress)
+for _name in VARIED:
+    DampSimVariant.__annotations__[_name] = _property(PARAMETERS[_name], keyed=False)
+
+CLASSES = (DampSimVariant, DampSimObject, DampSimProgress)
 
 
 def register() -> None:

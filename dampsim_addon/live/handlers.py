@@ -10,6 +10,7 @@ import bpy
 from bpy.app.handlers import persistent
 
 from ...core.errors import DampSimError
+from .. import curves, ghosts
 from ..snapshot import SAMPLING, Sampler
 from . import display
 from .session import SESSIONS, Session, Standing, find, is_live
@@ -166,20 +167,21 @@ def after_frame(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
         _working = False
     for obj, session in done:
         _show(obj, session, scene, number)
+        if number == scene.frame_end:
+            curves.keep(obj, session.curve(), "playback")
 
 
 @persistent
 def after_update(scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) -> None:
     """Something was edited: from now on the frames must be looked at again."""
-    if _working or SAMPLING or not SESSIONS:
+    if _working or SAMPLING:
         return
     if all(isinstance(update.id, _HARMLESS) for update in depsgraph.updates):
         return
     there = {obj.session_uid for obj in bpy.data.objects}
     for key in [key for key in SESSIONS if key not in there]:
         del SESSIONS[key]
-    for session in SESSIONS.values():
-        session.touch()
+    _touch()
     for obj in _objects(scene):
         copied = display.shown(obj) and obj.modifiers[display.LIVE].filepath != display.path(obj)
         if copied or not is_live(obj):
@@ -188,8 +190,14 @@ def after_update(scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) -> None
 
 @persistent
 def after_undo(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
+    _touch()
+
+
+def _touch() -> None:
     for session in SESSIONS.values():
         session.touch()
+    for shown in ghosts.GHOSTS.values():
+        shown.stale = True
 
 
 @persistent

@@ -10,6 +10,7 @@ import bpy
 import numpy as np
 
 from ...core.arrays import Array
+from ...core.curve import SettleCurve, simulation_curve
 from ...core.errors import DampSimError
 from ...core.fingerprint import fingerprint, model_fingerprint
 from ...core.geometry.affine import transformed
@@ -101,6 +102,13 @@ class Session:
             if isinstance(array, np.ndarray)
         ]
         return sum(arrays) / 1e6
+
+    def curve(self) -> SettleCurve | None:
+        """How the shot came to rest, where it did."""
+        assert self.simulation is not None
+        assert self._last is not None
+        frames = [kept.frame for kept in self.frames[: self.verified]]
+        return simulation_curve(self.simulation, frames, self._last.settings[-1])
 
     def begin(self, sampler: Sampler) -> None:
         """Read what never changes with the frame, which goes through frames. Raises the errors for the artist."""

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from shapes import tube
 
 from dampsim.core.calibrate import calibrate
 from dampsim.core.curve import shot_curve
@@ -18,6 +17,7 @@ from dampsim.core.parameters import Settings
 from dampsim.core.scene import Body, Motion, Scene
 from dampsim.core.settle import remembered, removed
 from dampsim.core.simulate import Frame, Simulation
+from shapes import tube
 
 GRAVITY = np.array([0.0, 0.0, -9.81])
 
@@ -105,9 +105,7 @@ def test_flesh_on_an_armature_does_not_stream_behind_its_own_mesh() -> None:
         made = scene(settings, lambda frame: bending(surface, frame), last=14, gravity=np.zeros(3))
         made = replace(made, body=replace(made.body, pins=np.full(len(surface.vertices), 0.9)))
         frames = list(Simulation(made).frames())
-        lag[carrier] = max(
-            float(np.abs(frame.surface - bending(surface, frame.number)).max()) for frame in frames
-        )
+        lag[carrier] = max(float(np.abs(frame.surface - bending(surface, frame.number)).max()) for frame in frames)
     assert lag["MESH"] < 0.35 * lag["PINS"]
     assert lag["MESH"] < 0.05
 

@@ -1,0 +1,77 @@
+"""The dials' promise on the samples: rest and overshoot after a sudden stop, measured in each region's first mode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+import bpy
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.bpy
+Load = Callable[[str], ModuleType]
+SAMPLES = Path(__file__).parents[2] / "sample_blends"
+# How far the stop shall throw a region, in parts of its size: more is a large bend, which Calibrate is for.
+SWING = 0.05
+DIRECTION = np.array([1.0, 0.3, 0.1]) / np.linalg.norm([1.0, 0.3, 0.1])
+
+
+@pytest.mark.parametrize("fps", [24, 60])
+@pytest.mark.parametrize(
+    ("name", "resolution"), [("jelly", 0), ("creature", 0), ("antenna", 0), ("creature", 2000), ("creature", 10000)]
+)
+def test_rest_after_a_sudden_stop_is_as_dialled(load: Load, name: str, resolution: int, fps: int) -> None:
+    bpy.ops.wm.open_mainfile(filepath=str(SAMPLES / f"{name}.blend"))
+    scene = bpy.context.scene
+    snapshot, simulate, test = load("dampsim_addon.snapshot"), load("core.simulate"), load("core.release")
+    with snapshot.Sampler(scene, bpy.context.view_layer, bpy.context.object) as sampler:
+        taken = snapshot.take(sampler)
+        pose = sampler.world(float(scene.frame_start))
+    settings = taken.body.settings
+    if resolution:
+        settings = replace(settings, resolution=resolution)
+    settings = replace(settings, follow_through=1.0)
+    stop = 6
+    last = stop + int(1.4 * settings.settle) + 8
+    still = replace(
+        taken, body=replace(taken.body, settings=settings), fps=float(fps), first=0, last=last, dials=None,
+        motion=lambda frame: pose,
+    )  # fmt: skip
+    simulation = simulate.Simulation(still)
+    system, laws = simulation.model.system, simulation.controls(settings).laws
+    stiffness = simulation.controls(settings).stiffness
+    first = simulation.first_frame()
+    # A stop from speed v throws the first mode by about v w / lambda_1.
+    speed = min(
+        SWING * float(np.ptp(system.rest[r.free], axis=0).max()) * r.eigenvalue_at(stiffness) / law.frequency
+        for r, law in zip(system.regions, laws, strict=True)
+    )
+
+    def motion(frame: float) -> np.ndarray:
+        return pose + DIRECTION * speed * min(frame, stop) / fps
+
+    simulation.scene = replace(still, motion=motion)
+    moving = np.tile(speed * DIRECTION, (len(system.rest), 1))
+    state = replace(first.state, velocities=moving, carrier=moving)
+    frames = list(simulation.frames(replace(first, state=state)))[stop - 1 :]
+    # Constant speed leaves no deformation, so that the shape at the stop is the one at rest.
+    rest = frames[0].state.positions
+    hanging = test.Still(system, frames[0].state, None, stiffness)
+    stiff = load("core.inertia").tangent(system, frames[0].state)
+    for region in system.regions:
+        mode = (system.mass[:, None] * test.first_mode(hanging, region, stiff))[region.free]
+        along = np.array([float(np.vdot(mode, (f.state.positions - rest)[region.free])) for f in frames])
+        peak = next(k for k in range(1, len(along)) if abs(along[k]) >= abs(along[k + 1]))
+        # The turning point lies between frames, on a parabola.
+        before, top, after = along[peak - 1 : peak + 2]
+        shift = 0.5 * (before - after) / (before - 2.0 * top + after)
+        size = top - 0.25 * (before - after) * shift
+        relative = np.abs(along[peak:] / size)
+        limit = load("core.settle").REST_FRACTION
+        k = int(np.flatnonzero(relative > limit)[-1])
+        frames_to_rest = k + (relative[k] - limit) / (relative[k] - relative[k + 1]) - shift
+        assert frames_to_rest == pytest.approx(settings.settle, abs=1.0)
+        assert -(along[peak:] / size).min() == pytest.approx(settings.overshoot, abs=0.05)
