@@ -39,10 +39,12 @@ class SettleCurve:
     @property
     def text(self) -> str:
         """One line that says it."""
-        rest = f"after {self.rest:.1f}" if np.isfinite(self.rest) else "not yet"
-        return (
-            f"At rest {rest} of {self.dial:.4g} frames, swings {100 * self.overshoot:.0f} of {100 * self.bounce:.0f}%"
-        )
+        if np.isfinite(self.rest):
+            rest = f"At rest after {self.rest:.1f} frames"
+        else:
+            rest = f"Not at rest after {self.frames[-1]:.0f} frames"
+        swing = f"bounce {100 * self.overshoot:.0f}% (dialled {100 * self.bounce:.0f}%)"
+        return f"{rest} (dialled {self.dial:.4g}), {swing}"
 
 
 def released_curve(release: Release, law: InertiaLaw, fps: float, dial: float, bounce: float) -> SettleCurve:

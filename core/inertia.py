@@ -72,7 +72,7 @@ def region_terms(
     columns, signs = _low_rank(fields, momenta, inertia, h, uniform=np.ndim(coefficients.s) == 0)
     return RegionTerms(
         carrier=carrier,
-        carried=carried,
+        carried=np.asarray(carried),
         load=mass[:, None] * system.gravity - felt.reshape(-1, 3),
         inertia=inertia,
         columns=columns.reshape(len(free), 3, -1),

@@ -228,7 +228,7 @@ class Simulation:
         return settled(self.stepper, begin, PinMotion(targets, targets), tolerance, stiffness)
 
     def step(self, state: State, pose: Pose, sampled: Sampled) -> tuple[State, Pose, int]:
-        """The state at the end of a frame from the one at its start, where the pose was; and the solver's iterations."""
+        """The state at the end of a frame from the one at its start, at the pose; and the solver's iterations."""
         parts = len(sampled.animated)
         iterations = 0
         for animated, settings in zip(sampled.animated, sampled.settings, strict=True):

@@ -56,7 +56,8 @@ def icon(shown: Shown, dark: bool) -> int:
 
 def is_dark(theme: bpy.types.Theme) -> bool:
     """Whether the theme writes light on dark."""
-    return sum(theme.user_interface.wcol_text.text) > 1.5
+    red, green, blue = theme.user_interface.wcol_text.text[:]
+    return bool(red + green + blue > 1.5)
 
 
 def register() -> None:

@@ -113,7 +113,7 @@ def _back(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
 
 
 def _size(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
-    size = max(obj.dimensions) * scene.unit_settings.scale_length
+    size = max(obj.dimensions[:]) * scene.unit_settings.scale_length
     if size < _TINY:
         return Finding(f"It is only {1000.0 * size:.2g} mm large; real materials hardly move so small")
     if size > _HUGE:

@@ -1,4 +1,4 @@
-"""What is drawn over the viewport: rest shape, cage, pins, the worst element, ghosts, and a line that says how it stands."""
+"""What is drawn over the viewport: rest shape, cage, pins, worst element and ghosts; and a line on how it stands."""
 
 from __future__ import annotations
 
@@ -25,9 +25,12 @@ _REST: Color = (0.55, 1.0, 0.45, 0.5)
 _HARD: Color = (1.0, 0.25, 0.2, 0.9)
 _SOFT: Color = (1.0, 0.8, 0.2, 0.8)
 _WORST: Color = (1.0, 0.1, 0.7, 1.0)
+_WORDS: Color = (1.0, 1.0, 1.0, 1.0)
 _TINTS = ((0.95, 0.6, 0.25), (0.35, 0.65, 0.95), (0.5, 0.85, 0.4), (0.85, 0.5, 0.9))
 # Ghosts stand so far apart, in parts of the object's width on the screen.
 _APART = 1.15
+# Pixels: to be told apart where pins are many.
+_POINT = 3.0
 _handles: list[Any] = []
 
 
@@ -135,27 +138,30 @@ def edges_of_triangles(triangles: Index) -> Index:
 
 def _lines(points: Array, pairs: Index, color: Color, width: float = 1.0) -> None:
     shader = gpu.shader.from_builtin("POLYLINE_UNIFORM_COLOR")
-    ends = points[pairs].reshape(-1, 3).astype(np.float32)
-    batch = batch_for_shader(shader, "LINES", {"pos": ends})
+    batch = batch_for_shader(shader, "LINES", {"pos": _buffer(points[pairs].reshape(-1, 3))})
     shader.uniform_float("viewportSize", gpu.state.viewport_get()[2:])
     shader.uniform_float("lineWidth", width)
     shader.uniform_float("color", color)
     batch.draw(shader)
 
 
+def _buffer(values: Array) -> Any:
+    return values.astype(np.float32)
+
+
 def _points(points: Array, color: Color) -> None:
     if len(points) == 0:
         return
     shader = gpu.shader.from_builtin("UNIFORM_COLOR")
-    gpu.state.point_size_set(5.0)
-    batch = batch_for_shader(shader, "POINTS", {"pos": points.astype(np.float32)})
+    gpu.state.point_size_set(_POINT * bpy.context.preferences.system.ui_scale)
+    batch = batch_for_shader(shader, "POINTS", {"pos": _buffer(points)})
     shader.uniform_float("color", color)
     batch.draw(shader)
 
 
 def _places(context: bpy.types.Context, shown: ghosts.Ghosts) -> Array:
     """How far each ghost (k, 3) is moved aside, along the screen's horizontal."""
-    right = np.array(context.region_data.view_matrix.inverted().col[0][:3])
+    right = np.array(context.region_data.view_matrix.inverted())[:3, 0]
     first = shown.surfaces[0]
     along = first[0] @ right
     width = _APART * float(np.ptp(along))
@@ -180,7 +186,7 @@ def _draw_ghosts(context: bpy.types.Context, obj: bpy.types.Object) -> None:
         fade = 0.35 if shown.stale else 1.0
         colors = np.column_stack([bright[:, None] * np.array(tint) * fade, np.ones(len(points))])
         batch = batch_for_shader(
-            shader, "TRIS", {"pos": (points + aside).astype(np.float32), "color": colors.astype(np.float32)},
+            shader, "TRIS", {"pos": _buffer(points + aside), "color": _buffer(colors)},
             indices=shown.triangles.astype(np.int32),
         )  # fmt: skip
         batch.draw(shader)
@@ -220,7 +226,7 @@ def draw_pixels() -> None:
             worst = stretches(simulation, state.positions)
             tet = simulation.model.system.tets[int(worst.argmax())]
             amount = f"{worst.max():.2f} times" if np.isfinite(worst.max()) else "turned over"
-            _text(context, state.positions[tet].mean(axis=0), f"stretched {amount}", _WORST, scale, down=-1.0)
+            _text(context, state.positions[tet].mean(axis=0), f"stretched {amount}", _WORDS, scale, down=-1.0)
 
 
 def _text(context: bpy.types.Context, place: Array, text: str, color: Color, scale: float, down: float) -> None:
@@ -230,7 +236,7 @@ def _text(context: bpy.types.Context, place: Array, text: str, color: Color, sca
     blf.size(0, 12.0 * scale)
     width, _ = blf.dimensions(0, text)
     blf.enable(0, blf.SHADOW)
-    blf.shadow(0, 3, 0.0, 0.0, 0.0, 0.8)
+    blf.shadow(0, 6, 0.0, 0.0, 0.0, 1.0)
     blf.position(0, spot.x - 0.5 * width, spot.y - down * 13.0 * scale, 0.0)
     blf.color(0, *color)
     blf.draw(0, text)

@@ -9,7 +9,7 @@ from bpy.types import Context, Panel, UILayout
 
 from ..core.parameters import PARAMETERS
 from ..core.settle import choose_substeps, remembered, removed, settle_law
-from . import curves, ghosts, job, picture
+from . import curves, ghosts, job
 from .bake import target
 from .doctor import DAMPSIM_OT_mend, findings
 from .modal import baking, chosen
@@ -155,13 +155,13 @@ class DAMPSIM_PT_curve(_Child, Panel):
         else:
             column = layout.column(align=True)
             number = curves.icon(shown, curves.is_dark(context.preferences.themes[0]))
-            # As wide as the panel; an icon is a square, and the picture fills its middle.
+            # As wide as the panel.
             width = context.region.width / context.preferences.system.ui_scale / UNIT_X
-            column.template_icon(number, scale=max(width - 2.0, 4.0) * picture.HEIGHT / picture.WIDTH)
+            column.template_icon(number, scale=max(width - 2.5, 4.0))
             row = column.row()
-            row.label(text="measured", icon="STRIP_COLOR_02")
-            row.label(text="dialled", icon="STRIP_COLOR_05")
-            row.label(text="end", icon="STRIP_COLOR_01")
+            row.label(text="Measured", icon="STRIP_COLOR_02")
+            row.label(text="Dialled", icon="STRIP_COLOR_05")
+            column.label(text="Where it is to be at rest", icon="STRIP_COLOR_01")
             wrapped(column, shown.curve.text, "NONE", context)
             column.label(text=f"From the {shown.source}")
         column = split(layout.column(), context)

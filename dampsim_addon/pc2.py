@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from typing import Any
 
 import bpy
 
@@ -27,10 +28,10 @@ def check_stack(obj: bpy.types.Object) -> None:
         )
 
 
-def attach(obj: bpy.types.Object, name: str, path: str, first: float) -> bpy.types.Modifier:
+def attach(obj: bpy.types.Object, name: str, path: str, first: float) -> Any:
     """A Mesh Cache modifier for a file, in its place."""
     active = obj.modifiers.active.name if obj.modifiers.active else ""
-    modifier = obj.modifiers.new(name, "MESH_CACHE")
+    modifier: Any = obj.modifiers.new(name, "MESH_CACHE")
     modifier.cache_format = "PC2"
     modifier.filepath = path
     modifier.frame_start = first

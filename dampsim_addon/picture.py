@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +11,8 @@ from ..core.arrays import Array
 from ..core.curve import SettleCurve
 
 Color = tuple[float, float, float]
-# Fits the sidebar at its usual width, at twice its pixels.
-WIDTH, HEIGHT = 480, 300
+# About the sidebar at its usual width, at twice its pixels; nearly a square, as icons are squares.
+WIDTH, HEIGHT = 480, 400
 _LEFT, _RIGHT, _BOTTOM, _TOP = 12, 12, 12, 12
 
 
@@ -92,7 +93,7 @@ def _stroke(canvas: Array, points: Array, color: Color, width: float, dash: floa
     cover = np.zeros(canvas.shape[:2])
     reach = 0.5 * width + 1.0
     walked = 0.0
-    for a, b in zip(points[:-1], points[1:], strict=True):
+    for a, b in itertools.pairwise(points):
         low = np.maximum(np.floor(np.minimum(a, b) - reach), 0).astype(int)
         high = np.minimum(np.ceil(np.maximum(a, b) + reach) + 1, (WIDTH, HEIGHT)).astype(int)
         length = float(np.linalg.norm(b - a))

@@ -83,7 +83,7 @@ class DampSimObject(PropertyGroup):
     baked: StringProperty(options={"HIDDEN"})
     swing: FloatProperty(
         name="Swing",
-        description="How far Calibrate pulls the object before it lets go, in percent of its size: as far as in the shot",
+        description="How far Calibrate pulls the object before it lets go, in percent of its size",
         default=10.0,
         min=0.1,
         max=60.0,

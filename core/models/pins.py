@@ -61,7 +61,8 @@ def _gathered(embedding: Embedding, tets: Index, nodes: int, values: Array) -> A
     """Values (v,) of the surface, summed at the nodes (n,) by their share in each vertex."""
     share = np.maximum(embedding.weights, 0.0)
     corners = tets[embedding.tets].ravel()
-    return np.bincount(corners, (share * values[:, None]).ravel(), minlength=nodes).astype(float)
+    gathered: Array = np.bincount(corners, (share * values[:, None]).ravel(), minlength=nodes)
+    return gathered
 
 
 def spread(embedding: Embedding, tets: Index, nodes: int, values: Array) -> Array:

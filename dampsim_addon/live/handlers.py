@@ -24,7 +24,6 @@ _HARMLESS = (
     bpy.types.World,
     bpy.types.Light,
     bpy.types.Camera,
-    bpy.types.Image,
     bpy.types.WindowManager,
     bpy.types.Screen,
     bpy.types.WorkSpace,
@@ -204,7 +203,7 @@ def _touch() -> None:
 def before_save(*_: object) -> None:
     with _Unseen():
         for obj in _everything():
-            if display.LIVE in obj.modifiers:
+            if obj.modifiers.get(display.LIVE):
                 display.remove(obj)
 
 
@@ -286,7 +285,7 @@ def uninstall() -> None:
         if handler in handlers:
             handlers.remove(handler)
     for obj in _everything():
-        if display.LIVE in obj.modifiers:
+        if obj.modifiers.get(display.LIVE):
             display.remove(obj)
     SESSIONS.clear()
     _waiting.clear()

@@ -280,10 +280,10 @@ def test_undo_and_redo_of_each_operator_never_show_a_wrong_frame(live: ModuleTyp
     name = obj.name
     bpy.ops.ed.undo_push(message="start")
     for operator in (
-        lambda: bpy.ops.dampsim.bake(),
-        lambda: bpy.ops.dampsim.clear(),
-        lambda: bpy.ops.dampsim.remove(),
-        lambda: bpy.ops.dampsim.add(),
+        bpy.ops.dampsim.bake,
+        bpy.ops.dampsim.clear,
+        bpy.ops.dampsim.remove,
+        bpy.ops.dampsim.add,
         lambda: setattr(bpy.data.objects[name].dampsim, "settle", 15.0),
     ):
         play()

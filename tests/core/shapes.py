@@ -50,8 +50,12 @@ def tube(length: float, radius: float, rings: int, sides: int) -> Surface:
     a, b = k * sides + j, k * sides + (j + 1) % sides
     caps = np.column_stack([np.zeros(sides - 2, dtype=int), np.arange(2, sides), np.arange(1, sides - 1)])
     triangles = np.concatenate(
-        [np.column_stack([a, b, b + sides]), np.column_stack([a, b + sides, a + sides]), caps]
-        + [caps[:, ::-1] + rings * sides]
+        [
+            np.column_stack([a, b, b + sides]),
+            np.column_stack([a, b + sides, a + sides]),
+            caps,
+            caps[:, ::-1] + rings * sides,
+        ]
     )
     return Surface("Tube", vertices, triangles)
 

@@ -1,4 +1,4 @@
-"""What a shot asks beyond the bar: weight, carriers, painted maps, preroll, loops, coefficients by name, calibration."""
+"""What a shot asks beyond the bar: weight, carriers, maps, preroll, loops, coefficients by name, calibration."""
 
 from __future__ import annotations
 
