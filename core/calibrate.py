@@ -35,10 +35,33 @@ def calibrate(simulation: Simulation, deflection: float) -> Generator[tuple[int,
 
     deflection: how far each region is pulled, in parts of its size.
     """
+    try:
+        return (yield from _search(simulation, deflection))
+    except StepError as error:
+        raise _failed(simulation, error) from error
+
+
+def release(simulation: Simulation, deflection: float) -> Generator[tuple[int, int], None, SettleCurve]:
+    """One release test with the dials as they are, like calibrate(); returns the curve that misses Settle most."""
+    settings = simulation.scene.body.settings
+    try:
+        still, start = _deflected(simulation, deflection)
+        return _worst((yield from _test(simulation, settings, still, start)), settings)
+    except StepError as error:
+        raise _failed(simulation, error) from error
+
+
+def _failed(simulation: Simulation, error: StepError) -> DampSimError:
+    name = simulation.scene.body.surface.name
+    return DampSimError(f"{name}: the release test failed ({error}) Pull it less far, or raise Stiffness.")
+
+
+def _deflected(simulation: Simulation, deflection: float) -> tuple[Still, State]:
+    """The body as it hangs, and pulled aside by that part of the size of its smallest region."""
     scene = simulation.scene
     name, settings = scene.body.surface.name, scene.body.settings
     if settings.damping_by != "DIALS":
-        raise SceneError(f"{name}: Calibrate corrects Settle; dial the damping by Settle and Bounce.")
+        raise SceneError(f"{name}: a release test measures Settle; dial the damping by Settle and Bounce.")
     if not simulation.held or not simulation.model.system.regions:
         raise PinError(f"{name}: nothing holds all of it, so it never rests in the air; choose a pin group.")
     stiffness = simulation.controls(settings).stiffness
@@ -46,34 +69,26 @@ def calibrate(simulation: Simulation, deflection: float) -> Generator[tuple[int,
     targets = simulation.model.pins(sampled.animated[-1])
     state = simulation.settled_pose(sampled.animated[-1], stiffness)
     still = Still(simulation.model.system, state, PinMotion(targets, targets), stiffness)
-    try:
-        return (yield from _search(simulation, settings, still, deflection))
-    except StepError as error:
-        raise DampSimError(
-            f"{name}: the release test failed ({error}) Pull it less far, or raise Stiffness."
-        ) from error
-
-
-def _search(
-    simulation: Simulation, settings: Settings, still: Still, deflection: float
-) -> Generator[tuple[int, int], None, Calibration]:
     size = min(float(np.ptp(still.system.rest[r.free], axis=0).max()) for r in still.system.regions)
-    start = pulled(still, deflection * size)
+    return still, pulled(still, deflection * size)
+
+
+def _worst(curves: list[SettleCurve], settings: Settings) -> SettleCurve:
+    return curves[int(np.argmax([abs(curve.rest - settings.settle) for curve in curves]))]
+
+
+def _search(simulation: Simulation, deflection: float) -> Generator[tuple[int, int], None, Calibration]:
+    settings = simulation.scene.body.settings
+    still, start = _deflected(simulation, deflection)
     least, most = PARAMETERS["calibration"].least, PARAMETERS["calibration"].most
     tried: list[tuple[float, float, SettleCurve]] = []
     correction = 1.0
     for _ in range(_MOST):
         trial = replace(settings, calibration=correction)
-        releases = yield from _test(simulation, trial, still, start)
-        laws = simulation.controls(trial).laws
-        curves = [
-            released_curve(release, law, simulation.scene.fps, settings.settle, settings.overshoot)
-            for release, law in zip(releases, laws, strict=True)
-        ]
+        curves = yield from _test(simulation, trial, still, start)
         rests = [curve.rest for curve in curves]
         miss = max(abs(rest - settings.settle) for rest in rests)
-        worst = curves[int(np.argmax([abs(rest - settings.settle) for rest in rests]))]
-        tried.append((miss, correction, worst))
+        tried.append((miss, correction, _worst(curves, settings)))
         if miss <= _CLOSE:
             break
         # Regions that miss to both sides are balanced; one that does not rest within the test is slow.
@@ -89,7 +104,8 @@ def _search(
 
 def _test(
     simulation: Simulation, trial: Settings, still: Still, start: State
-) -> Generator[tuple[int, int], None, list[Release]]:
+) -> Generator[tuple[int, int], None, list[SettleCurve]]:
+    """The curve of each region."""
     substeps = simulation.substeps(trial)
     frame_time = 1.0 / simulation.scene.fps
     count = int(np.ceil((_WATCHED * trial.settle + 6.0) * substeps.count))
@@ -99,4 +115,8 @@ def _test(
             yield next(steps), count
         except StopIteration as end:
             releases: list[Release] = end.value
-            return releases
+            break
+    return [
+        released_curve(release, law, simulation.scene.fps, trial.settle, trial.overshoot)
+        for release, law in zip(releases, simulation.controls(trial).laws, strict=True)
+    ]

@@ -11,7 +11,7 @@ from .arrays import Array
 from .scene import Scene
 
 # Raised whenever the same inputs would give other frames than before.
-RESULTS_VERSION = 2
+RESULTS_VERSION = 3
 
 
 def digest(*arrays: Array) -> str:

@@ -19,7 +19,8 @@ from .system import System
 class RegionTerms:
     """What one region adds to psi, at its free nodes (f,).
 
-    columns, signs: (f, 3, k), (k,) of the low rank part of the inertia.
+    carrier: (f, 3) m/s of the places where nothing would be bent, see State.  columns, signs: (f, 3, k), (k,) of the
+    low rank part of the inertia.
     """
 
     carrier: Array
@@ -42,16 +43,9 @@ def region_terms(
 ) -> RegionTerms:
     free, x = region.free, state.positions[region.free]
     mass = system.mass[free]
-    carrier = np.zeros_like(x)
-    if pins.carrying is not None and len(region.held):
-        carrier = (pins.carrying(state.positions)[free] - x) / h
-    elif len(region.held):
-        place = np.searchsorted(system.pinned, region.held)
-        turn, shift = rigid_motion(pins.start[place], pins.end[place])
-        # The displacement of a node that goes with the pins, over h: a steady turn then leaves nothing behind.
-        carrier = (x @ (turn - np.eye(3)).T + shift) / h
-
-    u = state.velocities[free] - state.carrier[free]
+    carrier, felt_carrier = _carriers(system, region, state, pins, h)
+    # docs/decisions/0005: what is left when the acceleration that is felt is taken out of Newton's law.
+    u = state.velocities[free] - carrier + (felt_carrier - state.carrier[free])
     basis = np.zeros((len(free), 3, 0))
     kappa = np.broadcast_to(coefficients.kappa, len(free))[:, None]
     carried = carrier + kappa * u
@@ -65,21 +59,43 @@ def region_terms(
         basis = rigid_basis(ahead, system.mass, free, region.held)
     fields = basis.reshape(3 * len(free), -1)
     momenta = (mass[:, None, None] * basis).reshape(fields.shape)
-    push = (mass[:, None] * (carrier - state.carrier[free]) / h).ravel()
+    push = (mass[:, None] * (felt_carrier - state.carrier[free]) / h).ravel()
     felt = follow_through * push + (1.0 - follow_through) * (momenta @ (fields.T @ push))
 
     inertia = mass / coefficients.s
     columns, signs = _low_rank(fields, momenta, inertia, h, uniform=np.ndim(coefficients.s) == 0)
     return RegionTerms(
-        carrier=carrier,
+        carrier=felt_carrier,
         carried=np.asarray(carried),
         load=mass[:, None] * system.gravity - felt.reshape(-1, 3),
         inertia=inertia,
         columns=columns.reshape(len(free), 3, -1),
         signs=signs,
-        # Only for the metric, so a few iterations do.
-        rotation=rigid_motion(system.rest[free], x, iterations=8)[0],
+        rotation=rigid_motion(system.rest[free], x)[0],
     )
+
+
+def _carriers(system: System, region: Region, state: State, pins: PinMotion, h: float) -> tuple[Array, Array]:
+    """The carrier's velocity (f, 3) at the free nodes, and where they would be if nothing was bent."""
+    free, x = region.free, state.positions[region.free]
+    home = x
+    if pins.carrying is not None and len(region.held):
+        if pins.carrying.home is not None:
+            home = pins.carrying.home[free]
+        places, homes = state.positions.copy(), state.positions.copy()
+        homes[free] = home
+        return (pins.carrying(places)[free] - x) / h, (pins.carrying(homes)[free] - home) / h
+    if not len(region.held):
+        return np.zeros_like(x), np.zeros_like(x)
+    place = np.searchsorted(system.pinned, region.held)
+    turn, shift = rigid_motion(pins.start[place], pins.end[place])
+    # Pins that leave it free to swing do not say where it is; the body itself does.
+    known = (system.rest[free], x) if region.rigid_modes else (system.rest[region.held], pins.start[place])
+    placed, moved = rigid_motion(*known)
+    home = system.rest[free] @ placed.T + moved
+    # The displacement of a node that goes with the pins, over h: a steady turn then leaves nothing behind.
+    way = turn - np.eye(3)
+    return (x @ way.T + shift) / h, (home @ way.T + shift) / h
 
 
 def tangent(system: System, state: State) -> csr_matrix:

@@ -9,6 +9,8 @@ from .arrays import Array, Index
 
 # Below this part of the region's size a pin's displacement counts as none.
 _HELD = 1e-6
+# Points whose second extent is below this part of the square of the first lie on a line.
+_FLAT = 1e-12
 
 
 def rigid_fields(positions: Array) -> Array:
@@ -81,25 +83,33 @@ def coasting(offset: Array, mass: Array, momentum: Array, axes: Array, h: float)
     return Q
 
 
-def rigid_motion(old: Array, new: Array, iterations: int = 60) -> tuple[Array, Array]:
+def rigid_motion(old: Array, new: Array) -> tuple[Array, Array]:
     """Rotation (3, 3) and translation (3,) that carry the points old (p, 3) to new best: new ~ R old + t.
 
-    The rotation is found from the identity by the iteration of Müller, Bender, Chentanez, Macklin, *A Robust Method
-    to Extract the Rotational Part of Deformations* (2016); so where the points leave an axis open (one point, a
-    line), nothing turns about it.
+    Kabsch, *A solution for the best rotation to relate two sets of vectors* (1976), for any angle. Where the points
+    leave an axis open (one point, a line), nothing turns about it.
     """
     a0, b0 = old.mean(axis=0), new.mean(axis=0)
-    a, b = old - a0, new - b0
-    # Everything that the iteration asks for is in the 3 x 3 matrix of the points' products.
-    products = b.T @ a
-    R = np.eye(3)
-    size = float(np.vdot(a, a))
-    if size > 0.0:
-        for _ in range(iterations):
-            S = products @ R.T
-            alignment = abs(float(np.trace(S))) + 1e-9 * size
-            spin = np.array([S[2, 1] - S[1, 2], S[0, 2] - S[2, 0], S[1, 0] - S[0, 1]]) / alignment
-            if float(spin @ spin) < 1e-30:
-                break
-            R = Rotation.from_rotvec(spin).as_matrix() @ R
+    products = (new - b0).T @ (old - a0)
+    if not np.isfinite(products).all():
+        # Of a state that ran away; the step finds that out.
+        return np.full((3, 3), np.nan), np.full(3, np.nan)
+    left, sizes, right = np.linalg.svd(products)
+    if sizes[1] > _FLAT * sizes[0]:
+        left[:, 2] *= np.sign(np.linalg.det(left @ right))
+        R = left @ right
+    elif sizes[0] > 0.0:
+        R = _shortest_turn(right[0], left[:, 0])
+    else:
+        R = np.eye(3)
     return R, b0 - R @ a0
+
+
+def _shortest_turn(old: Array, new: Array) -> Array:
+    """The rotation (3, 3) that carries one unit vector to another and turns nothing else."""
+    axis, cosine = np.cross(old, new), float(old @ new)
+    if cosine < -1.0 + 1e-12:
+        axis = np.cross(old, np.eye(3)[np.abs(old).argmin()])
+        return np.asarray(Rotation.from_rotvec(np.pi * axis / np.linalg.norm(axis)).as_matrix())
+    cross = np.cross(np.eye(3), axis).T
+    return np.asarray(np.eye(3) - cross + cross @ cross / (1.0 + cosine))

@@ -209,7 +209,7 @@ class Simulation:
         if self.scene.carrier == "NONE":
             carrying = Standing()
         elif start.turns is not None and start.places is not None and end.turns is not None and end.places is not None:
-            carrying = MeshCarrier((start.turns, end.turns), (start.places, end.places))
+            carrying = MeshCarrier((start.turns, end.turns), (start.places, end.places), self.model.start.offsets)
         return PinMotion(start.targets, end.targets, carrying)
 
     def animated_pose(self, animated: Array) -> State:

@@ -14,8 +14,8 @@ from .arrays import Array
 class State:
     """Positions and velocities of all nodes, pinned ones included, at one time.
 
-    time: s.  positions: (n, 3) m.  velocities: (n, 3) m/s.  carrier: (n, 3) m/s, the velocity that the animated
-    pins imposed during the last step (physics.md section 2, c); zero where nothing is animated.
+    time: s.  positions: (n, 3) m.  velocities: (n, 3) m/s.  carrier: (n, 3) m/s, the velocity that the animation
+    gave each node's place in the undeformed shape during the last step (docs/decisions/0005); zero where nothing moves.
     """
 
     time: float
@@ -34,7 +34,13 @@ class State:
 
 
 class Carrying(Protocol):
-    """The motion of an animated mesh during a step, felt at every node."""
+    """The motion of an animated mesh during a step, felt at every node.
+
+    home: where all nodes (n, 3) would be at its start if nothing was bent; None where that makes no difference.
+    """
+
+    @property
+    def home(self) -> Array | None: ...
 
     def __call__(self, positions: Array) -> Array:
         """Where nodes (n, 3) that go along come to."""
@@ -68,6 +74,8 @@ class PinMotion:
 @dataclass(frozen=True)
 class Standing:
     """A carrier that never moves: all motion is deformation."""
+
+    home: None = None
 
     def __call__(self, positions: Array) -> Array:
         return positions

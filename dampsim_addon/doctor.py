@@ -38,11 +38,14 @@ Check = Callable[[bpy.types.Object, bpy.types.Scene], Finding | None]
 
 
 def _scale(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
-    scale = np.array(obj.matrix_world.to_scale()) * (1.0 if obj.matrix_world.determinant() > 0.0 else -1.0)
-    negative, uneven = bool(scale.min() < 0.0), bool(np.ptp(np.abs(scale)) > _SCALE * np.abs(scale).max())
+    scale = np.abs(np.array(obj.matrix_world.to_scale()))
+    negative, uneven = obj.matrix_world.determinant() < 0.0, bool(np.ptp(scale) > _SCALE * scale.max())
     if not negative and not uneven:
         return None
-    return Finding("Its scale is negative" if negative else "Its scale differs between axes", "Apply Scale", _apply)
+    text = "Its scale is negative" if negative else "Its scale differs between axes"
+    if obj.data.users > 1:
+        return Finding(f"{text}, and other objects share its mesh: make it a single user, then apply the scale")
+    return Finding(text, "Apply Scale", _apply)
 
 
 def _apply(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import bpy
 import numpy as np
@@ -12,11 +12,11 @@ from bpy.types import Context, Operator
 
 from ..core.arrays import Array, Index
 from ..core.parameters import PARAMETERS
-from ..core.simulate import Simulation
 from . import job
 from .modal import ModalJob, chosen
 from .properties import VARIED
 from .snapshot import Sampler, check_object, take
+from .variants import Variants, simulated
 
 MOST = 4
 NAMES = "ABCD"
@@ -57,31 +57,16 @@ def label(number: int, variant: bpy.types.PropertyGroup) -> str:
 def simulate(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.Object) -> Generator[job.Step]:
     """Simulate all ghosts, each animated frame being read once."""
     check_object(obj, view_layer)
-    variants = list(obj.dampsim.variants)
-    total = len(variants) * (scene.frame_end - scene.frame_start + 1)
-    made: list[Array] = []
+    dialled = list(obj.dampsim.variants)
+    made = []
     with Sampler(scene, view_layer, obj) as sampler:
         taken = take(sampler)
-        known: dict[float, Array] = {}
-
-        def motion(frame: float) -> Array:
-            if frame not in known:
-                known[frame] = sampler.world(frame)
-            return known[frame]
-
-        simulation = yield from job.prepared(taken)
-        for variant in variants:
-            values = {name: PARAMETERS[name].checked(value) for name, value in dials(variant).items()}
-            settings = replace(taken.body.settings, **values)
-            # The ghost's dials stand for the whole shot, whatever is keyframed.
-            body = replace(taken.body, settings=settings)
-            own = Simulation(replace(taken, body=body, motion=motion, dials=None), simulation.model)
-            surfaces = []
-            for frame in own.frames():
-                surfaces.append(frame.surface.astype(np.float32))
-                yield job.Step(len(made) * total // len(variants) + len(surfaces), total, "Simulating")
-            made.append(np.array(surfaces))
-    labels = [label(number, variant) for number, variant in enumerate(variants)]
+        variants = Variants(taken)
+        for number, variant in enumerate(dialled):
+            simulation = yield from variants.prepared(dials(variant))
+            frames = yield from simulated(simulation, number, len(dialled))
+            made.append(np.array([frame.surface for frame in frames], dtype=np.float32))
+    labels = [label(number, variant) for number, variant in enumerate(dialled)]
     GHOSTS[obj.session_uid] = Ghosts(taken.first, made, taken.body.surface.triangles, labels)
 
 

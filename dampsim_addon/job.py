@@ -17,7 +17,7 @@ from ..core.calibrate import Calibration
 from ..core.calibrate import calibrate as core_calibrate
 from ..core.curve import SettleCurve, simulation_curve
 from ..core.errors import CacheError, PinError
-from ..core.models.volume import build_volume
+from ..core.models.volume import VolumeModel, build_volume
 from ..core.scene import Scene
 from ..core.simulate import Simulation
 from . import curves, live
@@ -139,9 +139,11 @@ def calibrate(
     curves.keep(obj, result.after, f"release from {obj.dampsim.swing:.3g}%")
 
 
-def prepared(taken: Scene) -> Generator[Step, None, Simulation]:
-    """Make the model in a thread of its own, so that the window goes on living."""
+def prepared(taken: Scene, known: VolumeModel | None = None) -> Generator[Step, None, Simulation]:
+    """Make the model, where it is not known, in a thread of its own, so that the window goes on living."""
     yield Step(0, 1, "Preparing")
+    if known is not None:
+        return Simulation(taken, known)
     pool = ThreadPoolExecutor(1)
     try:
         model = pool.submit(build_volume, taken.body, taken.gravity)

@@ -11,6 +11,7 @@ from bpy.types import Context, Event
 
 from ..core.errors import DampSimError
 from . import job
+from .views import redraw
 
 # Between two redraws a job works for about this long, s.
 _SLICE = 0.1
@@ -76,7 +77,7 @@ class ModalJob:
         progress.factor, progress.text = 0.0, "Preparing"
         self._timer = context.window_manager.event_timer_add(_TIMER, window=context.window)
         context.window_manager.modal_handler_add(self)
-        redraw(context)
+        redraw()
         return {"RUNNING_MODAL"}
 
     def modal(self, context: Context, event: Event) -> set[str]:
@@ -116,7 +117,7 @@ class ModalJob:
                 pace = (time.monotonic() - self._began) / (step.done - self._first)
                 progress.text += f", {time_left(pace * (step.total - step.done))} left"
         context.workspace.status_text_set(f"DampSim: {progress.text}    ESC: stop and keep what is done")
-        redraw(context)
+        redraw()
 
     def _end(self, context: Context, stopped: bool, say: bool = True) -> set[str]:
         # Closing the generator gives the scene back as it was.
@@ -125,7 +126,7 @@ class ModalJob:
         name, progress.object_name = progress.object_name, ""
         context.window_manager.event_timer_remove(self._timer)
         context.workspace.status_text_set(None)
-        redraw(context)
+        redraw()
         done, ended = self.said(context)
         if say:
             self.report({"INFO"}, f"{name}: {ended if stopped else done}")
@@ -135,10 +136,3 @@ class ModalJob:
 def time_left(seconds: float) -> str:
     whole = int(np.ceil(seconds))
     return f"{whole // 60}:{whole % 60:02d}"
-
-
-def redraw(context: Context) -> None:
-    for window in context.window_manager.windows:
-        for area in window.screen.areas:
-            if area.type == "VIEW_3D":
-                area.tag_redraw()

@@ -9,7 +9,7 @@ from bpy.types import Context, Panel, UILayout
 
 from ..core.parameters import PARAMETERS
 from ..core.settle import choose_substeps, remembered, removed, settle_law
-from . import curves, ghosts, job
+from . import curves, ghosts, job, live
 from .bake import target
 from .doctor import DAMPSIM_OT_mend, findings
 from .modal import baking, chosen
@@ -216,10 +216,10 @@ class DAMPSIM_PT_shot(_Child, Panel):
     def draw(self, context: Context) -> None:
         obj = chosen(context)
         dials(split(self.layout.column(), context), obj.dampsim, "shot")
-        if obj.dampsim.loop and obj.dampsim.loop_error >= 0.0:
-            self.layout.label(
-                text=f"The loop closes within {obj.dampsim.loop_error:.2g}% of the size", icon="FILE_REFRESH"
-            )
+        session = live.find(obj)
+        error = 100.0 * session.loop_error if session and session.loop_error else obj.dampsim.loop_error
+        if obj.dampsim.loop and error >= 0.0:
+            self.layout.label(text=f"The loop closes within {error:.2g}% of the size", icon="FILE_REFRESH")
 
 
 class DAMPSIM_PT_advanced(_Child, Panel):

@@ -61,14 +61,13 @@ def _gathered(embedding: Embedding, tets: Index, nodes: int, values: Array) -> A
     """Values (v,) of the surface, summed at the nodes (n,) by their share in each vertex."""
     share = np.maximum(embedding.weights, 0.0)
     corners = tets[embedding.tets].ravel()
-    gathered: Array = np.bincount(corners, (share * values[:, None]).ravel(), minlength=nodes)
-    return gathered
+    return np.bincount(corners, (share * values[:, None]).ravel(), minlength=nodes).astype(float)
 
 
 def spread(embedding: Embedding, tets: Index, nodes: int, values: Array) -> Array:
     """Values (v,) painted on the surface at the nodes (n,): means on it, and between them inside."""
     total = _gathered(embedding, tets, nodes, np.ones(len(values)))
-    painted = _gathered(embedding, tets, nodes, values) / np.maximum(total, 1e-9)
+    painted: Array = _gathered(embedding, tets, nodes, values) / np.maximum(total, 1e-9)
     inner = np.flatnonzero(total <= 1e-9)
     if len(inner):
         painted[inner] = _harmonic(tets, painted, inner)
@@ -120,8 +119,12 @@ class Followers:
         if len(self.points) == 0:
             return self.points.copy()
         turns, places = self.frames(surface)
-        a0 = np.einsum("pk,pki->pi", self.weights, self.rest[self.near])
-        return np.asarray(np.einsum("pij,pj->pi", turns, self.points - a0) + places)
+        return np.asarray(np.einsum("pij,pj->pi", turns, self.offsets) + places)
+
+    @property
+    def offsets(self) -> Array:
+        """Of the points from their places, at rest, (p, 3) m."""
+        return np.asarray(self.points - np.einsum("pk,pki->pi", self.weights, self.rest[self.near]))
 
     def frames(self, surface: Array) -> tuple[Array, Array]:
         """The turn (p, 3, 3) of the surface (v, 3) around each point since rest, and its place there (p, 3)."""
@@ -144,10 +147,17 @@ class MeshCarrier:
     """The animated mesh's own motion during a step, as a turn and a shift around every node (physics.md section 2, c).
 
     A node that has swung away from its animated place is carried along with the turn about that place.
+    offsets: (n, 3) m of the nodes from their places, at rest.
     """
 
     turns: tuple[Array, Array]
     places: tuple[Array, Array]
+    offsets: Array
+
+    @property
+    def home(self) -> Array:
+        """Where the animation has the nodes at the step's start, (n, 3) m."""
+        return np.asarray(np.einsum("nij,nj->ni", self.turns[0], self.offsets) + self.places[0])
 
     def __call__(self, positions: Array) -> Array:
         turn = self.turns[1] @ self.turns[0].transpose(0, 2, 1)
@@ -158,4 +168,5 @@ class MeshCarrier:
         way, shift = (end * start.inv()).as_rotvec(), self.places[1] - self.places[0]
         ends = [index / parts, (index + 1) / parts]
         turns = [(Rotation.from_rotvec(way * t) * start).as_matrix() for t in ends]
-        return MeshCarrier((turns[0], turns[1]), (self.places[0] + shift * ends[0], self.places[0] + shift * ends[1]))
+        places = (self.places[0] + shift * ends[0], self.places[0] + shift * ends[1])
+        return MeshCarrier((turns[0], turns[1]), places, self.offsets)

@@ -7,7 +7,8 @@ handlers: what happens when the frame or the scene changes.
 from __future__ import annotations
 
 from . import handlers
-from .handlers import drop, install, installed, uninstall
+from .display import drop
+from .handlers import install, installed, uninstall
 from .session import SESSIONS, Session, Standing, find, is_live
 
 __all__ = ["SESSIONS", "Session", "Standing", "drop", "find", "install", "installed", "is_live", "uninstall"]

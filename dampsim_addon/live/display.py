@@ -14,6 +14,7 @@ from ...core.arrays import Array
 from ...core.errors import CacheError
 from ..marks import LIVE
 from ..pc2 import attach, detach, header
+from .session import SESSIONS
 
 
 def path(obj: bpy.types.Object) -> str:
@@ -57,3 +58,15 @@ def remove(obj: bpy.types.Object) -> None:
     if modifier is not None:
         detach(obj, modifier)
     Path(path(obj)).unlink(missing_ok=True)
+
+
+def meshes() -> list[bpy.types.Object]:
+    """All objects that could show a live shape."""
+    # While Blender starts, there is no data yet.
+    return [obj for obj in getattr(bpy.data, "objects", ()) if obj.type == "MESH" and obj.library is None]
+
+
+def drop(obj: bpy.types.Object) -> None:
+    """Forget the object's live frames and leave nothing of them in the scene."""
+    SESSIONS.pop(obj.session_uid, None)
+    remove(obj)

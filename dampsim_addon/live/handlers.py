@@ -12,6 +12,7 @@ from bpy.app.handlers import persistent
 from ...core.errors import DampSimError
 from .. import curves, ghosts
 from ..snapshot import SAMPLING, Sampler
+from ..views import redraw
 from . import display
 from .session import SESSIONS, Session, Standing, find, is_live
 
@@ -193,6 +194,9 @@ def after_undo(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
 
 
 def _touch() -> None:
+    if any(session.verified for session in SESSIONS.values()):
+        # The sidebar says how it stands.
+        redraw()
     for session in SESSIONS.values():
         session.touch()
     for shown in ghosts.GHOSTS.values():
@@ -202,7 +206,7 @@ def _touch() -> None:
 @persistent
 def before_save(*_: object) -> None:
     with _Unseen():
-        for obj in _everything():
+        for obj in display.meshes():
             if obj.modifiers.get(display.LIVE):
                 display.remove(obj)
 
@@ -211,7 +215,7 @@ def before_save(*_: object) -> None:
 def after_save(*_: object) -> None:
     scene = bpy.context.scene
     with _Unseen():
-        for obj in _everything():
+        for obj in display.meshes():
             session = find(obj)
             if session and is_live(obj) and session.standing(obj, scene, scene.frame_current) is Standing.VALID:
                 _show(obj, session, scene, scene.frame_current)
@@ -241,19 +245,8 @@ def before_load(*_: object) -> None:
 def after_load(*_: object) -> None:
     """A file saved behind our back, as after a crash, may still have the modifier."""
     SESSIONS.clear()
-    for obj in _everything():
+    for obj in display.meshes():
         display.remove(obj)
-
-
-def _everything() -> list[bpy.types.Object]:
-    # While Blender starts, there is no data yet.
-    return [obj for obj in getattr(bpy.data, "objects", ()) if obj.type == "MESH" and obj.library is None]
-
-
-def drop(obj: bpy.types.Object) -> None:
-    """Forget the object's live frames and leave nothing of them in the scene."""
-    SESSIONS.pop(obj.session_uid, None)
-    display.remove(obj)
 
 
 _HANDLERS = {
@@ -284,7 +277,7 @@ def uninstall() -> None:
         handlers = getattr(bpy.app.handlers, name)
         if handler in handlers:
             handlers.remove(handler)
-    for obj in _everything():
+    for obj in display.meshes():
         if obj.modifiers.get(display.LIVE):
             display.remove(obj)
     SESSIONS.clear()

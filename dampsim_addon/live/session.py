@@ -103,6 +103,11 @@ class Session:
         ]
         return sum(arrays) / 1e6
 
+    @property
+    def loop_error(self) -> float:
+        """In parts of the size; 0 where nothing was looped."""
+        return self.simulation.loop_error if self.simulation else 0.0
+
     def curve(self) -> SettleCurve | None:
         """How the shot came to rest, where it did."""
         assert self.simulation is not None

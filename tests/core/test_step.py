@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 from dampsim.core.diagnostics import angular_momentum, linear_momentum
 from dampsim.core.energies import ELASTIC_MODELS, DeadLoad, Material
 from dampsim.core.models.bar import bar
-from dampsim.core.rigid import rigid_basis
+from dampsim.core.rigid import rigid_basis, rigid_motion
 from dampsim.core.settle import BackwardEulerLaw, choose_substeps, settle_law
 from dampsim.core.solvers.lbfgs import minimise_lbfgs
 from dampsim.core.solvers.newton import minimise_newton
@@ -18,7 +19,7 @@ from dampsim.core.solvers.problem import Outcome
 from dampsim.core.state import PinMotion, State
 from dampsim.core.static import settled
 from dampsim.core.step import Controls, Stepper
-from dampsim.core.system import System
+from dampsim.core.system import System, build_system
 
 CELLS = (8, 2, 2)
 DOWN = np.array([0.0, 0.0, -9.81])
@@ -41,24 +42,34 @@ def advance(stepper: Stepper, state: State, pins: PinMotion, h: float, dials: Co
 
 
 @pytest.mark.parametrize("model", ELASTIC_MODELS)
-@pytest.mark.parametrize("clamped", [True, False])
-def test_kappa_one_and_s_equal_h_is_backward_euler(model: type, clamped: bool) -> None:
-    system = bar((3, 1, 1), gravity=DOWN, clamped=clamped, material=Material(2e4, 0.35, 1000.0), model=model)
+@pytest.mark.parametrize("held", ["clamped", "hinged", "free"])
+def test_kappa_one_and_s_equal_h_is_backward_euler_however_the_pins_turn(model: type, held: str) -> None:
+    system = bar((3, 1, 1), gravity=DOWN, clamped=held == "clamped", material=Material(2e4, 0.35, 1000.0), model=model)
+    if held == "hinged":
+        line = np.flatnonzero((np.abs(system.rest[:, [0, 2]]) < 1e-9).all(axis=1))
+        s = system
+        system = build_system(s.rest, s.tets, s.mass, s.energies, s.gravity, line, np.full(len(line), np.inf))
+        assert [region.rigid_modes for region in system.regions] == [1]
     stepper, h = Stepper(system), 1 / 24
     dials = Controls((BackwardEulerLaw(),) * len(system.regions), 1.0, 1e-12)
     state = State.at_rest(system.rest)
     free = stepper.free
     mass = system.mass[free].repeat(3)
     x, v = system.rest.copy(), np.zeros_like(system.rest)
-    if not clamped:
+    if held == "free":
         v = np.cross([1.0, 2.0, 3.0], system.rest)
         state = State(0.0, x, v, np.zeros_like(x))
-    for _ in range(10):
-        state = advance(stepper, state, still(system), h, dials)
+    place = system.rest[system.pinned]
+    for step in range(10):
+        # More than half a turn altogether, about a line beside the body.
+        turn = Rotation.from_rotvec([0.0, 0.1 * (step + 1), 0.4 * (step + 1)]).as_matrix()
+        start, place = place, (system.rest[system.pinned] - [0.2, 0.1, 0.0]) @ turn.T + [0.2, 0.1, 0.0]
+        state = advance(stepper, state, PinMotion(start, place), h, dials)
         # The reference: M (v+ - v) = h (f(x + h v+) + M g), by a dense Newton iteration.
         guess = v[free].ravel().copy()
         for _ in range(30):
             y = x.copy()
+            y[system.pinned] = place
             y[free] += h * guess.reshape(-1, 3)
             force = sum(energy.value_gradient(y)[1] for energy in system.energies)[free].ravel()
             residual = mass * (guess - v[free].ravel()) + h * force - h * (mass.reshape(-1, 3) * DOWN).ravel()
@@ -68,8 +79,29 @@ def test_kappa_one_and_s_equal_h_is_backward_euler(model: type, clamped: bool) -
             if np.abs(change).max() < 1e-13:
                 break
         v[free] = guess.reshape(-1, 3)
-        x = x + h * v
+        x[free] += h * v[free]
+        x[system.pinned] = place
         np.testing.assert_allclose(state.positions, x, atol=1e-8)
+
+
+@pytest.mark.parametrize("angle", [0.0, 1e-6, 1.0, 3.0, np.pi])
+def test_a_rigid_motion_of_any_angle_is_found_and_turns_nothing_that_is_open(angle: float) -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        axis, shift = rng.standard_normal(3), 10.0 * rng.standard_normal(3)
+        wanted = Rotation.from_rotvec(angle * axis / np.linalg.norm(axis)).as_matrix()
+        solid = rng.standard_normal((6, 3))
+        for points in (solid, solid * [1.0, 1.0, 0.0]):
+            turn, moved = rigid_motion(points, points @ wanted.T + shift)
+            np.testing.assert_allclose(turn, wanted, atol=1e-12)
+            np.testing.assert_allclose(points @ turn.T + moved, points @ wanted.T + shift, atol=1e-12)
+        line = np.outer(rng.standard_normal(4), rng.standard_normal(3))
+        turn, moved = rigid_motion(line, line @ wanted.T + shift)
+        # The cosine of the angle is known to 1e-16, the angle near half a turn to its root.
+        np.testing.assert_allclose(line @ turn.T + moved, line @ wanted.T + shift, atol=1e-6)
+        np.testing.assert_allclose(turn @ turn.T, np.eye(3), atol=1e-6)
+        np.testing.assert_allclose(rigid_motion(line, line + shift)[0], np.eye(3), atol=1e-9)
+        np.testing.assert_array_equal(rigid_motion(line[:1], line[1:2])[0], np.eye(3))
 
 
 def test_static_sag_depends_on_no_dial_and_no_frame_rate() -> None:
@@ -115,6 +147,29 @@ def test_pins_that_turn_steadily_leave_no_drag() -> None:
         end = system.rest[system.pinned] @ turned(0.1 * (k + 1)).T
         state = advance(stepper, state, PinMotion(start, end), h, dials)
     assert np.abs(state.positions - system.rest @ turned(4.8).T).max() < 1e-6
+
+
+@pytest.mark.parametrize(("settle", "overshoot"), [(0.2, 0.7), (0.2, 0.0), (2.0, 0.5)])
+def test_pins_that_spin_throw_by_their_own_acceleration_however_fast_the_dials_are(
+    settle: float, overshoot: float
+) -> None:
+    # docs/decisions/0005: felt where it was, this acceleration grew with the deformation, and that without bounds.
+    system = bar((6, 2, 2), material=Material(1e6, 0.4, 1000.0))
+    count = choose_substeps(settle, overshoot, 1 / 24, 1).count
+    stepper, h = Stepper(system), 1 / 24 / count
+    dials = replace(controls(system, settle, overshoot), tolerance=1e-4)
+    state, place, spin, farthest = State.at_rest(system.rest), system.rest[system.pinned], 8.0, 0.0
+    for k in range(24 * count):
+        # Half a second to get up to speed.
+        time = h * (k + 1)
+        angle = spin * (time**2 if time < 0.5 else time - 0.25)
+        turn = Rotation.from_rotvec([0.0, 0.0, angle]).as_matrix()
+        start, place = place, system.rest[system.pinned] @ turn.T
+        state = advance(stepper, state, PinMotion(start, place), h, dials)
+        farthest = max(farthest, float(np.linalg.norm(state.positions - system.rest @ turn.T, axis=1).max()))
+    # The throw of a still load as large as the largest acceleration, 1 m from the axis, and its swing back.
+    throw = np.hypot(spin**2, 2.0 * spin) / system.regions[0].eigenvalue
+    assert 0.05 * throw < farthest < (1.0 + overshoot) * throw
 
 
 @pytest.mark.parametrize("follow_through", [0.0, 0.5, 1.0, 2.0])

@@ -1,0 +1,13 @@
+"""The 3D viewports and their sidebars."""
+
+from __future__ import annotations
+
+import bpy
+
+
+def redraw() -> None:
+    """Draw them anew when Blender next draws."""
+    for window in bpy.context.window_manager.windows:
+        for area in window.screen.areas:
+            if area.type == "VIEW_3D":
+                area.tag_redraw()

@@ -1,0 +1,178 @@
+"""Other dials side by side: ghosts in the viewport, sweeps without one."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import bpy
+import numpy as np
+import pytest
+from scenes import LAST, armature, dump, fresh, wobbler
+
+pytestmark = pytest.mark.bpy
+Load = Callable[[str], ModuleType]
+OTHER = {"settle": 5.0, "bounce": 70.0, "follow_through": 0.4, "stiffness": 60.0}
+
+
+def bake(load: Load, obj: bpy.types.Object) -> np.ndarray:
+    job = load("dampsim_addon.job")
+    for _ in job.run(bpy.context.scene, bpy.context.view_layer, obj, True):
+        pass
+    cache = job.frame_cache(obj)
+    made = np.array([cache.read(number).surface for number in cache.numbers()], dtype=np.float32)
+    assert bpy.ops.dampsim.clear() == {"FINISHED"}
+    return made
+
+
+def dial(obj: bpy.types.Object, values: dict[str, float]) -> None:
+    for name, value in values.items():
+        setattr(obj.dampsim, name, value)
+
+
+def test_ghosts_are_what_a_bake_with_their_dials_makes_and_the_picked_one_dials_it(load: Load, tmp_path: Path) -> None:
+    scene = fresh()
+    obj = wobbler(tmp_path)
+    armature(obj)
+    ghosts = load("dampsim_addon.ghosts")
+    obj.dampsim.keyframe_insert("settle", frame=1)
+    own = {name: getattr(obj.dampsim, name) for name in OTHER}
+    assert bpy.ops.dampsim.ghost_add() == {"FINISHED"}
+    obj.animation_data.action.layers[0].strips[0].channelbags[0].fcurves.clear()
+    dial(obj, OTHER)
+    assert bpy.ops.dampsim.ghost_add() == {"FINISHED"}
+    dial(obj, {"settle": 33.0})
+    armature_free = dump()
+    scene.frame_set(3)
+    assert bpy.ops.dampsim.compare() == {"FINISHED"}
+    assert scene.frame_current == 3
+    assert obj.dampsim.settle == 33.0
+    shown = ghosts.of(obj)
+    assert shown.first == 1
+    assert "Bounce 70 %" in shown.labels[1]
+    scene.frame_set(1)
+    assert dump() == armature_free
+    for number, dials in enumerate((own, OTHER)):
+        dial(obj, dials)
+        assert shown.surfaces[number].tobytes() == bake(load, obj).tobytes()
+    dial(obj, own)
+    assert bpy.ops.dampsim.ghost_pick(number=1) == {"FINISHED"}
+    assert {name: getattr(obj.dampsim, name) for name in OTHER} == pytest.approx(OTHER)
+    assert len(obj.dampsim.variants) == 0
+    assert ghosts.of(obj) is None
+
+
+def test_there_are_four_ghosts_at_most_and_each_can_be_removed(load: Load, tmp_path: Path) -> None:
+    fresh()
+    obj = wobbler(tmp_path)
+    for settle in (5.0, 6.0, 7.0, 8.0):
+        obj.dampsim.settle = settle
+        assert bpy.ops.dampsim.ghost_add() == {"FINISHED"}
+    with pytest.raises(RuntimeError, match="4 ghosts already"):
+        bpy.ops.dampsim.ghost_add()
+    assert bpy.ops.dampsim.ghost_remove(number=1) == {"FINISHED"}
+    assert [variant.settle for variant in obj.dampsim.variants] == [5.0, 7.0, 8.0]
+
+
+def test_ghosts_of_an_edited_scene_are_called_out_of_date(load: Load, tmp_path: Path) -> None:
+    fresh()
+    obj = wobbler(tmp_path)
+    live, ghosts = load("dampsim_addon.live"), load("dampsim_addon.ghosts")
+    live.install()
+    try:
+        bpy.ops.dampsim.ghost_add()
+        bpy.ops.dampsim.compare()
+        bpy.context.scene.frame_set(5)
+        assert not ghosts.of(obj).stale
+        obj.scale.z *= 1.1
+        bpy.context.view_layer.update()
+        assert ghosts.of(obj).stale
+    finally:
+        live.uninstall()
+
+
+@pytest.fixture
+def shot(tmp_path: Path) -> bpy.types.Object:
+    scene = fresh()
+    obj = wobbler(tmp_path / "cache")
+    data = bpy.data.cameras.new("Camera")
+    camera = bpy.data.objects.new("Camera", data)
+    camera.location, camera.rotation_euler = (0.3, -4.0, 0.0), (np.pi / 2, 0.0, 0.0)
+    scene.collection.objects.link(camera)
+    scene.camera = camera
+    scene.world = bpy.data.worlds.new("World")
+    scene.world.color = (1.0, 1.0, 1.0)
+    return obj
+
+
+def test_a_sweep_measures_all_combinations_and_leaves_the_scene_alone(
+    load: Load, shot: bpy.types.Object, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    cli, out = load("dampsim_addon.cli"), tmp_path / "sweep"
+    bpy.context.scene.render.resolution_x = bpy.context.scene.render.resolution_y = 64
+    before = dump()
+    dials = {name: getattr(shot.dampsim, name) for name in OTHER}
+    assert (
+        cli.main(["sweep", "--set", "settle=5,9", "--set", "bounce=0,60", "--pictures", "2", "--output", str(out)]) == 0
+    )
+    assert {name: getattr(shot.dampsim, name) for name in OTHER} == dials
+    bpy.context.scene.frame_set(1)
+    assert dump() == before
+    with (out / "sweep.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["settle"], row["bounce"]) for row in rows] == [("5", "0"), ("5", "60"), ("9", "0"), ("9", "60")]
+    for row in rows:
+        # The promise of the dials, for the swing that Calibrate pulls.
+        assert float(row["rest_frames"]) == pytest.approx(float(row["settle"]), abs=1.0)
+        assert float(row["bounce_percent"]) == pytest.approx(float(row["bounce"]), abs=5.0)
+        assert 0.0 < float(row["largest_offset_percent"]) < 100.0
+        assert (out / f"curve_0{row['number']}.svg").read_text(encoding="utf-8").startswith("<svg")
+    # More bounce is thrown farther.
+    assert float(rows[1]["largest_offset_percent"]) > float(rows[0]["largest_offset_percent"])
+    page = (out / "index.html").read_text(encoding="utf-8")
+    assert all(f"curve_0{number}.svg" in page for number in range(1, 5))
+    sheet = bpy.data.images.load(str(out / "contact_sheet.png"))
+    assert tuple(sheet.size) == (2 * 320, 4 * 320)
+    pixels = np.array(sheet.pixels[:]).reshape(4, 320, 2, 320, 4)[..., :3]
+    # The note, above, differs between any two; below it the body is darker than the world, and swings by the dials.
+    below = pixels[:, :280]
+    assert (np.ptp(below, axis=(1, 3, 4)) > 0.02).all()
+    assert all(np.abs(below[0] - below[k]).max() > 0.02 for k in (1, 2, 3))
+    assert "At rest after" in capfd.readouterr().out
+
+
+def test_a_choice_that_cannot_be_simulated_is_a_row_that_says_why(
+    load: Load, shot: bpy.types.Object, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    cli, out = load("dampsim_addon.cli"), tmp_path / "sweep"
+    shot.dampsim.stiffness_by = "SAG"
+    bpy.context.scene.use_gravity = False
+    arguments = ["sweep", "--set", "stiffness_by=SAG,MODULUS", "--pictures", "0", "--output", str(out)]
+    assert cli.main([*arguments, "--frames", f"1:{LAST - 4}"]) == 1
+    with (out / "sweep.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert "Sag needs gravity" in rows[0]["problem"]
+    assert rows[1]["problem"] == ""
+    assert float(rows[1]["rest_frames"]) > 1.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["--set", "settle=4,x"], 2, "settle: 'x' is not a number"),
+        (["--set", "settle=4", "--pictures", "-1"], 2, "give 0 or more"),
+        ([], 2, "at least once"),
+        (["--set", "settle=4"], 1, "no camera"),
+    ],
+)
+def test_a_wrong_sweep_says_so_and_writes_nothing(
+    load: Load, tmp_path: Path, capfd: pytest.CaptureFixture[str], arguments: list[str], code: int, words: str
+) -> None:
+    fresh()
+    wobbler(tmp_path / "cache")
+    out = tmp_path / "sweep"
+    assert load("dampsim_addon.cli").main(["sweep", *arguments, "--output", str(out)]) == code
+    assert words in capfd.readouterr().err
+    assert not out.exists()

@@ -1,0 +1,156 @@
+"""The settle curve: measured by Calibrate, drawn for both themes; and what the overlay measures."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import bpy
+import numpy as np
+import pytest
+from scenes import armature, fresh, wobbler
+
+pytestmark = pytest.mark.bpy
+Load = Callable[[str], ModuleType]
+
+
+def test_calibrate_corrects_the_dial_and_shows_the_curve(load: Load, tmp_path: Path) -> None:
+    fresh()
+    obj = wobbler(tmp_path)
+    # Long and thin, it bends far.
+    obj.scale, obj.dampsim.stiffness = (0.1, 0.1, 1.0), 3000.0
+    obj.dampsim.settle, obj.dampsim.swing = 48.0, 60.0
+    bpy.context.view_layer.update()
+    assert bpy.ops.dampsim.calibrate() == {"FINISHED"}
+    shown = load("dampsim_addon.curves").of(obj)
+    assert "60%" in shown.source
+    # Half a frame is what the search is content with, and as much is rounding.
+    assert shown.curve.rest == pytest.approx(obj.dampsim.settle, abs=1.0)
+    assert shown.curve.measured[0] == 1.0
+    assert 0.5 < obj.dampsim.calibration < 2.0
+    assert obj.dampsim.calibration != 1.0
+
+
+def test_a_stopped_calibration_changes_nothing(load: Load, tmp_path: Path) -> None:
+    scene = fresh()
+    obj = wobbler(tmp_path)
+    scene.frame_set(7)
+    work = load("dampsim_addon.job").calibrate(scene, bpy.context.view_layer, obj)
+    texts = [step.text for step in itertools.islice(work, 40)]
+    assert texts[-1] == "Releasing"
+    work.close()
+    assert obj.dampsim.calibration == 1.0
+    assert load("dampsim_addon.curves").of(obj) is None
+    assert scene.frame_current == 7
+    assert obj.modifiers["Subdivision"].show_viewport
+
+
+def test_calibrating_what_nothing_holds_says_what_to_do(tmp_path: Path) -> None:
+    fresh()
+    obj = wobbler(tmp_path)
+    obj.dampsim.pin_group = ""
+    with pytest.raises(RuntimeError, match=r"Wobbler: nothing holds all of it.*choose a pin group"):
+        bpy.ops.dampsim.calibrate()
+    assert obj.dampsim.calibration == 1.0
+
+
+@pytest.mark.parametrize("theme", ["DARK", "LIGHT"])
+def test_the_picture_has_the_measured_curve_where_it_was_measured(load: Load, theme: str) -> None:
+    picture, curve = load("dampsim_addon.picture"), load("core.curve")
+    frames = np.arange(31.0)
+    measured = np.exp(-frames / 5.0) * np.cos(frames / 2.0)
+    shown = curve.SettleCurve(frames, measured, np.exp(-frames / 5.0), None, 24.0, 22.0, 0.4, 0.5)
+    look = getattr(picture, theme)
+    pixels = picture.draw(shown, look)
+    assert pixels.shape == (picture.HEIGHT, picture.WIDTH, 4)
+    assert ((pixels >= 0.0) & (pixels <= 1.0)).all()
+    there = np.abs(pixels[:, :, :3] - look.measured).max(axis=2) < 0.02
+    rows, columns = np.nonzero(there)
+    assert columns.min() < 0.05 * picture.WIDTH
+    assert columns.max() > 0.95 * picture.WIDTH
+    # The highest value at the left, the lowest at the first swing to the other side: at 2 arctan-ish of its phase.
+    lowest = columns[rows == rows.min()].mean() / picture.WIDTH
+    assert lowest == pytest.approx(frames[measured.argmin()] / 30.0, abs=0.03)
+    # The text of the legend is readable on it: hues stand off from the paper.
+    for hue in (look.measured, look.dialled, look.end):
+        assert np.abs(np.array(hue) - look.paper).max() > 0.4
+    assert shown.text in picture.svg(shown, "Test")
+
+
+def test_the_carrier_of_flesh_on_an_armature_is_the_mesh(load: Load, tmp_path: Path) -> None:
+    scene = fresh()
+    obj = wobbler(tmp_path)
+    snapshot = load("dampsim_addon.snapshot")
+    with snapshot.Sampler(scene, bpy.context.view_layer, obj) as sampler:
+        assert snapshot.take(sampler).carrier == "PINS"
+    armature(obj)
+    with snapshot.Sampler(scene, bpy.context.view_layer, obj) as sampler:
+        assert snapshot.take(sampler).carrier == "MESH"
+    obj.dampsim.carrier = "NONE"
+    with snapshot.Sampler(scene, bpy.context.view_layer, obj) as sampler:
+        assert snapshot.take(sampler).carrier == "NONE"
+
+
+def test_painted_groups_reach_the_simulation(load: Load, tmp_path: Path) -> None:
+    scene = fresh()
+    obj = wobbler(tmp_path)
+    top = [v.index for v in obj.data.vertices if v.co.z > 0.3]
+    for role, weight in (("settle_group", 0.5), ("stiffness_group", 0.2)):
+        group = obj.vertex_groups.new(name=role)
+        group.add([v.index for v in obj.data.vertices], 1.0, "REPLACE")
+        group.add(top, weight, "REPLACE")
+        setattr(obj.dampsim, role, role)
+    snapshot = load("dampsim_addon.snapshot")
+    with snapshot.Sampler(scene, bpy.context.view_layer, obj) as sampler:
+        body = snapshot.take(sampler).body
+    assert body.settle_map[top] == pytest.approx(0.5)
+    assert body.stiffness_map[top] == pytest.approx(0.2)
+    assert body.settle_map.max() == body.stiffness_map.max() == 1.0
+
+
+def test_the_overlay_measures_stretch_edges_and_normals(load: Load, tmp_path: Path) -> None:
+    scene = fresh()
+    obj = wobbler(tmp_path)
+    overlay, snapshot = load("dampsim_addon.overlay"), load("dampsim_addon.snapshot")
+    with snapshot.Sampler(scene, bpy.context.view_layer, obj) as sampler:
+        simulation = load("core.simulate").Simulation(snapshot.take(sampler))
+    rest = simulation.model.system.rest
+    assert overlay.stretches(simulation, rest) == pytest.approx(1.0)
+    assert overlay.stretches(simulation, rest * [1.0, 3.0, 1.0]) == pytest.approx(3.0)
+    assert overlay.stretches(simulation, rest * [0.25, 1.0, 2.0]) == pytest.approx(4.0)
+    assert np.isinf(overlay.stretches(simulation, rest * [-1.0, 1.0, 1.0])).all()
+    tets = simulation.model.system.tets
+    found = overlay.edges(tets)
+    wanted = {tuple(sorted(pair)) for tet in tets.tolist() for pair in itertools.combinations(tet, 2)}
+    assert len(found) == len(wanted)
+    assert {tuple(pair) for pair in found.tolist()} == wanted
+    surface = simulation.scene.body.surface
+    normals = overlay.normals(surface.vertices, surface.triangles)
+    assert np.linalg.norm(normals, axis=1) == pytest.approx(1.0)
+    # Of an ellipsoid, outwards.
+    assert ((surface.vertices - surface.vertices.mean(axis=0)) * normals).sum(axis=1).min() > 0.0
+
+
+def test_the_viewport_says_how_the_live_shape_stands(load: Load, tmp_path: Path) -> None:
+    scene = fresh()
+    obj = wobbler(tmp_path)
+    live, overlay = load("dampsim_addon.live"), load("dampsim_addon.overlay")
+    live.install()
+    try:
+        assert overlay.standing(obj, scene)[0] == "Live: press play"
+        for frame in (1, 2, 3):
+            scene.frame_set(frame)
+        text, wrong = overlay.standing(obj, scene)
+        assert text.startswith("Live: 3 of 12 frames")
+        assert not wrong
+        obj.dampsim.settle = 20.0
+        assert "out of date" in overlay.standing(obj, scene)[0]
+        obj.dampsim.pin_group = "Lost"
+        scene.frame_set(4)
+        text, wrong = overlay.standing(obj, scene)
+        assert wrong
+        assert "Lost" in text
+    finally:
+        live.uninstall()
