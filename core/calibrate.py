@@ -41,7 +41,7 @@ def calibrate(simulation: Simulation, deflection: float) -> Generator[tuple[int,
         raise _failed(simulation, error) from error
 
 
-def release(simulation: Simulation, deflection: float) -> Generator[tuple[int, int], None, SettleCurve]:
+def release_test(simulation: Simulation, deflection: float) -> Generator[tuple[int, int], None, SettleCurve]:
     """One release test with the dials as they are, like calibrate(); returns the curve that misses Settle most."""
     settings = simulation.scene.body.settings
     try:

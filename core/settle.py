@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -168,6 +169,7 @@ class Substeps:
     limited: bool
 
 
+@lru_cache(maxsize=256)
 def choose_substeps(settle: float, overshoot: float, frame_time: float, least: int) -> Substeps:
     """Enough substeps for the overshoot's swings to be resolved, or less overshoot if that asks too much.
 

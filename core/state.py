@@ -62,6 +62,8 @@ class PinMotion:
 
     def part(self, index: int, parts: int) -> PinMotion:
         """The motion of one of several equal parts of the step, along straight lines."""
+        if parts == 1:
+            return self
         way = self.end - self.start
         last = index + 1 == parts
         return PinMotion(

@@ -56,7 +56,7 @@ def icon(shown: Shown, dark: bool) -> int:
 
 def is_dark(theme: bpy.types.Theme) -> bool:
     """Whether the theme writes light on dark."""
-    red, green, blue = theme.user_interface.wcol_text.text[:]
+    red, green, blue = theme.view_3d.space.text[:]
     return bool(red + green + blue > 1.5)
 
 

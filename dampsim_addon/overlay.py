@@ -41,7 +41,10 @@ def edges(tets: Index) -> Index:
 
 
 def stretches(simulation: Simulation, positions: Array) -> Array:
-    """Largest of stretch and squeeze of each tet (m,): 1 where it is as at rest; infinite where it is turned over."""
+    """Largest of stretch and squeeze of each tet (m,): 1 where it is as at rest; infinite where it is turned over.
+
+    What follows the animation altogether is not simulated, and counts as 1.
+    """
     rest = simulation.model.system.rest
     tets = simulation.model.system.tets
 
@@ -52,7 +55,8 @@ def stretches(simulation: Simulation, positions: Array) -> Array:
     F = spans(positions) @ np.linalg.inv(spans(rest))
     sizes = np.linalg.svd(F, compute_uv=False)
     worst = np.maximum(sizes[:, 0], 1.0 / np.maximum(sizes[:, 2], 1e-9))
-    return np.where(np.linalg.det(F) > 0.0, worst, np.inf)
+    worst = np.where(np.linalg.det(F) > 0.0, worst, np.inf)
+    return np.where(simulation.model.system.fixed[tets].all(axis=1), 1.0, worst)
 
 
 def standing(obj: bpy.types.Object, scene: bpy.types.Scene) -> tuple[str, bool]:
@@ -225,8 +229,8 @@ def draw_pixels() -> None:
             simulation, state = found
             worst = stretches(simulation, state.positions)
             tet = simulation.model.system.tets[int(worst.argmax())]
-            amount = f"{worst.max():.2f} times" if np.isfinite(worst.max()) else "turned over"
-            _text(context, state.positions[tet].mean(axis=0), f"stretched {amount}", _WORDS, scale, down=-1.0)
+            words = f"stretched {worst.max():.2f} times" if np.isfinite(worst.max()) else "turned over"
+            _text(context, state.positions[tet].mean(axis=0), words, _WORDS, scale, down=-1.0)
 
 
 def _text(context: bpy.types.Context, place: Array, text: str, color: Color, scale: float, down: float) -> None:

@@ -11,8 +11,8 @@ from ..core.arrays import Array
 from ..core.curve import SettleCurve
 
 Color = tuple[float, float, float]
-# About the sidebar at its usual width, at twice its pixels; nearly a square, as icons are squares.
-WIDTH, HEIGHT = 480, 400
+# About the sidebar at its usual width, at twice its pixels; a square, as icons are.
+WIDTH, HEIGHT = 480, 480
 _LEFT, _RIGHT, _BOTTOM, _TOP = 12, 12, 12, 12
 
 

@@ -14,7 +14,7 @@ import bpy
 import numpy as np
 
 from ..core.arrays import Array
-from ..core.calibrate import release
+from ..core.calibrate import release_test
 from ..core.curve import SettleCurve, simulation_curve
 from ..core.errors import DampSimError, SceneError
 from ..core.parameters import PARAMETERS
@@ -155,7 +155,7 @@ def _measured(
 
 
 def _released(simulation: Simulation, swing: float) -> Generator[job.Step, None, SettleCurve]:
-    test = release(simulation, swing)
+    test = release_test(simulation, swing)
     while True:
         try:
             done, total = next(test)

@@ -27,3 +27,7 @@ grep -q 'dampsim: Suzanne: the cache folder' "$out/log" || { cat "$out/log"; exi
 test ! -e "$out/failed.blend"
 expect 2 bake --object Nobody
 expect 2 bake --set wobble=3
+expect 0 sweep --set settle=8,16 --frames 1:8 --pictures 1 --output "$out/sweep"
+for name in sweep.csv index.html contact_sheet.png curve_01.svg curve_02.svg; do test -s "$out/sweep/$name" || exit 1; done
+expect 2 sweep --output "$out/nothing"
+expect 1 sweep --set settle=8 --output /proc/self/nowhere

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.sparse import coo_matrix, diags
@@ -10,7 +11,7 @@ from scipy.sparse.linalg import spsolve
 from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
-from ..arrays import Array, Index
+from ..arrays import Array, Index, Mask
 from ..geometry.embedding import Embedding
 from ..geometry.surface import Surface
 from ..rigid import rigid_motion
@@ -95,51 +96,80 @@ def _harmonic(tets: Index, values: Array, unknown: Index) -> Array:
     return filled
 
 
+def _turned(turns: Array, offsets: Array) -> Array:
+    """Each offset (n, 3) turned by its own rotation (n, 3, 3)."""
+    return np.asarray((turns @ offsets[:, :, None])[:, :, 0])
+
+
 @dataclass(frozen=True)
 class Followers:
-    """Points that go with the nearest vertices of an animated surface, as if rigidly tied to each one's neighbours."""
+    """Points that go with the nearest vertices of an animated surface, as if rigidly tied to each one's neighbours.
+
+    turning: (p,) those for which that is exact; the others, which nothing depends on, turn as all leaders do.
+    """
 
     rest: Array
     near: Index
     weights: Array
     points: Array
+    turning: Mask
 
     @staticmethod
-    def tie(points: Array, surface: Array, vertices: Index) -> Followers:
-        """points: (p, 3) at rest.  surface: (v, 3) at rest.  vertices: which of them may lead."""
+    def tie(points: Array, surface: Array, vertices: Index, turning: Mask | None = None) -> Followers:
+        """points: (p, 3) at rest.  surface: (v, 3) at rest.  vertices: which may lead.  turning: all if None."""
         count = min(_NEIGHBOURS, len(vertices))
         distance, near = cKDTree(surface[vertices]).query(points, k=count)
         distance, near = distance.reshape(len(points), count), vertices[near.reshape(len(points), count)]
         reach = distance[:, -1:] + 1e-12
         weights = (1.0 - 0.9 * (distance / reach) ** 2) if count > 1 else np.ones_like(distance)
-        return Followers(surface, near, weights / weights.sum(axis=1, keepdims=True), points)
+        turning = np.ones(len(points), dtype=bool) if turning is None else turning
+        return Followers(surface, near, weights / weights.sum(axis=1, keepdims=True), points, turning)
 
     def __call__(self, surface: Array) -> Array:
         """Positions (p, 3) for the animated surface (v, 3)."""
         if len(self.points) == 0:
             return self.points.copy()
         turns, places = self.frames(surface)
-        return np.asarray(np.einsum("pij,pj->pi", turns, self.offsets) + places)
+        return _turned(turns, self.offsets) + places
 
-    @property
+    @cached_property
     def offsets(self) -> Array:
-        """Of the points from their places, at rest, (p, 3) m."""
-        return np.asarray(self.points - np.einsum("pk,pki->pi", self.weights, self.rest[self.near]))
+        """Of the points from their leaders' places at rest, (p, 3) m."""
+        return np.asarray(self.points - self._places)
 
     def frames(self, surface: Array) -> tuple[Array, Array]:
         """The turn (p, 3, 3) of the surface (v, 3) around each point since rest, and its place there (p, 3)."""
-        old, new = self.rest[self.near], surface[self.near]
-        a0 = np.einsum("pk,pki->pi", self.weights, old)
-        b0 = np.einsum("pk,pki->pi", self.weights, new)
-        a, b = old - a0[:, None], new - b0[:, None]
-        leaders = np.unique(self.near)
-        whole, _ = rigid_motion(self.rest[leaders], surface[leaders])
-        scatter = np.einsum("pk,pki,pkj->pij", self.weights, b, a)
-        spread = np.einsum("pk,pki,pki->p", self.weights, a, a) + 1e-12
-        scatter += (_STEADY * spread)[:, None, None] * whole
-        left, _, right = np.linalg.svd(scatter)
+        new = surface[self.near]
+        b0 = (self.weights[:, None] @ new)[:, 0]
+        whole, _ = rigid_motion(self.rest[self._leaders], surface[self._leaders])
+        # The weighted leaders' places at rest are about their mean, so that b0 drops out of the products.
+        products = new[self.turning].transpose(0, 2, 1) @ self._levers + self._steadied * whole
+        left, _, right = np.linalg.svd(products)
         left[:, :, 2] *= np.sign(np.linalg.det(left @ right))[:, None]
-        return left @ right, b0
+        turns = np.tile(whole, (len(self.points), 1, 1))
+        turns[self.turning] = left @ right
+        return turns, b0
+
+    @cached_property
+    def _leaders(self) -> Index:
+        return np.unique(self.near)
+
+    @cached_property
+    def _places(self) -> Array:
+        """(p, 3) m, of the points' leaders at rest."""
+        return np.asarray((self.weights[:, None] @ self.rest[self.near])[:, 0])
+
+    @cached_property
+    def _levers(self) -> Array:
+        """(t, k, 3) m, the turning ones' leaders from there, times their weights."""
+        return np.asarray((self.weights[:, :, None] * (self.rest[self.near] - self._places[:, None]))[self.turning])
+
+    @cached_property
+    def _steadied(self) -> Array:
+        """(t, 1, 1) m^2, how much the turn of all leaders counts, where the near ones leave it open."""
+        levers = (self.rest[self.near] - self._places[:, None])[self.turning]
+        spread = (self._levers * levers).sum(axis=(1, 2)) + 1e-12
+        return np.asarray(_STEADY * spread)[:, None, None]
 
 
 @dataclass(frozen=True)
@@ -157,11 +187,11 @@ class MeshCarrier:
     @property
     def home(self) -> Array:
         """Where the animation has the nodes at the step's start, (n, 3) m."""
-        return np.asarray(np.einsum("nij,nj->ni", self.turns[0], self.offsets) + self.places[0])
+        return _turned(self.turns[0], self.offsets) + self.places[0]
 
     def __call__(self, positions: Array) -> Array:
         turn = self.turns[1] @ self.turns[0].transpose(0, 2, 1)
-        return np.asarray(np.einsum("nij,nj->ni", turn, positions - self.places[0]) + self.places[1])
+        return _turned(turn, positions - self.places[0]) + self.places[1]
 
     def part(self, index: int, parts: int) -> MeshCarrier:
         start, end = (Rotation.from_matrix(turn) for turn in self.turns)

@@ -64,17 +64,24 @@ def build_volume(body: Body, gravity: Array) -> VolumeModel:
         pace = np.maximum(
             spread(cover.embedding, cover.tets, len(cover.nodes), np.clip(body.settle_map, 0.0, 1.0)), LEAST_PACE
         )
-    elastic = TetElasticity(cover.nodes, cover.tets, stiff, law(material))
-
     pinned, stiffness = pin_nodes(cover.embedding, cover.tets, len(cover.nodes), surface, body.pins, material.young)
+    fixed = np.zeros(len(cover.nodes), dtype=bool)
+    fixed[pinned[np.isinf(stiffness)]] = True
+    # What its pins hold altogether costs nothing.
+    moving = ~fixed[cover.tets].all(axis=1)
+    bordering = np.zeros(len(cover.nodes), dtype=bool)
+    bordering[cover.tets[moving]] = True
+    elastic = TetElasticity(cover.nodes, cover.tets[moving], stiff[moving], law(material))
     system = build_system(cover.nodes, cover.tets, mass, (elastic,), gravity, pinned, stiffness)
     leading = np.flatnonzero(body.pins > 0.0)
     everything = np.arange(len(surface.vertices))
     return VolumeModel(
         system,
         cover.embedding,
-        Followers.tie(cover.nodes[pinned], surface.vertices, leading if len(leading) else everything),
-        Followers.tie(cover.nodes, surface.vertices, everything),
+        Followers.tie(
+            cover.nodes[pinned], surface.vertices, leading if len(leading) else everything, bordering[pinned]
+        ),
+        Followers.tie(cover.nodes, surface.vertices, everything, ~fixed),
         body.pins**4,
         pace,
         float(cover.fill.mean()),

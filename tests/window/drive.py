@@ -1,23 +1,30 @@
-"""Within the real window: looks at the panel, clicks Bake, presses ESC, resumes, plays and clears; with real events.
+"""Within the real window: plays live, bakes, stops, resumes, clears, calibrates and compares; with real events.
 
-A generator run by a timer: each `yield seconds` lets Blender draw and take events. Screenshots go to $DAMPSIM_SHOTS.
+A generator run by a timer: each `yield seconds` lets Blender draw and take events. Screenshots go to $DAMPSIM_SHOTS;
+those named docs_… are the pictures of docs/images.
 """
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import bpy
+import numpy as np
 
 SHOTS = Path(os.environ["DAMPSIM_SHOTS"]).resolve()
-FRAMES = 40
-# Places of the buttons in the sidebar, in pixels from its upper left corner, at the factory's scale and theme.
-BAKE, RESUME, CLEAR = (0.5, 371), (0.3, 401), (0.7, 401)
+PACKAGE = "bl_ext.user_default.dampsim"
+FRAMES, RESOLUTION = 40, 5000
+# About where the buttons are in the sidebar: part of its width, and pixels from its upper end at the factory's scale.
+BAKE, RESUME, CLEAR, CALIBRATE = (0.5, 417), (0.3, 447), (0.7, 447), (0.5, 611)
+# Where the window shows the camera's frame.
+CAMERA = (330, 280, 656, 370)
 
 
 def shell(*command: str) -> None:
@@ -28,19 +35,65 @@ def shot(name: str) -> None:
     shell("import", "-window", "root", str(SHOTS / f"{name}.png"))
 
 
+def picture(name: str, x: float, y: float, width: float, height: float) -> None:
+    """A piece of the window for the documentation, in pixels from its upper left corner."""
+    place = f"{round(width)}x{round(height)}+{round(x)}+{round(y)}"
+    shell("import", "-window", "root", "-crop", place, "+repage", str(SHOTS / f"docs_{name}.png"))
+
+
+def panel_picture(name: str, height: float) -> None:
+    window, _, region = sidebar()
+    picture(name, region.x, window.height - (region.y + region.height), region.width, height)
+
+
+def ours(name: str) -> Any:
+    return importlib.import_module(f"{PACKAGE}.{name}")
+
+
+class Clock:
+    """Adds up the time spent in functions; one within another counts once."""
+
+    def __init__(self) -> None:
+        self.spent, self._depth = 0.0, 0
+
+    def wrapped(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def timed(*args: Any, **more: Any) -> Any:
+            self._depth += 1
+            began = time.perf_counter()
+            try:
+                return function(*args, **more)
+            finally:
+                self._depth -= 1
+                if not self._depth:
+                    self.spent += time.perf_counter() - began
+
+        return timed
+
+
 def sidebar() -> tuple[bpy.types.Window, bpy.types.Area, bpy.types.Region]:
     window = bpy.context.window_manager.windows[0]
     area = next(a for a in window.screen.areas if a.type == "VIEW_3D")
     return window, area, next(r for r in area.regions if r.type == "UI")
 
 
-def click(place: tuple[float, float]) -> None:
+def click(command: str, place: tuple[float, float]) -> Iterator[float]:
+    """Click the button of an operator, which lines of text above it may have moved up or down."""
     window, _, region = sidebar()
-    x = region.x + place[0] * region.width
-    y = window.height - (region.y + region.height) + place[1]
-    shell("xdotool", "mousemove", str(round(x)), str(round(y)))
-    time.sleep(0.05)
-    shell("xdotool", "click", "1")
+    manager = bpy.context.window_manager
+    for aside in sorted(range(-120, 240, 6), key=abs):
+        x = region.x + place[0] * region.width
+        y = window.height - (region.y + region.height) + place[1] + aside
+        shell("xdotool", "mousemove", str(round(x)), str(round(y)))
+        yield 0.1
+        manager.clipboard = ""
+        # Copies the command of the button under the pointer.
+        shell("xdotool", "key", "ctrl+c")
+        yield 0.1
+        if f"bpy.ops.dampsim.{command}" in manager.clipboard:
+            shell("xdotool", "click", "1")
+            return
+    shot("missing")
+    raise AssertionError(f"found no button for {command}")
 
 
 def progress() -> bpy.types.PropertyGroup:
@@ -56,49 +109,162 @@ def until(condition: object, seconds: float, what: str) -> Iterator[float]:
         yield 0.05
 
 
+def play_live(creature: bpy.types.Object) -> Iterator[float]:
+    """Play once through; print DampSim's time beside its solver's, from the second frame on."""
+    handlers, session = ours("dampsim_addon.live.handlers"), ours("dampsim_addon.live.session")
+    total, paces = Clock(), []
+    inner = {(ours("core.simulate").Simulation, "step"): Clock(), (ours("core.step").Stepper, "step"): Clock()}
+    plain = {place: getattr(*place) for place in inner}
+    before, after = handlers.before_frame, handlers.after_frame
+    lists = {before: bpy.app.handlers.frame_change_pre, after: bpy.app.handlers.frame_change_post}
+    for handler, listed in lists.items():
+        listed.remove(handler)
+        listed.append(total.wrapped(handler))
+    for place, clock in inner.items():
+        setattr(*place, clock.wrapped(plain[place]))
+    window, area, _ = sidebar()
+    shell("xdotool", "mousemove", str(area.x + area.width // 3), str(window.height - area.y - area.height // 2))
+    shell("xdotool", "key", "space")
+    seen = 0
+    while seen < FRAMES:
+        yield 0.01
+        found = session.find(creature)
+        now = found.verified if found else 0
+        assert not (found and found.problem), found.problem
+        if now > seen and now > 1:
+            paces.append((total.spent, *(clock.spent for clock in inner.values())))
+        seen = now
+    shell("xdotool", "key", "Escape")
+    yield from until(lambda: not bpy.context.screen.is_animation_playing, 5, "ESC to stop the playback")
+    for place, function in plain.items():
+        setattr(*place, function)
+    for handler, listed in lists.items():
+        del listed[-1]
+        listed.append(handler)
+    whole, solver, steps = 1000.0 * (np.array(paces)[-1] - np.array(paces)[0]) / (FRAMES - 2)
+    count = len(session.find(creature).simulation.model.system.tets)
+    print(
+        f"window: live, {count} tets: {whole:.1f} ms a frame, the solver's own {solver:.1f} ms, ratio "
+        f"{whole / solver:.2f} (minimising alone {steps:.1f} ms)",
+        flush=True,
+    )
+
+
 def play() -> Iterator[float]:
     _window, area, region = sidebar()
     scene = bpy.context.scene
     scene.frame_end = FRAMES
     creature = bpy.data.objects["Creature"]
     creature.dampsim.cache_folder = str(SHOTS / "cache")
+    creature.dampsim.resolution = RESOLUTION
     area.spaces.active.show_region_ui = True
     area.spaces.active.shading.type = "MATERIAL"
     area.spaces.active.region_3d.view_perspective = "CAMERA"
+    for name in ("floor", "axis_x", "axis_y", "cursor", "extras", "bones", "relationship_lines"):
+        setattr(area.spaces.active.overlay, f"show_{name}", False)
     yield 2.0
     region.active_panel_category = "DampSim"
     yield 2.0
     shot("1_panel")
 
-    click(BAKE)
+    yield from play_live(creature)
+    live = ours("dampsim_addon.live")
+    session = live.find(creature)
+    played = [kept.frame for kept in session.frames]
+    for name in ("show_cage", "show_pins", "show_worst"):
+        setattr(creature.dampsim, name, True)
+    scene.frame_set(14)
+    yield 1.5
+    assert session.standing(creature, scene, 14) is live.Standing.VALID
+    shot("2_overlay")
+    picture("overlay", *CAMERA)
+    for name in ("show_cage", "show_pins", "show_worst"):
+        setattr(creature.dampsim, name, False)
+    scene.frame_set(1)
+    yield 1.0
+
+    yield from click("bake()", BAKE)
     yield from until(lambda: progress().object_name == "Creature", 10, "Bake to start by a click")
     yield from until(lambda: "Simulating" in progress().text and progress().factor > 0.3, 120, "some frames")
-    shot("2_baking")
+    shot("3_baking")
     shell("xdotool", "key", "Escape")
     pressed = time.monotonic()
     yield from until(lambda: not progress().object_name, 5, "ESC to stop the bake")
     print(f"window: ESC stopped the bake after {time.monotonic() - pressed:.2f} s", flush=True)
     yield 1.0
-    shot("3_stopped")
+    shot("4_stopped")
     kept = len(list((SHOTS / "cache").rglob("frame_*.npz")))
     assert 0 < kept < FRAMES, f"{kept} frames kept"
     assert creature.data.shape_keys is None
 
-    click(RESUME)
+    yield from click("bake(resume=True)", RESUME)
     yield from until(lambda: progress().object_name == "Creature", 10, "Resume to start by a click")
     yield from until(lambda: not progress().object_name, 180, "the bake to end")
     yield 1.0
-    assert len(list((SHOTS / "cache").rglob("frame_*.npz"))) == FRAMES
+    cache = ours("dampsim_addon.job").frame_cache(creature)
+    assert cache.numbers() == list(range(1, FRAMES + 1))
+    for frame in played:
+        baked = cache.read(frame.number)
+        assert frame.state.positions.tobytes() == baked.state.positions.tobytes(), f"frame {frame.number} differs"
+        assert frame.state.velocities.tobytes() == baked.state.velocities.tobytes(), f"frame {frame.number} differs"
+    print(f"window: {len(played)} live frames are the baked ones to the bit", flush=True)
     assert len(creature.data.shape_keys.key_blocks) == FRAMES + 1
     scene.frame_set(20)
     yield 1.0
-    shot("4_baked")
+    shot("5_baked")
 
-    click(CLEAR)
+    yield from click("clear()", CLEAR)
     yield from until(lambda: creature.data.shape_keys is None, 10, "Clear by a click")
+    scene.frame_set(1)
     yield 1.0
-    shot("5_cleared")
+    shot("6_cleared")
     assert list((SHOTS / "cache").rglob("frame_*.npz")) == []
+
+    yield from click("calibrate()", CALIBRATE)
+    yield from until(lambda: "Releasing" in progress().text, 60, "Calibrate to start by a click")
+    shell("xdotool", "key", "Escape")
+    yield from until(lambda: not progress().object_name, 5, "ESC to stop the calibration")
+    curves = ours("dampsim_addon.curves")
+    assert creature.dampsim.calibration == 1.0
+    assert curves.of(creature) is None
+    yield 1.0
+    yield from click("calibrate()", CALIBRATE)
+    yield from until(lambda: progress().object_name == "Creature", 10, "Calibrate to start again")
+    yield from until(lambda: not progress().object_name, 240, "the calibration to end")
+    yield 1.0
+    curve = curves.of(creature).curve
+    print(f"window: calibrated to {creature.dampsim.calibration:.3f}: {curve.text}", flush=True)
+    assert abs(curve.rest - creature.dampsim.settle) <= 1.0
+    region.tag_redraw()
+    yield 3.0
+    shot("7_curve")
+    panel_picture("curve", 824)
+
+    creature.dampsim.live = False
+    for settle, bounce in ((8.0, 0.0), (40.0, 60.0)):
+        creature.dampsim.settle, creature.dampsim.bounce = settle, bounce
+        bpy.ops.dampsim.ghost_add()
+    window, area, region = sidebar()
+    with bpy.context.temp_override(
+        window=window, area=area, region=next(r for r in area.regions if r.type == "WINDOW")
+    ):
+        bpy.ops.dampsim.compare("INVOKE_DEFAULT")
+    yield from until(lambda: progress().object_name == "Creature", 10, "Compare to start")
+    yield from until(lambda: not progress().object_name, 240, "the comparison to end")
+    area.spaces.active.region_3d.view_perspective = "PERSP"
+    area.spaces.active.region_3d.view_location, area.spaces.active.region_3d.view_distance = (2.2, 0.0, 0.5), 9.0
+    scene.frame_set(14)
+    yield 2.0
+    shot("8_ghosts")
+    picture("ghosts", 240, 170, 790, 400)
+
+    folder = next(p for p in bpy.utils.preset_paths("interface_theme") if (Path(p) / "Blender_Light.xml").exists())
+    bpy.ops.script.execute_preset(
+        filepath=str(Path(folder) / "Blender_Light.xml"), menu_idname="USERPREF_MT_interface_theme_presets"
+    )
+    yield 2.0
+    shot("9_light")
+    panel_picture("curve_light", 824)
 
 
 STEPS = play()
