@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from .cache import FrameCache
 from .errors import StaleCacheError
 from .fingerprint import fingerprint
-from .simulate import Frame, Simulation
+from .frame import Frame
+from .simulate import Simulation
 
 
 @dataclass(frozen=True)

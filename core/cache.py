@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from .errors import CacheError
-from .simulate import Frame
+from .frame import Frame
 from .state import State
 
 _HEADER = "header.json"

@@ -9,10 +9,11 @@ import numpy as np
 
 from .arrays import Array
 from .diagnostics import rest_time
+from .frame import Frame
 from .parameters import Settings
 from .release import Release
 from .settle import InertiaLaw, SettleLaw
-from .simulate import Frame, Simulation
+from .simulate import Simulation
 
 # A tail of the shot in which nothing pushes is looked at from so many frames on.
 _LEAST_TAIL = 3

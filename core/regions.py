@@ -37,16 +37,16 @@ class Region:
 
 
 def find_regions(
-    rest: Array, tets: Index, mass: Array, stiffness: csr_matrix, fixed: Mask, soft: Mask
+    rest: Array, elements: Index, mass: Array, stiffness: csr_matrix | None, fixed: Mask, soft: Mask
 ) -> tuple[Region, ...]:
     """Cut the free nodes into regions.
 
-    rest: (n, 3).  tets: (m, 4).  mass: (n,) kg.  stiffness: the Hessian at rest with soft pins, (3n, 3n) N/m.
-    fixed, soft: (n,) the hard and the soft pins.
+    rest: (n, 3).  elements: (m, k).  mass: (n,) kg.  stiffness: the Hessian at rest with soft pins, (3n, 3n) N/m;
+    without it the eigenvalues are taken as 1.  fixed, soft: (n,) the hard and the soft pins.
     """
-    n = len(rest)
-    ends = np.array([(i, j) for i in range(4) for j in range(4) if i != j])
-    a, b = tets[:, ends[:, 0]].ravel(), tets[:, ends[:, 1]].ravel()
+    n, k = len(rest), elements.shape[1]
+    ends = np.array([(i, j) for i in range(k) for j in range(k) if i != j])
+    a, b = elements[:, ends[:, 0]].ravel(), elements[:, ends[:, 1]].ravel()
     touching = coo_matrix((np.ones(len(a), dtype=np.int8), (a, b)), shape=(n, n)).tocsr()
     loose = np.flatnonzero(~fixed)
     count, labels = connected_components(touching[loose][:, loose], directed=False)
@@ -56,7 +56,8 @@ def find_regions(
         border = np.unique(touching[free].indices)
         held = np.union1d(border[fixed[border]], free[soft[free]]).astype(np.int64)
         modes = rigid_basis(rest, mass, free, held).shape[2]
-        regions.append(Region(free, held, smallest_eigenvalue(stiffness, mass, free, modes), modes))
+        eigenvalue = 1.0 if stiffness is None else smallest_eigenvalue(stiffness, mass, free, modes)
+        regions.append(Region(free, held, eigenvalue, modes))
     return tuple(regions)
 
 

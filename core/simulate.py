@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,52 +11,28 @@ from . import start
 from .arrays import Array
 from .errors import MeshError, SceneError, StepError
 from .fingerprint import digest
+from .frame import Frame, Pose, Sampled
 from .inertia import hanging
+from .integration import Integration, chosen, is_own, mend
 from .models.pins import MeshCarrier
 from .models.volume import BASE_YOUNG, LEAST_PACE, VolumeModel, build_volume
 from .parameters import Settings
 from .sag import stiffness_for_sag
 from .scene import Scene, check_motion, check_scene
-from .settle import Coefficients, FixedLaw, InertiaLaw, Substeps, choose_substeps, remembered, settle_law
+from .settle import (
+    BackwardEulerLaw,
+    Coefficients,
+    FixedLaw,
+    InertiaLaw,
+    Substeps,
+    choose_substeps,
+    remembered,
+    settle_law,
+)
 from .solvers.problem import Outcome
 from .state import Carrying, PinMotion, Standing, State
 from .static import settled
 from .step import Controls, Stepper
-
-
-@dataclass(frozen=True)
-class Frame:
-    """number: of the frame.  state: of the nodes.  surface: (v, 3) m.  inputs: digest of what it was made from."""
-
-    number: int
-    state: State
-    surface: Array
-    inputs: str
-    iterations: int
-
-
-@dataclass(frozen=True)
-class Sampled:
-    """The inputs of one frame: the animated surfaces (v, 3) and the dials at the end of each of its substeps.
-
-    count: substeps that the dials at its end ask for.  digest: of all of it.
-    """
-
-    number: int
-    animated: tuple[Array, ...]
-    settings: tuple[Settings, ...]
-    count: int
-    digest: str
-
-
-@dataclass(frozen=True)
-class Pose:
-    """What the nodes have to go along with. targets: (p, 3) of the pins.  turns, places: see models.pins.Followers."""
-
-    targets: Array
-    turns: Array | None = None
-    places: Array | None = None
-
 
 # A first eigenvalue below this part of (speed of sound / size)^2 is none at all.
 _LOOSE = 1e-9
@@ -81,6 +57,7 @@ class Simulation:
         self.loop_error = 0.0
         self._controls: dict[Settings, Controls] = {}
         self._young: dict[float, float] = {}
+        self._integrations: dict[tuple[object, ...], Integration] = {}
         self._first: Frame | None = None
         self._hang()
 
@@ -146,6 +123,8 @@ class Simulation:
     def _laws(self, settings: Settings, stiffness: float) -> tuple[InertiaLaw, ...]:
         regions = self.model.system.regions
         substeps = self.substeps(settings)
+        if not is_own(settings):
+            return tuple(BackwardEulerLaw() for _ in regions)
         if settings.damping_by != "DIALS":
             kappa = settings.kappa
             if settings.damping_by == "TAU_GAMMA":
@@ -227,6 +206,17 @@ class Simulation:
         begin = self.animated_pose(animated) if state is None else state
         return settled(self.stepper, begin, PinMotion(targets, targets), tolerance, stiffness)
 
+    def _stepping(self, settings: Settings) -> Stepper | Integration:
+        """What takes the steps."""
+        if is_own(settings):
+            return self.stepper
+        # Of the dials that can be keyframed, these make another damping.
+        key = (settings.damping_by, settings.integrator, self.young(settings), settings.gamma)
+        if key not in self._integrations:
+            name = self.scene.body.surface.name
+            self._integrations[key] = chosen(name, self.model.system, settings, self.young(settings), BASE_YOUNG)
+        return self._integrations[key]
+
     def step(self, state: State, pose: Pose, sampled: Sampled) -> tuple[State, Pose, int]:
         """The state at the end of a frame from the one at its start, at the pose; and the solver's iterations."""
         parts = len(sampled.animated)
@@ -234,13 +224,14 @@ class Simulation:
         for animated, settings in zip(sampled.animated, sampled.settings, strict=True):
             following = self.pose(animated)
             motion = self._between(pose, following)
-            state, report = self.stepper.step(state, motion, 1.0 / (self.scene.fps * parts), self.controls(settings))
+            controls = self.controls(settings)
+            state, report = self._stepping(settings).step(state, motion, 1.0 / (self.scene.fps * parts), controls)
             iterations += report.iterations
             pose = following
             if report.outcome is not Outcome.CONVERGED:
                 raise StepError(
                     f"{self.scene.body.surface.name}: frame {sampled.number} could not be simulated "
-                    f"({report.outcome.value}) Slow the pins down, raise Substeps or lower Poisson's Ratio."
+                    f"({report.outcome.value}) {mend(self.stepper, settings, controls.stiffness, self.scene.fps)}"
                 )
         # Exact frame times, whatever the number of substeps adds up to.
         time = sampled.number / self.scene.fps

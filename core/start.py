@@ -9,11 +9,12 @@ import numpy as np
 
 from .arrays import Array
 from .errors import SceneError
+from .frame import Frame, Sampled
 from .rigid import rigid_motion
 from .state import State
 
 if TYPE_CHECKING:
-    from .simulate import Frame, Sampled, Simulation
+    from .simulate import Simulation
 
 # Part of the preroll in which the pose changes; in the rest it calms.
 _RAMP = 0.6
@@ -26,8 +27,6 @@ _SAME = 1e-4
 
 def warm_up(simulation: Simulation) -> Generator[tuple[int, int], None, Frame]:
     """Yield (done, total); returns the first Frame."""
-    from .simulate import Frame
-
     scene = simulation.scene
     settings = scene.body.settings
     sampled = simulation.sampled(scene.first)
@@ -44,8 +43,6 @@ def warm_up(simulation: Simulation) -> Generator[tuple[int, int], None, Frame]:
 
 def _preroll(simulation: Simulation, first: Sampled, count: int) -> Generator[tuple[int, int], None, State]:
     """The state after so many frames in which the rest shape, in place, became the first pose."""
-    from .simulate import Sampled
-
     rest, goal = simulation.scene.body.surface.vertices, first.animated[-1]
     turn, shift = rigid_motion(rest, goal)
     begin = rest @ turn.T + shift

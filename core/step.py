@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import csr_matrix, diags
+from scipy.sparse.linalg import eigsh
 
 from .arrays import Array
 from .energies import Energy
@@ -20,6 +21,7 @@ from .state import PinMotion, State
 from .system import System
 
 Minimiser = Callable[[Problem, Array, Tolerance], Minimum]
+Viscous = Callable[[Array], csr_matrix]
 # How often a failed step is cut in halves before it is reported.
 _HALVINGS = 4
 # Binary digits of the inertia that make a factorisation another one.
@@ -56,8 +58,10 @@ class StepReport:
 class Stepper:
     """Steps of one system. Holds nothing but factorisations, so equal arguments give equal bytes."""
 
-    def __init__(self, system: System, minimiser: Minimiser = minimise_lbfgs) -> None:
+    def __init__(self, system: System, minimiser: Minimiser = minimise_lbfgs, viscous: Viscous | None = None) -> None:
+        """viscous: C(x) in N s/m of a damping force -C(x) v, taken at each step's start."""
         self.system = system
+        self.viscous = viscous
         self._minimiser = minimiser
         self.free = np.flatnonzero(~system.fixed)
         self.dof = (3 * self.free[:, None] + np.arange(3)).ravel()
@@ -67,9 +71,10 @@ class Stepper:
         for energy in system.energies:
             stiffness = stiffness + energy.hessian(system.rest, True)
         self.stiffness = stiffness.tocsr()[self.dof][:, self.dof]
+        self._drag = viscous(system.rest).tocsr()[self.dof][:, self.dof] if viscous else None
         noise = np.random.default_rng(0).standard_normal(len(self.dof))
         self._noise_force = _ROUNDING * noise * self.stiffness.diagonal()
-        self._factors: dict[tuple[float, bytes], Solve] = {}
+        self._factors: dict[tuple[float, bytes, float], Solve] = {}
 
     def step(self, state: State, pins: PinMotion, h: float, controls: Controls) -> tuple[State, StepReport]:
         """Advance by h seconds while the pins move.
@@ -106,24 +111,36 @@ class Stepper:
                 return state, StepReport(outcome, iterations, evaluations, parts, residual, newton)
         return state, StepReport(Outcome.CONVERGED, iterations, evaluations, parts, residual, newton)
 
-    def factor(self, h: float, inertia: Array) -> Solve:
-        """Solve with D + h K at rest, for the inertia D = M/s of the free nodes (f,).
+    def factor(self, h: float, inertia: Array, stiffness: float) -> Solve:
+        """Solve with D + h K + C/e at rest, for the free nodes' inertia D = M/(s e) (f,) and the stiffness factor e.
 
         A dial that moves the stiffness moves 1/s alike, so that D over the stiffness, rounded, and the factors stay.
         """
         parts, exponents = np.frexp(inertia)
         inertia = np.ldexp(np.round(np.ldexp(parts, _DIGITS)), exponents - _DIGITS)
-        key = (h, inertia.tobytes())
+        key = (h, inertia.tobytes(), 1.0 if self._drag is None else stiffness)
         if key not in self._factors:
             if len(self._factors) >= 8:
                 self._factors.pop(next(iter(self._factors)))
-            self._factors[key] = factorise((diags(inertia.repeat(3)) + h * self.stiffness).tocsr())
+            matrix = diags(inertia.repeat(3)) + h * self.stiffness
+            if self._drag is not None:
+                matrix = matrix + self._drag / stiffness
+            self._factors[key] = factorise(matrix.tocsr())
         return self._factors[key]
 
     def rounding(self, solve: Solve, far: float, stiffness: float) -> float:
         """The error estimate that rounding alone leaves, sqrt(W s): forces of a last digit of the positions (m)."""
         force = far * stiffness * self._noise_force
         return float(np.sqrt(force @ solve(force)))
+
+
+def highest_frequency(stepper: Stepper, stiffness: float) -> float:
+    """Of the free nodes at rest, rad/s; explicit steps are bounded up to 2 over it. stiffness: factor on energies."""
+    root = diags(1.0 / np.sqrt(stepper.system.mass[stepper.free].repeat(3)))
+    matrix = (root @ stepper.stiffness @ root).tocsr()
+    start = np.random.default_rng(0).standard_normal(len(stepper.dof))
+    value = eigsh(matrix, k=1, which="LA", v0=start, return_eigenvectors=False, tol=1e-4)[0]
+    return float(np.sqrt(stiffness * value))
 
 
 class StepProblem:
@@ -157,7 +174,10 @@ class StepProblem:
             signs.append(part.signs)
         self.low_rank = LowRank(np.concatenate(columns, axis=1), np.concatenate([*signs, []]))
         # M/s + h e K = e (M/(s e) + h K) with the stiffness factor e.
-        self._solve = stepper.factor(h, self._inertia / self._scale)
+        self._solve = stepper.factor(h, self._inertia / self._scale, self._scale)
+        self._drag = stepper.viscous(state.positions).tocsr() if stepper.viscous else None
+        # Of the pins, which the drag feels.
+        self._given = (self._next - state.positions) / h
         self._metric = LowRankUpdate(self._rotated_solve, self.low_rank)
         self.start = self._carried
         self.value_noise = self._scale * sum(energy.rounding for energy in self._energies) / h
@@ -180,6 +200,12 @@ class StepProblem:
         gradient = momentum - self._load
         if len(along):
             gradient += (self.low_rank.columns @ (self.low_rank.signs * along)).reshape(-1, 3)
+        if self._drag is not None:
+            given = self._given.copy()
+            given[self._stepper.free] = v
+            pull = (self._drag @ given.ravel()).reshape(-1, 3)
+            value += 0.5 * float(np.vdot(pull, given))
+            gradient += pull[self._stepper.free]
         for energy in self._energies:
             potential, slope = energy.value_gradient(x)
             value += self._scale * potential / self._h
@@ -190,6 +216,8 @@ class StepProblem:
         x = self._positions(v)
         dof = self._stepper.dof
         total = diags(self._inertia.repeat(3)).tocsr()
+        if self._drag is not None:
+            total = total + self._drag[dof][:, dof]
         for energy in self._energies:
             total = total + self._h * self._scale * energy.hessian(x, True)[dof][:, dof]
         return total

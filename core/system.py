@@ -15,13 +15,14 @@ from .regions import Region, find_regions
 class System:
     """One stacked vector of n nodes.
 
-    rest: (n, 3) m.  mass: (n,) kg, lumped.  energies: elastic ones.  gravity: (3,) m/s^2.
+    rest: (n, 3) m.  mass: (n,) kg, lumped.  elements: (m, k) nodes that belong together: tetrahedra, triangles, edges.
+    energies: elastic ones.  gravity: (3,) m/s^2.
     pinned: (p,) nodes that follow targets, hard and soft.  pin_stiffness: (p,) N/m, infinite for hard pins.
     """
 
     rest: Array
     mass: Array
-    tets: Index
+    elements: Index
     energies: tuple[Energy, ...]
     gravity: Array
     pinned: Index
@@ -43,14 +44,15 @@ class System:
 
 def build_system(
     rest: Array,
-    tets: Index,
+    elements: Index,
     mass: Array,
     energies: tuple[Energy, ...],
     gravity: Array,
     pinned: Index,
     pin_stiffness: Array,
+    modal: bool = True,
 ) -> System:
-    """Assemble the system and find its regions."""
+    """Assemble the system and find its regions. modal: with first eigenvalues, which loose elements do not have."""
     soft = np.isfinite(pin_stiffness)
     hard_mask, soft_mask = np.zeros(len(rest), dtype=bool), np.zeros(len(rest), dtype=bool)
     hard_mask[pinned[~soft]] = True
@@ -58,5 +60,5 @@ def build_system(
     stiffness = SoftPins(pinned[soft], pin_stiffness[soft], rest[pinned[soft]]).hessian(rest, False)
     for energy in energies:
         stiffness = stiffness + energy.hessian(rest, False)
-    regions = find_regions(rest, tets, mass, stiffness, hard_mask, soft_mask)
-    return System(rest, mass, tets, energies, gravity, pinned, pin_stiffness, regions)
+    regions = find_regions(rest, elements, mass, stiffness if modal else None, hard_mask, soft_mask)
+    return System(rest, mass, elements, energies, gravity, pinned, pin_stiffness, regions)

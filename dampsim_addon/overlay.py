@@ -46,7 +46,7 @@ def stretches(simulation: Simulation, positions: Array) -> Array:
     What follows the animation altogether is not simulated, and counts as 1.
     """
     rest = simulation.model.system.rest
-    tets = simulation.model.system.tets
+    tets = simulation.model.system.elements
 
     def spans(points: Array) -> Array:
         corners = points[tets]
@@ -116,7 +116,7 @@ def _draw_parts(group: bpy.types.PropertyGroup, simulation: Simulation, state: S
     system = simulation.model.system
     gpu.state.depth_test_set("LESS_EQUAL")
     if group.show_cage:
-        _lines(state.positions, edges(system.tets), _CAGE)
+        _lines(state.positions, edges(system.elements), _CAGE)
     if group.show_rest:
         turn, shift = rigid_motion(system.rest, state.positions)
         held = system.pinned[np.isinf(system.pin_stiffness)]
@@ -130,7 +130,7 @@ def _draw_parts(group: bpy.types.PropertyGroup, simulation: Simulation, state: S
         _points(state.positions[system.pinned[hard]], _HARD)
         _points(state.positions[system.pinned[~hard]], _SOFT)
     if group.show_worst:
-        tet = system.tets[int(stretches(simulation, state.positions).argmax())]
+        tet = system.elements[int(stretches(simulation, state.positions).argmax())]
         corners = np.array([(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)])
         _lines(state.positions, tet[corners], _WORST, width=3.0)
 
@@ -228,7 +228,7 @@ def draw_pixels() -> None:
         if found is not None and obj.dampsim.show_worst:
             simulation, state = found
             worst = stretches(simulation, state.positions)
-            tet = simulation.model.system.tets[int(worst.argmax())]
+            tet = simulation.model.system.elements[int(worst.argmax())]
             words = f"stretched {worst.max():.2f} times" if np.isfinite(worst.max()) else "turned over"
             _text(context, state.positions[tet].mean(axis=0), words, _WORDS, scale, down=-1.0)
 

@@ -17,8 +17,9 @@ from ..core.arrays import Array
 from ..core.calibrate import release_test
 from ..core.curve import SettleCurve, simulation_curve
 from ..core.errors import DampSimError, SceneError
+from ..core.frame import Frame
 from ..core.parameters import PARAMETERS
-from ..core.simulate import Frame, Simulation
+from ..core.simulate import Simulation
 from . import job, picture, sheet
 from .snapshot import Sampler, check_object, take
 from .variants import Variants, simulated

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 from ..core.arrays import Array
 from ..core.fingerprint import model_fingerprint
+from ..core.frame import Frame
 from ..core.models.volume import VolumeModel
 from ..core.parameters import PARAMETERS, Settings
 from ..core.scene import Scene
-from ..core.simulate import Frame, Simulation
+from ..core.simulate import Simulation
 from . import job
 
 

@@ -52,3 +52,12 @@ def minimise_newton(problem: Problem, start: Array, tolerance: Tolerance, most: 
         v, value, gradient = trial, new_value, new_gradient
     residual = float(error / first) if first else 0.0
     return Minimum(v, outcome, iteration, evaluations, residual, float(np.linalg.norm(gradient)))
+
+
+def one_newton(problem: Problem, start: Array, tolerance: Tolerance) -> Minimum:
+    """A single full Newton step, which is all that many solvers take of backward Euler."""
+    _, gradient = problem.value_gradient(start)
+    solve = LowRankUpdate(factorise(problem.hessian(start)), problem.low_rank)
+    v = start - solve(gradient.reshape(-1)).reshape(start.shape)
+    outcome = Outcome.CONVERGED if np.isfinite(v).all() else Outcome.NOT_FINITE
+    return Minimum(v, outcome, 1, 1, 0.0, float(np.linalg.norm(gradient)))

@@ -13,10 +13,11 @@ from ...core.arrays import Array
 from ...core.curve import SettleCurve, simulation_curve
 from ...core.errors import DampSimError
 from ...core.fingerprint import fingerprint, model_fingerprint
+from ...core.frame import Frame, Sampled
 from ...core.geometry.affine import transformed
 from ...core.models.volume import VolumeModel
 from ...core.parameters import PARAMETERS, Settings
-from ...core.simulate import Frame, Run, Sampled, Simulation
+from ...core.simulate import Run, Simulation
 from ..pc2 import check_stack
 from ..properties import read_settings
 from ..snapshot import Sampler, check_object, frame_rate, has_keyed_dials, take

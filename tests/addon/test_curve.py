@@ -118,7 +118,7 @@ def test_the_overlay_measures_stretch_edges_and_normals(load: Load, tmp_path: Pa
         simulation = load("core.simulate").Simulation(snapshot.take(sampler))
     rest = simulation.model.system.rest
     assert overlay.stretches(simulation, rest) == pytest.approx(1.0)
-    tets = simulation.model.system.tets
+    tets = simulation.model.system.elements
     # What its pins hold altogether is not simulated.
     held = simulation.model.system.fixed[tets].all(axis=1)
     assert 0 < held.sum() < len(tets)

@@ -56,7 +56,7 @@ def test_a_long_and_a_short_piece_settle_at_the_same_frame() -> None:
     # Pinned in a slice off the middle: 0.6 m to one side, 0.25 m to the other, in one mesh.
     slice_ = np.flatnonzero((system.rest[:, 0] > 0.59) & (system.rest[:, 0] < 0.76))
     pins = np.full(len(slice_), np.inf)
-    cut = build_system(system.rest, system.tets, system.mass, system.energies, system.gravity, slice_, pins)
+    cut = build_system(system.rest, system.elements, system.mass, system.energies, system.gravity, slice_, pins)
     assert len(cut.regions) == 2
     slow, fast = sorted(region.eigenvalue for region in cut.regions)
     assert fast > 5.0 * slow

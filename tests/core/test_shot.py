@@ -12,11 +12,12 @@ import pytest
 from dampsim.core.calibrate import calibrate
 from dampsim.core.curve import shot_curve
 from dampsim.core.errors import PinError, SceneError
+from dampsim.core.frame import Frame
 from dampsim.core.geometry.surface import Surface
 from dampsim.core.parameters import Settings
 from dampsim.core.scene import Body, Motion, Scene
 from dampsim.core.settle import remembered, removed
-from dampsim.core.simulate import Frame, Simulation
+from dampsim.core.simulate import Simulation
 from shapes import tube
 
 GRAVITY = np.array([0.0, 0.0, -9.81])

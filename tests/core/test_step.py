@@ -48,7 +48,7 @@ def test_kappa_one_and_s_equal_h_is_backward_euler_however_the_pins_turn(model: 
     if held == "hinged":
         line = np.flatnonzero((np.abs(system.rest[:, [0, 2]]) < 1e-9).all(axis=1))
         s = system
-        system = build_system(s.rest, s.tets, s.mass, s.energies, s.gravity, line, np.full(len(line), np.inf))
+        system = build_system(s.rest, s.elements, s.mass, s.energies, s.gravity, line, np.full(len(line), np.inf))
         assert [region.rigid_modes for region in system.regions] == [1]
     stepper, h = Stepper(system), 1 / 24
     dials = Controls((BackwardEulerLaw(),) * len(system.regions), 1.0, 1e-12)

@@ -1,0 +1,112 @@
+"""Groups of nodes whose relative motion is damped, [Sch] section 3: the body, its pieces, elements, k-rings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import coo_matrix, csr_matrix, eye
+from scipy.sparse.csgraph import connected_components
+
+from ..arrays import Array, Index
+
+
+@dataclass(frozen=True)
+class Mesh:
+    """mass: (n,) kg.  edges: (e, 2).  elements: (m, k) nodes of each."""
+
+    mass: Array
+    edges: Index
+    elements: Index
+
+    @staticmethod
+    def of(mass: Array, elements: Index) -> Mesh:
+        """With the edges between all nodes of an element."""
+        k = elements.shape[1]
+        pairs = np.array([(i, j) for i in range(k) for j in range(i + 1, k)])
+        edges = np.unique(np.sort(elements[:, pairs].reshape(-1, 2), axis=1), axis=0)
+        return Mesh(mass, edges, elements)
+
+    @property
+    def touching(self) -> csr_matrix:
+        """(n, n), 1 where an edge joins two nodes."""
+        n, (a, b) = len(self.mass), self.edges.T
+        half = coo_matrix((np.ones(len(a)), (a, b)), shape=(n, n))
+        return (half + half.T).tocsr()
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """Memberships: nodes (p,) that belong to clusters of (p,), with masses (p,) m_i/N_i, N_i clusters of node i."""
+
+    of: Index
+    nodes: Index
+    mass: Array
+    count: int
+    total: int
+
+    @staticmethod
+    def build(of: Index, nodes: Index, mesh: Mesh) -> Clusters:
+        order = np.argsort(of, kind="stable")
+        of, nodes = of[order], nodes[order]
+        often = np.bincount(nodes, minlength=len(mesh.mass))
+        return Clusters(of, nodes, mesh.mass[nodes] / often[nodes], int(of.max(initial=-1)) + 1, len(mesh.mass))
+
+    def sums(self, values: Array) -> Array:
+        """Of values (p, …) over each cluster, (count, …)."""
+        flat = values.reshape(len(values), -1)
+        total = np.stack([np.bincount(self.of, column, minlength=self.count) for column in flat.T], axis=1)
+        return total.reshape(self.count, *values.shape[1:]).astype(float)
+
+    def gathered(self, values: Array) -> Array:
+        """Values (p, 3) of the memberships, summed at their nodes, (n, 3)."""
+        columns = [np.bincount(self.nodes, column, minlength=self.total) for column in values.T]
+        return np.stack(columns, axis=1).astype(float)
+
+    def means(self, values: Array) -> Array:
+        """Mass-weighted means of values (p, 3) over each cluster, (count, 3)."""
+        return np.asarray(self.sums(self.mass[:, None] * values) / self.sums(self.mass)[:, None])
+
+    def edges(self, mesh: Mesh) -> Index:
+        """The mesh's edges within each cluster, as pairs (q, 2) of memberships."""
+        # A membership is found by its cluster and node.
+        keys = self.of * self.total + self.nodes
+        order = np.argsort(keys)
+        inside = csr_matrix((np.ones(len(keys)), (self.nodes, self.of)), shape=(self.total, self.count))
+        both = inside[mesh.edges[:, 0]].multiply(inside[mesh.edges[:, 1]]).tocoo()
+        found = [np.searchsorted(keys[order], both.col * self.total + mesh.edges[both.row, side]) for side in (0, 1)]
+        return np.stack([order[place] for place in found], axis=1)
+
+
+def body(mesh: Mesh) -> Clusters:
+    n = len(mesh.mass)
+    return Clusters.build(np.zeros(n, dtype=np.int64), np.arange(n), mesh)
+
+
+def pieces(mesh: Mesh) -> Clusters:
+    _, labels = connected_components(mesh.touching, directed=False)
+    return Clusters.build(labels.astype(np.int64), np.arange(len(mesh.mass)), mesh)
+
+
+def elements(mesh: Mesh) -> Clusters:
+    m, k = mesh.elements.shape
+    return Clusters.build(np.arange(m).repeat(k), mesh.elements.ravel(), mesh)
+
+
+def rings(mesh: Mesh, steps: int = 1) -> Clusters:
+    """Each node with those that so many edges reach."""
+    near = mesh.touching + eye(len(mesh.mass))
+    reached = near
+    for _ in range(steps - 1):
+        reached = reached @ near
+    found = reached.tocoo()
+    return Clusters.build(found.row.astype(np.int64), found.col.astype(np.int64), mesh)
+
+
+CLUSTERS: dict[str, Callable[[Mesh], Clusters]] = {
+    "BODY": body,
+    "PIECES": pieces,
+    "ELEMENTS": elements,
+    "RINGS": rings,
+}

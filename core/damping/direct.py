@@ -1,0 +1,38 @@
+"""Direct damping towards the motion of a whole: the body's ([Sch] (7)), or of many small clusters (section 3.2)."""
+
+from __future__ import annotations
+
+from ..arrays import Array
+from ..settle import remembered
+from .clusters import CLUSTERS, Clusters
+from .method import Method, Subject
+from .torque import TORQUE_SCHEMES, Field
+
+
+class Direct(Method):
+    name = "DIRECT"
+    label = "Direct"
+    text = "Motion beside the common one is damped at once: of the body, its pieces, or each small part of it"
+    parameters = ("gamma", "clusters", "torque")
+
+    def __init__(self, subject: Subject) -> None:
+        super().__init__(subject)
+        self._mesh = subject.mesh
+        # Global then local: a sequence.
+        names = subject.settings.clusters.split("_THEN_")
+        self._sequence = [CLUSTERS[name](self._mesh) for name in names]
+
+    def velocities(self, positions: Array, before: Array, predicted: Array, h: float) -> Array:
+        gamma = 1.0 - remembered(self.subject.settings.gamma, h)
+        velocities = predicted
+        for clusters in self._sequence:
+            velocities = self._damped(clusters, positions, velocities, gamma, h)
+        return velocities
+
+    def _damped(self, clusters: Clusters, positions: Array, velocities: Array, gamma: float, h: float) -> Array:
+        member = velocities[clusters.nodes]
+        relative = member - clusters.means(member)[clusters.of]
+        forces = -(gamma / h) * clusters.mass[:, None] * relative
+        field = Field(clusters, self._mesh, forces, positions[clusters.nodes], relative, h)
+        pushed = TORQUE_SCHEMES[self.subject.settings.torque](field)
+        return velocities + h * clusters.gathered(pushed) / self._mesh.mass[:, None]

@@ -1,0 +1,23 @@
+"""Point damping, f = -gamma_p v ([Sch] section 2). It slows falling and flying as much as swinging."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..arrays import Array
+from ..settle import remembered
+from .method import Method
+
+
+class Point(Method):
+    name = "POINT"
+    label = "Point"
+    text = "Every velocity is damped, as in thick air; it also slows falling"
+    parameters = ("gamma",)
+    linear = angular = False
+
+    def velocities(self, positions: Array, before: Array, predicted: Array, h: float) -> Array:
+        mass = self.subject.system.mass
+        # One coefficient in kg/s for all nodes: it takes gamma from one of mean mass, and at most all from the others.
+        strength = (1.0 - remembered(self.subject.settings.gamma, h)) * float(mass.mean())
+        return np.asarray((1.0 - np.minimum(strength / mass, 1.0))[:, None] * predicted)

@@ -1,0 +1,87 @@
+"""Damped springs along the edges, f_e = -gamma_s v_e ([Sch] section 2), and many sweeps of them (section 3.1)."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import coo_matrix, csr_matrix, diags
+from scipy.sparse.linalg import eigsh
+
+from ..arrays import Array
+from ..settle import remembered
+from .clusters import Mesh
+from .method import Method, Subject
+
+# h gamma_s times the largest eigenvalue of M^-1 E E^T stays below 2: at 1 the stiffest relative motion is gone at once.
+_LIMIT = 1.0
+_SMALL = 24
+
+
+def incidence(mesh: Mesh) -> csr_matrix:
+    """E (n, e): +1 and -1 at the two ends of each edge."""
+    a, b = mesh.edges.T
+    edge = np.arange(len(a))
+    values = np.concatenate([np.ones(len(a)), -np.ones(len(a))])
+    return coo_matrix(
+        (values, (np.concatenate([a, b]), np.concatenate([edge, edge]))), shape=(len(mesh.mass), len(a))
+    ).tocsr()
+
+
+def fastest(mesh: Mesh) -> float:
+    """The largest eigenvalue of M^-1 E E^T, 1/kg."""
+    root = diags(1.0 / np.sqrt(mesh.mass))
+    half = (root @ incidence(mesh)).tocsr()
+    matrix = (half @ half.T).tocsr()
+    if len(mesh.mass) <= _SMALL:
+        return float(np.linalg.eigvalsh(matrix.toarray())[-1])
+    start = np.random.default_rng(0).standard_normal(len(mesh.mass))
+    return float(eigsh(matrix, k=1, which="LA", v0=start, return_eigenvectors=False, tol=1e-6)[0])
+
+
+class Spring(Method):
+    name = "SPRING"
+    label = "Springs"
+    text = "The rate at which edges change their length is damped"
+    parameters = ("gamma", "damp_current", "sweeps")
+
+    def __init__(self, subject: Subject) -> None:
+        super().__init__(subject)
+        mesh = subject.mesh
+        self._incidence, self._edges, self._mass = incidence(mesh), mesh.edges, mesh.mass
+        self._fastest = fastest(mesh)
+
+    def velocities(self, positions: Array, before: Array, predicted: Array, h: float) -> Array:
+        """Each sweep: v + h M^-1 f, the force along the edges (twice the unit vector, where the paper prints one)."""
+        settings = self.subject.settings
+        # h gamma_s in kg.
+        strength = _LIMIT * (1.0 - remembered(settings.gamma, h)) / self._fastest
+        unit = self._units(positions)
+        source, damped = (before if settings.damp_current else predicted), predicted
+        for _ in range(settings.sweeps):
+            change = self._pushed(source, unit)
+            damped = damped - strength * change / self._mass[:, None]
+            source = damped
+        return damped
+
+    def _units(self, positions: Array) -> Array | None:
+        way = positions[self._edges[:, 0]] - positions[self._edges[:, 1]]
+        length = np.linalg.norm(way, axis=1, keepdims=True)
+        unit: Array = np.divide(way, length, out=np.zeros_like(way), where=length > 0.0)
+        return unit
+
+    def _pushed(self, velocities: Array, unit: Array | None) -> Array:
+        relative = self._incidence.T @ velocities
+        if unit is not None:
+            relative = (relative * unit).sum(axis=1, keepdims=True) * unit
+        return np.asarray(self._incidence @ relative)
+
+
+class WholeSpring(Spring):
+    """Not projected: the full relative velocity of the ends; it damps rotations, and many sweeps leave v_cm alone."""
+
+    name = "SPRING_WHOLE"
+    label = "Springs, Unprojected"
+    text = "All relative motion of the edges' ends is damped, turning too"
+    angular = False
+
+    def _units(self, positions: Array) -> Array | None:
+        return None

@@ -1,0 +1,55 @@
+"""The step that the dials choose: DampSim's own, or an integrator of the literature with one of its dampings."""
+
+from __future__ import annotations
+
+import math
+
+from .damping.method import Method
+from .dampings import METHODS, Subject
+from .energies import Material
+from .integrators import INTEGRATORS, Dynamics, Integrator
+from .parameters import Settings
+from .solvers.newton import one_newton
+from .state import PinMotion, State
+from .step import Controls, Stepper, StepReport, highest_frequency
+from .system import System
+
+
+class Integration:
+    """Steps with an integrator and a damping; takes the place of a Stepper."""
+
+    def __init__(self, integrator: type[Integrator], system: System, damping: Method | None = None) -> None:
+        self._integrator = integrator
+        viscous = None
+        if damping is not None and damping.matrix(system.rest) is not None:
+            viscous = damping.matrix
+        self.dynamics = Dynamics(Stepper(system, viscous=viscous), Stepper(system, one_newton, viscous), damping)
+
+    def step(self, state: State, pins: PinMotion, h: float, controls: Controls) -> tuple[State, StepReport]:
+        return self._integrator.step(self.dynamics, state, pins, h, controls)
+
+
+def is_own(settings: Settings) -> bool:
+    """Whether the dials choose DampSim's own step."""
+    return settings.damping_by not in {method.name for method in METHODS}
+
+
+def chosen(name: str, system: System, settings: Settings, young: float, base_young: float) -> Integration:
+    """For dials that do not choose DampSim's own step. young, base_young: Pa, dialled and of the system's energies.
+
+    Raises ParameterError where the damping is not to be had for the material.
+    """
+    method = next(method for method in METHODS if method.name == settings.damping_by)
+    integrator = next(one for one in INTEGRATORS if one.name == settings.integrator)
+    stiffness = young / base_young
+    slowest = min((region.eigenvalue_at(stiffness) for region in system.regions), default=1.0)
+    material = Material(young, settings.poisson, settings.density)
+    return Integration(integrator, system, method(Subject(name, system, settings, material, slowest, stiffness)))
+
+
+def mend(stepper: Stepper, settings: Settings, stiffness: float, fps: float) -> str:
+    """What to do about a step that failed. stiffness: factor on the energies."""
+    if not is_own(settings) and not next(one for one in INTEGRATORS if one.name == settings.integrator).implicit:
+        needed = math.ceil(highest_frequency(stepper, stiffness) / (2.0 * fps))
+        return f"An explicit integrator needs about {needed} substeps here; choose an implicit one."
+    return "Slow the pins down, raise Substeps or lower Poisson's Ratio."

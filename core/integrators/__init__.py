@@ -1,0 +1,18 @@
+"""How a step is taken. A new one is one file here and one line in INTEGRATORS."""
+
+from __future__ import annotations
+
+from .explicit import ForwardEuler, SymplecticEuler
+from .implicit import BackwardEuler, ImplicitMidpoint, LinearBackwardEuler, Newmark
+from .integrator import Dynamics, Integrator
+
+INTEGRATORS: tuple[type[Integrator], ...] = (
+    BackwardEuler,
+    LinearBackwardEuler,
+    Newmark,
+    ImplicitMidpoint,
+    SymplecticEuler,
+    ForwardEuler,
+)
+
+__all__ = ["INTEGRATORS", "Dynamics", "Integrator"]

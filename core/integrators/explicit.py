@@ -1,0 +1,66 @@
+"""Explicit Euler steps: cheap, and bounded only for steps shorter than about 2 over the highest frequency."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..arrays import Array
+from ..solvers.problem import Outcome
+from ..state import PinMotion, State
+from ..step import Controls, StepReport
+from .integrator import Dynamics, Integrator
+
+_DONE = StepReport(Outcome.CONVERGED, 1, 1, 1, 0.0, False)
+_FAILED = StepReport(Outcome.NOT_FINITE, 1, 1, 1, np.inf, False)
+# Farther than this many times the size in one step nothing goes that is still to be saved.
+_RUNAWAY = 1e6
+
+
+def _predicted(dynamics: Dynamics, state: State, pins: PinMotion, h: float, stiffness: float) -> Array:
+    force = dynamics.force(state.positions, state.velocities, pins.start, stiffness)
+    return np.asarray(state.velocities + h * force / dynamics.system.mass[:, None])
+
+
+def _ended(dynamics: Dynamics, state: State, after: State) -> tuple[State, StepReport]:
+    limit = _RUNAWAY * float(np.ptp(dynamics.system.rest, axis=0).max())
+    if not after.is_finite or float(np.abs(after.positions - state.positions).max()) > limit:
+        return state, _FAILED
+    return after, _DONE
+
+
+class SymplecticEuler(Integrator):
+    """v+ = v + h a(x, v), x+ = x + h v+."""
+
+    name = "SYMPLECTIC_EULER"
+    label = "Symplectic Euler"
+    text = "Explicit: positions go with the new velocities; stable for short substeps only"
+    order = 1
+    implicit = False
+
+    @staticmethod
+    def step(
+        dynamics: Dynamics, state: State, pins: PinMotion, h: float, controls: Controls
+    ) -> tuple[State, StepReport]:
+        with np.errstate(over="ignore", invalid="ignore"):
+            v = dynamics.damped(state, _predicted(dynamics, state, pins, h, controls.stiffness), h)
+            after = dynamics.pinned(state, state.positions + h * v, v.copy(), pins, h)
+            return _ended(dynamics, state, after)
+
+
+class ForwardEuler(Integrator):
+    """x+ = x + h v, v+ = v + h a(x, v); it feeds every swing."""
+
+    name = "FORWARD_EULER"
+    label = "Forward Euler"
+    text = "Explicit: positions go with the old velocities; every swing grows unless it is damped"
+    order = 1
+    implicit = False
+
+    @staticmethod
+    def step(
+        dynamics: Dynamics, state: State, pins: PinMotion, h: float, controls: Controls
+    ) -> tuple[State, StepReport]:
+        with np.errstate(over="ignore", invalid="ignore"):
+            v = dynamics.damped(state, _predicted(dynamics, state, pins, h, controls.stiffness), h)
+            after = dynamics.pinned(state, state.positions + h * state.velocities, v.copy(), pins, h)
+            return _ended(dynamics, state, after)

@@ -1,0 +1,118 @@
+"""Implicit steps. All of them are backward Euler's minimisation, from another start and over another time.
+
+Velocity-level dampings act on the velocities at the step's start; potentials are in the minimisation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ..arrays import Array
+from ..solvers.problem import Outcome
+from ..state import PinMotion, State
+from ..step import Controls, Stepper, StepReport
+from .integrator import Dynamics, Integrator
+
+
+def _damped(dynamics: Dynamics, state: State, h: float) -> State:
+    return replace(state, velocities=dynamics.damped(state, state.velocities, h))
+
+
+def _stage(
+    stepper: Stepper, state: State, start: Array, velocities: Array, pins: PinMotion, h: float, controls: Controls
+) -> tuple[Array, StepReport]:
+    """Velocities v (n, 3) of backward Euler from a start over h, M (v - v_start)/h = f(start + h v) - C v."""
+    # The carrier cancels for a follow-through of 1, whatever it was before.
+    begin = State(state.time, start, velocities, np.zeros_like(start))
+    after, report = stepper.step(begin, pins, h, replace(controls, follow_through=1.0))
+    return after.velocities, report
+
+
+class BackwardEuler(Integrator):
+    """M (v+ - v)/h = f(x+) - C v+, x+ = x + h v+, down to the tolerance."""
+
+    name = "BACKWARD_EULER"
+    label = "Backward Euler"
+    text = "Implicit and always stable; it damps by itself, more so the longer the step is"
+    order = 1
+    implicit = True
+
+    @staticmethod
+    def step(
+        dynamics: Dynamics, state: State, pins: PinMotion, h: float, controls: Controls
+    ) -> tuple[State, StepReport]:
+        after, report = dynamics.stepper.step(_damped(dynamics, state, h), pins, h, controls)
+        return (after, report) if report.outcome is Outcome.CONVERGED else (state, report)
+
+
+class LinearBackwardEuler(Integrator):
+    """Backward Euler with one Newton iteration, as most solvers take it."""
+
+    name = "LINEAR_BACKWARD_EULER"
+    label = "Backward Euler, One Iteration"
+    text = "Implicit with forces taken as straight lines: as quick as it gets, and less exact in large bends"
+    order = 1
+    implicit = True
+
+    @staticmethod
+    def step(
+        dynamics: Dynamics, state: State, pins: PinMotion, h: float, controls: Controls
+    ) -> tuple[State, StepReport]:
+        after, report = dynamics.linear.step(_damped(dynamics, state, h), pins, h, controls)
+        return (after, report) if report.outcome is Outcome.CONVERGED else (state, report)
+
+
+class ImplicitMidpoint(Integrator):
+    """M (v+ - v)/h = f(x + h v_m/2) - C v_m, v_m = (v + v+)/2, x+ = x + h v_m: half a backward Euler step, doubled."""
+
+    name = "IMPLICIT_MIDPOINT"
+    label = "Implicit Midpoint"
+    text = "Implicit, of second order, and loses nothing by itself: what swings goes on swinging"
+    order = 2
+    implicit = True
+
+    @staticmethod
+    def step(
+        dynamics: Dynamics, state: State, pins: PinMotion, h: float, controls: Controls
+    ) -> tuple[State, StepReport]:
+        begin = _damped(dynamics, state, h)
+        half = PinMotion(pins.start, 0.5 * (pins.start + pins.end))
+        middle, report = _stage(dynamics.stepper, state, state.positions, begin.velocities, half, 0.5 * h, controls)
+        if report.outcome is not Outcome.CONVERGED:
+            return state, report
+        return dynamics.pinned(state, state.positions + h * middle, 2.0 * middle - begin.velocities, pins, h), report
+
+
+class Newmark(Integrator):
+    """Newmark's method with beta = 1/4 and gamma = 1/2, the average acceleration.
+
+    x+ = x + h (v + v+)/2 and M (v+ - v) = h/2 (f + f+): half a step of backward Euler from x + h v/2 and v + h a/2.
+    """
+
+    name = "NEWMARK"
+    label = "Newmark"
+    text = "Implicit, of second order, with the mean of both ends' accelerations; loses next to nothing by itself"
+    order = 2
+    implicit = True
+
+    @staticmethod
+    def step(
+        dynamics: Dynamics, state: State, pins: PinMotion, h: float, controls: Controls
+    ) -> tuple[State, StepReport]:
+        begin = _damped(dynamics, state, h)
+        system = dynamics.system
+        force = dynamics.force(state.positions, begin.velocities, pins.start, controls.stiffness)
+        start = state.positions + 0.5 * h * begin.velocities
+        speed = begin.velocities + 0.5 * h * force / system.mass[:, None]
+        # A pin's own mean velocity is the same in both halves.
+        hard = np.isinf(system.pin_stiffness)
+        middle = 0.5 * (pins.start + pins.end)
+        start[system.pinned[hard]] = middle[hard]
+        after, report = _stage(dynamics.stepper, state, start, speed, PinMotion(middle, pins.end), 0.5 * h, controls)
+        if report.outcome is not Outcome.CONVERGED:
+            return state, report
+        return dynamics.pinned(
+            state, state.positions + 0.5 * h * (begin.velocities + after), after.copy(), pins, h
+        ), report

@@ -1,0 +1,160 @@
+"""[You]: the stress formulation equals DampSim's step with kappa = 0, and the thesis's two examples."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dampsim.core.arrays import Array
+from dampsim.core.dissipation.elements import StrainEnergy, isotropic
+from dampsim.core.dissipation.strains import Green
+from dampsim.core.geometry.box import box_tets
+from dampsim.core.models.flat import annulus, membrane, scattered, trapezoid
+from dampsim.core.rigid import rigid_basis
+from dampsim.core.settle import FixedLaw
+from dampsim.core.state import PinMotion, State
+from dampsim.core.step import Controls, Stepper
+from dampsim.core.system import System, build_system
+from dampsim.core.young import StressForm
+
+TAU, H = 0.5, 0.02
+
+
+def flat(pinned: bool) -> System:
+    rest, triangles = scattered(14)
+    held = np.flatnonzero(rest[:, 0] < 0.15) if pinned else np.zeros(0, dtype=np.int64)
+    return membrane(rest, triangles, np.linspace(0.5, 1.5, len(rest)), 3.0, 1.0, held)
+
+
+def solid(pinned: bool) -> System:
+    rest, tets = box_tets((1.0, 0.5, 0.5), (2, 1, 1))
+    corners = rest[tets]
+    volumes = np.abs(np.linalg.det(corners[:, 1:] - corners[:, :1])) / 6.0
+    energy = StrainEnergy(Green(rest, tets), isotropic(3.0, 1.0, 3), volumes)
+    held = np.flatnonzero(rest[:, 0] < 1e-9) if pinned else np.zeros(0, dtype=np.int64)
+    mass = np.linspace(0.5, 1.5, len(rest))
+    return build_system(rest, tets, mass, (energy,), np.zeros(3), held, np.full(len(held), np.inf), modal=False)
+
+
+def started(system: System) -> tuple[Array, Array]:
+    """Deformed and in motion, in its plane where it is flat."""
+    rng = np.random.default_rng(2)
+    x = system.rest + 0.08 * rng.standard_normal(system.rest.shape) * (np.ptp(system.rest, axis=0) > 0.0)
+    v = 0.5 * rng.standard_normal(x.shape) * (np.ptp(system.rest, axis=0) > 0.0)
+    x[system.pinned], v[system.pinned] = system.rest[system.pinned], 0.0
+    return x, v
+
+
+def ours(system: System, x: Array, v: Array, h: float, tau: float = TAU) -> Array:
+    controls = Controls((FixedLaw(0.0, tau),) * len(system.regions), 1.0, 1e-12)
+    place = x[system.pinned]
+    state, report = Stepper(system).step(State(0.0, x, v, np.zeros_like(x)), PinMotion(place, place), h, controls)
+    assert report.outcome.name == "CONVERGED"
+    return state.positions
+
+
+def reference(system: System, x: Array, v: Array, h: float, descent: bool = False) -> Array:
+    return StressForm.of(system.energies[0], system.mass, system.fixed, TAU).step(x, v, h, descent)[0]
+
+
+@pytest.mark.parametrize("make", [flat, solid])
+def test_a_pinned_body_moves_as_the_minimum_over_stress(make: object) -> None:
+    system = make(True)  # type: ignore[operator]
+    x, v = started(system)
+    moved = np.abs(reference(system, x, v, H) - x).max()
+    assert np.abs(ours(system, x, v, H) - reference(system, x, v, H)).max() < 1e-6
+    assert moved > 1e-3
+    # Whatever it moved with before is forgotten.
+    assert np.abs(ours(system, x, 0.0 * v, H) - ours(system, x, v, H)).max() < 1e-9
+
+
+def test_steepest_descent_finds_the_same_stress() -> None:
+    system = trapezoid()
+    x, v = started(system)
+    # It creeps along: the end is where the energy changes by rounding only.
+    assert np.abs(reference(system, x, v, H, descent=True) - reference(system, x, v, H)).max() < 1e-6
+
+
+@pytest.mark.parametrize("make", [flat, solid])
+def test_an_unpinned_body_is_the_stress_form_but_for_the_torque_about_the_old_positions(make: object) -> None:
+    system = make(False)  # type: ignore[operator]
+    x, v = started(system)
+    free = np.arange(len(x))
+    R = rigid_basis(x, system.mass, free, np.zeros(0, dtype=np.int64)).reshape(x.size, -1)
+    mass = system.mass.repeat(3)
+    kept = R @ (R.T @ (mass * v.ravel()))
+
+    def projected(h: float) -> Array:
+        """Newton's method over velocities whose rigid part about the old positions stays: no torque of the force."""
+        w = kept.copy()
+        for _ in range(60):
+            y = x + h * w.reshape(x.shape)
+            g = mass * w + TAU * system.energies[0].value_gradient(y)[1].ravel()
+            K = np.diag(mass) + h * TAU * system.energies[0].hessian(y, True).toarray()
+            border = (mass[:, None] * R).T
+            whole = np.block([[K, border.T], [border, np.zeros((len(border), len(border)))]])
+            right = np.concatenate([-g, border @ (kept - w)])
+            change = np.linalg.lstsq(whole, right, rcond=None)[0][: len(w)]
+            w = w + change
+            if np.abs(change).max() < 1e-13:
+                break
+        return np.asarray(x + h * w.reshape(x.shape))
+
+    assert np.abs(projected(H) - reference(system, x, v, H)).max() < 1e-6
+    # Our force acts at the new positions, which keeps angular momentum there: a difference of first order in h.
+    off = [np.abs(ours(system, x, v, h) - reference(system, x, v, h)).max() / h for h in (H / 8, H / 16, H / 32)]
+    for coarse, fine in itertools.pairwise(off):
+        assert coarse / fine == pytest.approx(2.0, rel=0.2)
+
+
+def released(system: System, start: Array, tau: float, h: float, until: float) -> tuple[Array, Array]:
+    """Times and d1, the root of the sum of squares of the nodes' distances from rest, over the first."""
+    stepper = Stepper(system)
+    controls = Controls((FixedLaw(0.0, tau),) * len(system.regions), 1.0, 1e-10)
+    place = system.rest[system.pinned]
+    state = State.at_rest(start)
+    distance = [float(np.linalg.norm(start - system.rest))]
+    for _ in range(round(until / h)):
+        state, report = stepper.step(state, PinMotion(place, place), h, controls)
+        assert report.outcome.name == "CONVERGED"
+        distance.append(float(np.linalg.norm(state.positions - system.rest)))
+    return h * np.arange(len(distance)), np.array(distance) / distance[0]
+
+
+def rest(times: Array, distance: Array) -> float:
+    return float(times[np.flatnonzero(distance > 0.01)[-1] + 1])
+
+
+def test_example_1_rests_when_the_thesis_says() -> None:
+    system = trapezoid()
+    assert (len(system.rest), len(system.elements)) == (12, 12)
+    start = system.rest.copy()
+    start[10, 1] -= 0.6
+    slow, quick = released(system, start, 1.0, 0.01, 4.0), released(system, start, 4.0, 0.01, 1.5)
+    assert rest(*slow) == pytest.approx(3.0, abs=0.3)
+    assert rest(*quick) == pytest.approx(0.75, abs=0.08)
+    scaled = np.interp(slow[0], 4.0 * quick[0], quick[1])
+    assert np.abs(scaled - slow[1]).max() < 0.05
+
+
+def test_example_2_is_the_same_curve_with_time_scaled() -> None:
+    system = annulus()
+    assert len(system.elements) == 414
+    start = system.rest.copy()
+    # The outer edge is pulled to one side, less so inwards.
+    radius = np.linalg.norm(start, axis=1)
+    start[:, 0] += 0.1 * (radius - 1.0) / (radius.max() - 1.0)
+    curves = {tau: released(system, start, tau, 0.05, 14.0 / tau) for tau in (0.33, 1.0)}
+    scaled = np.interp(curves[0.33][0], curves[1.0][0] / 0.33, curves[1.0][1])
+    assert np.abs(scaled - curves[0.33][1]).max() < 0.05
+    assert rest(*curves[0.33]) * 0.33 == pytest.approx(rest(*curves[1.0]), rel=0.1)
+
+
+def test_masses_and_pins_do_not_matter_to_the_equality() -> None:
+    system = flat(True)
+    heavy = replace(system, mass=7.0 * system.mass)
+    x, v = started(heavy)
+    assert np.abs(ours(heavy, x, v, H) - reference(heavy, x, v, H)).max() < 1e-6
