@@ -6,6 +6,7 @@ import math
 
 from .damping.method import Method
 from .dampings import METHODS, Subject
+from .dissipation.traditional import LEAST_POISSON
 from .energies import Material
 from .integrators import INTEGRATORS, Dynamics, Integrator
 from .parameters import Settings
@@ -45,6 +46,24 @@ def chosen(name: str, system: System, settings: Settings, young: float, base_you
     slowest = min((region.eigenvalue_at(stiffness) for region in system.regions), default=1.0)
     material = Material(young, settings.poisson, settings.density)
     return Integration(integrator, system, method(Subject(name, system, settings, material, slowest, stiffness)))
+
+
+def remarks(settings: Settings) -> list[str]:
+    """What the artist should know of a choice of damping and integrator: what has no effect, and what it asks for."""
+    if is_own(settings):
+        return []
+    method = next(method for method in METHODS if method.name == settings.damping_by)
+    integrator = next(one for one in INTEGRATORS if one.name == settings.integrator)
+    found = ["Settle and Bounce are not kept: this damping has no rest time of its own"]
+    if settings.follow_through != 1.0 and not integrator.follows_through:
+        found.append(f"{integrator.label} throws as in nature; Follow-through needs backward Euler")
+    if not integrator.implicit:
+        found.append(
+            "Explicit steps run away unless they are very short: raise Substeps, or choose an implicit integrator"
+        )
+    if "wavelength" in method.parameters and settings.poisson < LEAST_POISSON - 1e-9:
+        found.append("Traditional damping needs a Poisson's Ratio of 1/3 or more")
+    return found
 
 
 def mend(stepper: Stepper, settings: Settings, stiffness: float, fps: float) -> str:

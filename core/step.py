@@ -73,35 +73,40 @@ class Stepper:
         self.stiffness = stiffness.tocsr()[self.dof][:, self.dof]
         self._drag = viscous(system.rest).tocsr()[self.dof][:, self.dof] if viscous else None
         noise = np.random.default_rng(0).standard_normal(len(self.dof))
-        self._noise_force = _ROUNDING * noise * self.stiffness.diagonal()
+        diagonal = self.stiffness.diagonal()
+        # Where nothing holds at rest, as across a spring, something does later.
+        self._noise_force = _ROUNDING * noise * np.maximum(diagonal, diagonal.mean() if len(diagonal) else 0.0)
         self._factors: dict[tuple[float, bytes, float], Solve] = {}
 
-    def step(self, state: State, pins: PinMotion, h: float, controls: Controls) -> tuple[State, StepReport]:
-        """Advance by h seconds while the pins move.
+    def step(
+        self, state: State, pins: PinMotion, h: float, controls: Controls, guess: Array | None = None
+    ) -> tuple[State, StepReport]:
+        """Advance by h seconds while the pins move. guess: velocities (n, 3) to start the search from.
 
         A substep that fails is tried again by Newton's method, then with halved h, and then reported in the outcome;
         the state returned with a failed outcome is the one given.
         """
         for halving in range(_HALVINGS + 1):
-            answer, report = self._parts(state, pins, h, 2**halving, controls)
+            answer, report = self._parts(state, pins, h, 2**halving, controls, guess)
             if report.outcome is Outcome.CONVERGED and answer.is_finite:
                 return answer, report
         return state, report
 
     def _parts(
-        self, state: State, pins: PinMotion, h: float, parts: int, controls: Controls
+        self, state: State, pins: PinMotion, h: float, parts: int, controls: Controls, guess: Array | None
     ) -> tuple[State, StepReport]:
         iterations = evaluations = 0
         residual, newton = 0.0, False
         for part in range(parts):
             problem = StepProblem(self, state, pins.part(part, parts), h / parts, controls)
             tolerance = Tolerance(controls.tolerance, problem.noise)
+            start = problem.start if guess is None else guess[self.free]
             if len(self.free):
-                minimum = self._minimiser(problem, problem.start, tolerance)
+                minimum = self._minimiser(problem, start, tolerance)
             else:
                 minimum = Minimum(problem.start, Outcome.CONVERGED, 0, 0, 0.0, 0.0)
             if minimum.outcome is not Outcome.CONVERGED and self._minimiser is not minimise_newton:
-                minimum, newton = minimise_newton(problem, problem.start, tolerance), True
+                minimum, newton = minimise_newton(problem, start, tolerance), True
             iterations += minimum.iterations
             evaluations += minimum.evaluations
             residual = max(residual, minimum.residual)
@@ -191,6 +196,11 @@ class StepProblem:
         return x
 
     def value_gradient(self, v: Array) -> tuple[float, Array]:
+        # A trial may go too far; its value then is infinite or none, and the search turns back.
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._value_gradient(v)
+
+    def _value_gradient(self, v: Array) -> tuple[float, Array]:
         x = self._positions(v)
         change = v - self._carried
         momentum = self._inertia[:, None] * change
@@ -212,14 +222,14 @@ class StepProblem:
             gradient += self._scale * slope[self._stepper.free]
         return value, gradient
 
-    def hessian(self, v: Array) -> csr_matrix:
+    def hessian(self, v: Array, project: bool) -> csr_matrix:
         x = self._positions(v)
         dof = self._stepper.dof
         total = diags(self._inertia.repeat(3)).tocsr()
         if self._drag is not None:
             total = total + self._drag[dof][:, dof]
         for energy in self._energies:
-            total = total + self._h * self._scale * energy.hessian(x, True)[dof][:, dof]
+            total = total + self._h * self._scale * energy.hessian(x, project)[dof][:, dof]
         return total
 
     def precondition(self, gradient: Array) -> Array:

@@ -7,6 +7,7 @@ import textwrap
 import bpy
 from bpy.types import Context, Panel, UILayout
 
+from ..core.integration import is_own, remarks
 from ..core.parameters import PARAMETERS
 from ..core.settle import choose_substeps, remembered, removed, settle_law
 from . import curves, ghosts, job, live
@@ -238,7 +239,11 @@ class DAMPSIM_PT_advanced(_Child, Panel):
         column.prop(obj.dampsim, "cache_folder")
         column.separator()
         dials(column, obj.dampsim, "papers")
-        wrapped(column, in_force(obj, context.scene), "NONE", context)
+        settings = read_settings(obj)
+        for remark in remarks(settings):
+            wrapped(column, remark, "INFO", context)
+        if is_own(settings):
+            wrapped(column, in_force(obj, context.scene), "NONE", context)
 
 
 def in_force(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from scipy.sparse import csr_matrix
 
@@ -40,6 +40,12 @@ class Subject:
         return next(energy for energy in self.system.energies if isinstance(energy, TetElasticity))
 
 
+class Potential(Protocol):
+    """Of velocities: D = v C(x) v/2."""
+
+    def matrix(self, positions: Array) -> csr_matrix: ...
+
+
 class Method:
     """A damping. It acts on velocities, or by forces -C(x) v with a symmetric positive semi-definite C, or both.
 
@@ -65,3 +71,18 @@ class Method:
     def matrix(self, positions: Array) -> csr_matrix | None:
         """C (3n, 3n) in N s/m where the body is at positions (n, 3); None without such a force."""
         return None
+
+
+class ByPotential(Method):
+    """A damping by given potentials, for scenes that are no objects with dials."""
+
+    name = "POTENTIAL"
+    label = "Potential"
+    text = "By potentials of the scene's own"
+
+    def __init__(self, *potentials: Potential) -> None:
+        self._potentials = potentials
+
+    def matrix(self, positions: Array) -> csr_matrix | None:
+        matrices = [potential.matrix(positions) for potential in self._potentials]
+        return sum(matrices[1:], matrices[0]) if matrices else None

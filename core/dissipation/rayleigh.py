@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from scipy.sparse import csr_matrix
 
 from ..arrays import Array
 from ..damping.method import Method
+from ..energies import Energy
 
 if TYPE_CHECKING:
     from ..damping.method import Subject
@@ -19,6 +21,18 @@ def beta(subject: Subject) -> float:
     return 2.0 * subject.settings.damping_ratio / math.sqrt(subject.eigenvalue)
 
 
+@dataclass(frozen=True)
+class StiffnessDrag:
+    """C = beta K(x) of energies. beta: s, times the factor on the energies."""
+
+    energies: tuple[Energy, ...]
+    beta: float
+
+    def matrix(self, positions: Array) -> csr_matrix:
+        parts = [energy.hessian(positions, True) for energy in self.energies]
+        return (self.beta * sum(parts[1:], parts[0])).tocsr()
+
+
 class Rayleigh(Method):
     name = "RAYLEIGH"
     label = "Rayleigh"
@@ -27,9 +41,5 @@ class Rayleigh(Method):
     angular = False
 
     def matrix(self, positions: Array) -> csr_matrix:
-        total = None
-        for energy in self.subject.system.energies:
-            part = energy.hessian(positions, True)
-            total = part if total is None else total + part
-        assert total is not None
-        return (beta(self.subject) * self.subject.stiffness * total).tocsr()
+        scale = beta(self.subject) * self.subject.stiffness
+        return StiffnessDrag(self.subject.system.energies, scale).matrix(positions)

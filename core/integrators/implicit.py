@@ -11,7 +11,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..solvers.problem import Outcome
-from ..state import PinMotion, State
+from ..state import PinMotion, Standing, State
 from ..step import Controls, Stepper, StepReport
 from .integrator import Dynamics, Integrator
 
@@ -24,9 +24,11 @@ def _stage(
     stepper: Stepper, state: State, start: Array, velocities: Array, pins: PinMotion, h: float, controls: Controls
 ) -> tuple[Array, StepReport]:
     """Velocities v (n, 3) of backward Euler from a start over h, M (v - v_start)/h = f(start + h v) - C v."""
-    # The carrier cancels for a follow-through of 1, whatever it was before.
+    # For a follow-through of 1 the carrier cancels, so there is none.
     begin = State(state.time, start, velocities, np.zeros_like(start))
-    after, report = stepper.step(begin, pins, h, replace(controls, follow_through=1.0))
+    plain = replace(pins, carrying=Standing())
+    # The forces at the start may have thrown the velocities far off; the state's own are a better guess.
+    after, report = stepper.step(begin, plain, h, replace(controls, follow_through=1.0), state.velocities)
     return after.velocities, report
 
 
@@ -37,7 +39,7 @@ class BackwardEuler(Integrator):
     label = "Backward Euler"
     text = "Implicit and always stable; it damps by itself, more so the longer the step is"
     order = 1
-    implicit = True
+    implicit = follows_through = True
 
     @staticmethod
     def step(
@@ -60,8 +62,11 @@ class LinearBackwardEuler(Integrator):
     def step(
         dynamics: Dynamics, state: State, pins: PinMotion, h: float, controls: Controls
     ) -> tuple[State, StepReport]:
-        after, report = dynamics.linear.step(_damped(dynamics, state, h), pins, h, controls)
-        return (after, report) if report.outcome is Outcome.CONVERGED else (state, report)
+        begin = _damped(dynamics, state, h)
+        v, report = _stage(dynamics.linear, state, state.positions, begin.velocities, pins, h, controls)
+        if report.outcome is not Outcome.CONVERGED:
+            return state, report
+        return dynamics.pinned(state, state.positions + h * v, v.copy(), pins, h), report
 
 
 class ImplicitMidpoint(Integrator):

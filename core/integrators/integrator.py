@@ -55,7 +55,7 @@ class Dynamics:
 class Integrator:
     """name, label, text: as in the panel.  order: of the error in h, undamped or with a damping that is a potential.
 
-    implicit: whether it stays bounded for any h.
+    implicit: whether it stays bounded for any h.  follows_through: whether it takes other follow-throughs than 1.
     """
 
     name: ClassVar[str]
@@ -63,6 +63,7 @@ class Integrator:
     text: ClassVar[str]
     order: ClassVar[int]
     implicit: ClassVar[bool]
+    follows_through: ClassVar[bool] = False
 
     @staticmethod
     def step(

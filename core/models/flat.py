@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.spatial import Delaunay
 
 from ..arrays import Array, Index
 from ..dissipation.elements import StrainEnergy, isotropic
@@ -74,7 +73,7 @@ def cloth(count: int, pinned: Index, stretch: float = 100.0, shear: float = 50.0
             triangles += [(a, b, c), (a, c, d)] if (i + j) % 2 == 0 else [(a, b, d), (b, c, d)]
     faces = np.array(triangles)
     areas = np.full(len(faces), 0.5 / (count - 1) ** 2)
-    mass = np.bincount(faces.ravel(), (density * areas / 3.0).repeat(3), minlength=len(rest))
+    mass = np.bincount(faces.ravel(), (density * areas / 3.0).repeat(3), minlength=len(rest)).astype(float)
     return membrane(rest, faces, mass, stretch, shear, pinned, np.array([0.0, 0.0, -9.81]))
 
 
@@ -84,10 +83,3 @@ def orbit(stiffness: float = 100.0, length: float = 2.0) -> System:
     link: Index = np.array([[0, 1]])
     energy = StrainEnergy(Stretch(np.array([length]), link), np.eye(1), np.array([stiffness]))
     return build_system(rest, link, np.ones(2), (energy,), np.zeros(3), np.array([0]), np.array([np.inf]), modal=False)
-
-
-def scattered(count: int, seed: int = 0) -> tuple[Array, Index]:
-    """A square of irregular triangles: rest (n, 2) m and triangles (m, 3)."""
-    rng = np.random.default_rng(seed)
-    rest = np.concatenate([rng.random((count, 2)), [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]])
-    return rest, Delaunay(rest).simplices.astype(np.int64)

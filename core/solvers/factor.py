@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import csr_matrix
-from scipy.sparse.linalg import splu
+from scipy.sparse.linalg import SuperLU, splu
 
 from ..arrays import Array
 
@@ -16,14 +16,31 @@ Solve = Callable[[Array], Array]
 
 def factorise(matrix: csr_matrix) -> Solve:
     """A solve with the symmetric matrix; SuperLU told of the symmetry is several times faster than by default."""
-    lu = splu(
+    solve: Solve = _factors(matrix).solve
+    return solve
+
+
+def factorise_positive(matrix: csr_matrix) -> Solve | None:
+    """The same, or None where the matrix is not positive definite."""
+    try:
+        factors = _factors(matrix)
+    except RuntimeError:
+        # Exactly singular.
+        return None
+    # Pivots on the diagonal have the signs of the eigenvalues.
+    if not (factors.perm_r == factors.perm_c).all() or not (factors.U.diagonal() > 0.0).all():
+        return None
+    solve: Solve = factors.solve
+    return solve
+
+
+def _factors(matrix: csr_matrix) -> SuperLU:
+    return splu(
         matrix.tocsc(),
         permc_spec="MMD_AT_PLUS_A",
         diag_pivot_thresh=0.0,
         options={"SymmetricMode": True},
     )
-    solve: Solve = lu.solve
-    return solve
 
 
 @dataclass(frozen=True)

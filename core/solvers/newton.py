@@ -1,11 +1,15 @@
-"""Projected Newton with a direct factorisation: the reference and the fallback."""
+"""Newton's method with a direct factorisation: the reference and the fallback.
+
+The Hessian is made positive only where it is not: made so always, as by [SRD], it is too stiff where an element is
+compressed, and the last digits come slowly (docs/validation/srd.md has the counts).
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from ..arrays import Array
-from .factor import LowRankUpdate, factorise
+from .factor import LowRankUpdate, factorise, factorise_positive
 from .problem import Minimum, Outcome, Problem, Tolerance
 
 _SUFFICIENT = 1e-4
@@ -21,13 +25,16 @@ def minimise_newton(problem: Problem, start: Array, tolerance: Tolerance, most: 
     if not (np.isfinite(value) and np.isfinite(gradient).all()):
         return Minimum(v, Outcome.NOT_FINITE, 0, 1, np.inf, np.inf)
     for iteration in range(most + 1):
-        solve = LowRankUpdate(factorise(problem.hessian(v)), problem.low_rank)
-        direction = -solve(gradient.reshape(-1)).reshape(v.shape)
+        direction = _direction(problem, v, gradient)
         slope = float(np.vdot(gradient, direction))
         if not np.isfinite(slope):
             outcome = Outcome.NOT_FINITE
             break
-        error = np.sqrt(max(-slope, 0.0))
+        if slope > 0.0:
+            # Only a Hessian that was not made positive leads upwards; a maximum is no answer.
+            outcome = Outcome.LINE_SEARCH
+            break
+        error = np.sqrt(-slope)
         first = error if first is None else first
         if error <= max(tolerance.relative * first, tolerance.absolute):
             outcome = Outcome.CONVERGED
@@ -54,10 +61,21 @@ def minimise_newton(problem: Problem, start: Array, tolerance: Tolerance, most: 
     return Minimum(v, outcome, iteration, evaluations, residual, float(np.linalg.norm(gradient)))
 
 
+def _direction(problem: Problem, v: Array, gradient: Array) -> Array:
+    """Newton's step: with the Hessian itself where that curves up, which it does near a minimum, else made so."""
+    positive = factorise_positive(problem.hessian(v, False))
+    if positive is not None:
+        direction = -LowRankUpdate(positive, problem.low_rank)(gradient.reshape(-1)).reshape(v.shape)
+        if float(np.vdot(gradient, direction)) <= 0.0:
+            return np.asarray(direction)
+    solve = factorise(problem.hessian(v, True))
+    return np.asarray(-LowRankUpdate(solve, problem.low_rank)(gradient.reshape(-1)).reshape(v.shape))
+
+
 def one_newton(problem: Problem, start: Array, tolerance: Tolerance) -> Minimum:
     """A single full Newton step, which is all that many solvers take of backward Euler."""
     _, gradient = problem.value_gradient(start)
-    solve = LowRankUpdate(factorise(problem.hessian(start)), problem.low_rank)
+    solve = LowRankUpdate(factorise(problem.hessian(start, True)), problem.low_rank)
     v = start - solve(gradient.reshape(-1)).reshape(start.shape)
     outcome = Outcome.CONVERGED if np.isfinite(v).all() else Outcome.NOT_FINITE
     return Minimum(v, outcome, 1, 1, 0.0, float(np.linalg.norm(gradient)))

@@ -35,8 +35,8 @@ class Problem(Protocol):
         """The inverse of the metric applied to a gradient: velocities (f, 3) m/s."""
         ...
 
-    def hessian(self, v: Array) -> csr_matrix:
-        """Positive semi-definite part of the Hessian, (3f, 3f) kg/s, for Newton's method."""
+    def hessian(self, v: Array, project: bool) -> csr_matrix:
+        """The Hessian, (3f, 3f) kg/s, for Newton's method; with project, its positive semi-definite part."""
         ...
 
     @property

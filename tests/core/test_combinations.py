@@ -1,0 +1,98 @@
+"""Every damping with every integrator on an object: it works, or says why not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dampsim.core.dampings import METHODS, Method
+from dampsim.core.errors import ParameterError, StepError
+from dampsim.core.frame import Frame
+from dampsim.core.integration import remarks
+from dampsim.core.integrators import INTEGRATORS, Integrator
+from dampsim.core.parameters import PARAMETERS, Settings
+from dampsim.core.scene import Body, Scene
+from dampsim.core.simulate import Simulation
+from shapes import tube
+
+DAMPED = {"gamma": 0.6, "damping_ratio": 0.5, "wavelength": 0.3}
+PLAIN = {"gamma": 0.0, "damping_ratio": 0.0, "wavelength": 1e-4}
+
+
+def scene(settings: Settings, last: int = 10) -> Scene:
+    """A rod on its foot, which is pulled aside and stops."""
+    surface = tube(1.0, 0.08, 24, 12)
+    pins = (surface.vertices[:, 2] < 0.06).astype(float)
+    body = Body(surface, pins, settings)
+
+    def motion(frame: float) -> np.ndarray:
+        return surface.vertices + np.array([0.05 * min(frame - 1.0, 4.0), 0.0, 0.0])
+
+    return Scene(body, motion, 24.0, np.array([0.0, 0.0, -9.81]), 1, last)
+
+
+def played(method: type[Method], integrator: type[Integrator], dials: dict[str, float], **more: object) -> list[Frame]:
+    settings = Settings(
+        stiffness=3000.0, resolution=200, damping_by=method.name, integrator=integrator.name,
+        **dials, **more,  # type: ignore[arg-type]
+    )  # fmt: skip
+    return list(Simulation(scene(settings)).frames())
+
+
+@pytest.mark.parametrize("integrator", INTEGRATORS, ids=lambda one: one.name)
+@pytest.mark.parametrize("method", METHODS, ids=lambda one: one.name)
+def test_every_combination_swings_less_than_undamped_or_says_what_it_needs(
+    method: type[Method], integrator: type[Integrator]
+) -> None:
+    if not integrator.implicit:
+        with pytest.raises(StepError, match="An explicit integrator needs about"):
+            played(method, integrator, DAMPED, substeps=8)
+        return
+    left = []
+    for dials in (DAMPED, PLAIN):
+        frames = played(method, integrator, dials, substeps=8)
+        assert all(np.isfinite(frame.surface).all() for frame in frames)
+        left.append(sum(float((frame.state.velocities**2).sum()) for frame in frames[6:]))
+    assert left[0] < left[1]
+
+
+def test_an_explicit_integrator_runs_on_as_many_substeps_as_it_asks_for() -> None:
+    soft = {"gamma": 0.1}
+    method = next(one for one in METHODS if one.name == "DIRECT")
+    explicit = next(one for one in INTEGRATORS if one.name == "SYMPLECTIC_EULER")
+    with pytest.raises(StepError, match=r"needs about \d+ substeps") as raised:
+        played(method, explicit, soft, substeps=1)
+    needed = int(str(raised.value).split("needs about ")[1].split()[0])
+    settings = Settings(
+        stiffness=3000.0 * (50.0 / needed) ** 2, resolution=200, damping_by=method.name, integrator=explicit.name,
+        gamma=0.1, substeps=60,
+    )  # fmt: skip
+    # As much softer as makes 50 substeps enough.
+    frames = list(Simulation(replace(scene(settings), gravity=np.zeros(3))).frames())
+    assert all(np.isfinite(frame.surface).all() for frame in frames)
+    assert np.abs(frames[-1].surface).max() < 3.0
+
+
+def test_a_material_for_which_traditional_damping_would_be_negative_is_refused_by_name() -> None:
+    settings = Settings(poisson=0.3, damping_by="TRADITIONAL", resolution=200)
+    with pytest.raises(ParameterError, match=r"Tube: traditional damping would have a negative viscosity.*1/3"):
+        list(Simulation(scene(settings)).frames())
+    assert any("1/3" in remark for remark in remarks(settings))
+
+
+def test_what_has_no_effect_with_a_choice_is_said() -> None:
+    assert remarks(Settings()) == []
+    for method in METHODS:
+        for integrator in INTEGRATORS:
+            chosen = Settings(damping_by=method.name, integrator=integrator.name, follow_through=0.5)
+            said = " ".join(remarks(chosen))
+            assert ("Follow-through" in said) == (not integrator.follows_through)
+            assert ("Explicit" in said) == (not integrator.implicit)
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda one: one.name)
+def test_every_parameter_that_a_method_reads_is_shown_with_it_and_no_other(method: type[Method]) -> None:
+    shown = {name for name, p in PARAMETERS.items() if p.only_with and method.name in p.only_with[1:]}
+    assert shown == {*method.parameters, "integrator"}

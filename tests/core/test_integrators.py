@@ -1,0 +1,189 @@
+"""Every integrator: its order, its pins, and the experiments of [SRD] under more than one of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix, eye
+
+from dampsim.core.arrays import Array
+from dampsim.core.damping.method import ByPotential, Method
+from dampsim.core.diagnostics import energies
+from dampsim.core.dissipation.elements import Dissipation, StrainEnergy
+from dampsim.core.dissipation.rayleigh import StiffnessDrag
+from dampsim.core.integration import Integration
+from dampsim.core.integrators import INTEGRATORS, Integrator
+from dampsim.core.models.flat import cloth, orbit
+from dampsim.core.settle import BackwardEulerLaw
+from dampsim.core.solvers.newton import minimise_newton
+from dampsim.core.solvers.problem import Outcome
+from dampsim.core.state import PinMotion, State
+from dampsim.core.step import Controls, Stepper
+from dampsim.core.system import System, build_system
+
+# Of the oscillator: 1 kg at the end of 40 N/m and 1.5 N s/m.
+STIFFNESS, DRAG = 40.0, 1.5
+
+
+def by(name: str) -> type[Integrator]:
+    return next(one for one in INTEGRATORS if one.name == name)
+
+
+def controls(system: System, tolerance: float = 1e-12) -> Controls:
+    return Controls((BackwardEulerLaw(),) * len(system.regions), 1.0, tolerance)
+
+
+class _Drag:
+    def matrix(self, positions: Array) -> csr_matrix:
+        return (DRAG * eye(positions.size)).tocsr()
+
+
+def run(
+    integrator: type[Integrator], system: System, damping: Method | None, state: State, h: float, count: int,
+    tolerance: float = 1e-12,
+) -> list[State]:  # fmt: skip
+    stepping, place = Integration(integrator, system, damping), state.positions[system.pinned]
+    hard = np.isinf(system.pin_stiffness)
+    targets = np.where(hard[:, None], place, system.rest[system.pinned])
+    states = [state]
+    for _ in range(count):
+        state, report = stepping.step(state, PinMotion(targets, targets), h, controls(system, tolerance))
+        assert report.outcome is Outcome.CONVERGED
+        states.append(state)
+    return states
+
+
+@pytest.mark.parametrize("integrator", INTEGRATORS, ids=lambda one: one.name)
+def test_the_observed_order_on_a_damped_oscillator_is_the_declared_one(integrator: type[Integrator]) -> None:
+    rest = np.zeros((2, 3))
+    rest[1, 0] = 1.0
+    system = build_system(
+        rest, np.array([[0, 1]]), np.ones(2), (), np.zeros(3), np.arange(2), np.full(2, STIFFNESS), modal=False
+    )
+    start = rest + np.array([[0.3, 0.0, -0.2], [0.0, 0.5, 0.1]])
+    speed = np.array([[0.0, 1.0, 0.0], [-2.0, 0.0, 0.5]])
+    a = DRAG / 2.0
+    w = np.sqrt(STIFFNESS - a * a)
+    exact = np.exp(-a) * ((start - rest) * np.cos(w) + (speed + a * (start - rest)) / w * np.sin(w))
+    errors = []
+    for count in (200, 400, 800):
+        state = State(0.0, start, speed, np.zeros_like(rest))
+        end = run(integrator, system, ByPotential(_Drag()), state, 1.0 / count, count)[-1]
+        errors.append(float(np.abs(end.positions - rest - exact).max()))
+    orders = np.log2(np.array(errors[:-1]) / errors[1:])
+    assert orders == pytest.approx(integrator.order, abs=0.15)
+
+
+@pytest.mark.parametrize("integrator", INTEGRATORS, ids=lambda one: one.name)
+def test_hard_pins_are_where_they_have_to_be_and_the_rest_comes_along(integrator: type[Integrator]) -> None:
+    system = orbit(length=1.0)
+    speed = np.array([0.5, 1.0, 0.0])
+    stepping = Integration(integrator, system)
+    state = State(0.0, system.rest, np.tile(speed, (2, 1)), np.zeros_like(system.rest))
+    for step in range(20):
+        start, end = (system.rest[[0]] + 0.01 * k * speed for k in (step, step + 1))
+        state, report = stepping.step(state, PinMotion(start, end), 0.01, controls(system))
+        assert report.outcome is Outcome.CONVERGED
+        np.testing.assert_allclose(state.positions, system.rest + 0.01 * (step + 1) * speed, atol=1e-9)
+
+
+@pytest.mark.parametrize(("integrator", "count"), [("SYMPLECTIC_EULER", 6000), ("NEWMARK", 3000)])
+@pytest.mark.parametrize("beta", [0.01, 0.05, 0.1])
+def test_a_spun_spring_ends_turning_under_strain_rate_and_still_under_rayleigh(
+    integrator: str, count: int, beta: float
+) -> None:
+    """[SRD] 3.6: L = 2 m, k = 100, m = 1 kg, 20 m/s across, h = 0.01 s."""
+    system = orbit()
+    energy = system.energies[0]
+    assert isinstance(energy, StrainEnergy)
+    speed = np.array([[0.0, 0.0, 0.0], [0.0, 20.0, 0.0]])
+    start = State(0.0, system.rest, speed, np.zeros_like(speed))
+    rate = ByPotential(Dissipation(energy.strain, beta * energy.moduli, energy.weights, 2))
+    states = run(by(integrator), system, rate, start, 0.01, count, tolerance=1e-9)
+    kinetic = np.array([energies(system, state).kinetic for state in states])
+    # The swing along the spring dies at a rate of at least beta k / (2 m L^2) = beta 12.5/s; what is left is constant.
+    last = kinetic[-500:]
+    left = np.exp(-12.5 * beta * 0.01 * (count - 500))
+    assert np.ptp(last) < (0.01 + 2.0 * left) * last.mean()
+    # Uniform circular motion with the angular momentum it began with: m v r = 40, and k/L (r/L - 1) = m v^2/r.
+    r = max(np.roots([25.0, -50.0, 0.0, 0.0, -1600.0]).real)
+    assert last.mean() == pytest.approx(0.5 * (40.0 / r) ** 2, rel=0.02)
+    slowed = run(by(integrator), system, ByPotential(StiffnessDrag(system.energies, beta)), start, 0.01, count, 1e-9)
+    kinetic = np.array([energies(system, state).kinetic for state in slowed])
+    # It falls and goes on falling, as 1/t in the end: the slower it turns the less it is stretched.
+    thirds = [kinetic[k * count // 3 - 200 : k * count // 3].mean() for k in (1, 2, 3)]
+    assert thirds[0] > 1.15 * thirds[1] > 1.15**2 * thirds[2]
+    assert thirds[2] < 0.5 * last.mean()
+
+
+class _Raw:
+    """An energy whose Hessian is never made positive."""
+
+    def __init__(self, energy: StrainEnergy) -> None:
+        self._energy, self.rounding = energy, energy.rounding
+
+    def value_gradient(self, positions: Array) -> tuple[float, Array]:
+        return self._energy.value_gradient(positions)
+
+    def hessian(self, positions: Array, project: bool) -> csr_matrix:
+        return self._energy.hessian(positions, False)
+
+
+def test_newton_with_clamped_stress_is_no_slower_than_without_and_never_ends_at_a_maximum() -> None:
+    system = cloth(7, np.arange(7))
+    energy = system.energies[0]
+    assert isinstance(energy, StrainEnergy)
+    rng = np.random.default_rng(1)
+    counts: dict[str, list[int]] = {"clamped": [], "raw": []}
+    for squeeze, fps in ((0.0, 60.0), (0.05, 60.0), (0.1, 60.0), (0.1, 24.0)):
+        for _ in range(15):
+            x = system.rest * rng.uniform(1.0 - squeeze, 1.0 + squeeze, 3) + 0.005 * rng.standard_normal((49, 3))
+            x[system.pinned] = system.rest[system.pinned]
+            v = 0.5 * rng.standard_normal(x.shape)
+            v[system.pinned] = 0.0
+            place = x[system.pinned]
+            for name, one in (("clamped", replace(energy, clamped=True)), ("raw", _Raw(energy))):
+                made = replace(system, energies=(one,))
+                # As long as it takes.
+                stepper = Stepper(made, partial(minimise_newton, most=400))
+                state = State(0.0, x, v, np.zeros_like(x))
+                after, report = stepper.step(state, PinMotion(place, place), 1.0 / fps, controls(made, 1e-8))
+                counts[name].append(report.iterations)
+                if name == "clamped":
+                    assert report.outcome is Outcome.CONVERGED
+                    assert report.substeps == 1
+                    K = energy.hessian(after.positions, False).toarray()[np.ix_(stepper.dof, stepper.dof)]
+                    mass = np.diag(system.mass[stepper.free].repeat(3))
+                    # A minimum of the step's potential: it curves up in every direction.
+                    assert np.linalg.eigvalsh(mass * fps + K / fps).min() > -1e-9 * np.abs(K).max() / fps
+    assert np.mean(counts["clamped"]) <= np.mean(counts["raw"])
+
+
+def swinging(damping: Method | None, system: System, count: int) -> Array:
+    """Kinetic energies of a cloth that starts level, is held at one edge, and swings down."""
+    start = State(0.0, system.rest, np.zeros_like(system.rest), np.zeros_like(system.rest))
+    states = run(by("BACKWARD_EULER"), system, damping, start, 0.005, count, tolerance=1e-4)
+    return np.array([energies(system, state).kinetic for state in states])
+
+
+def test_strain_rate_damps_a_hanging_cloth_as_rayleigh_does_and_a_swinging_one_half_as_much() -> None:
+    count, beta = 9, 0.05
+    system = cloth(count, np.arange(count))
+    energy = system.energies[0]
+    assert isinstance(energy, StrainEnergy)
+    rate = ByPotential(Dissipation(energy.strain, beta * energy.moduli, energy.weights, len(system.rest)))
+    drag = ByPotential(StiffnessDrag(system.energies, beta))
+    plain, strained, dragged = (swinging(damping, system, 160) for damping in (None, rate, drag))
+    peaks = [
+        k
+        for k in range(1, 160)
+        if plain[k] >= plain[k - 1] and plain[k] > plain[k + 1] and plain[k] > 0.3 * plain.max()
+    ]
+    assert peaks
+    for k in peaks:
+        near = slice(max(k - 15, 0), k + 16)
+        lost = [plain[near].max() - kinetic[near].max() for kinetic in (strained, dragged)]
+        assert lost[0] <= 0.5 * lost[1]
