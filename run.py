@@ -4,6 +4,7 @@
     python run.py test          run all tests
     python run.py lint          style and types
     python run.py docs          make the tables and plots of docs/ anew
+    python run.py compare       run a scene under several dampings; table and plots
 
 Everything behind the name goes on to the tool: `python run.py test tests/core -k dial`.
 """
@@ -47,7 +48,7 @@ def call(*command: object) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("task", choices=["demo", "test", "lint", "docs"])
+    parser.add_argument("task", choices=["demo", "test", "lint", "docs", "compare"])
     parser.add_argument(
         "--with", dest="requirements", metavar="NAME", help="another list of requirements/ for the tests"
     )
@@ -59,6 +60,8 @@ def main() -> None:
         call(environment("bpy"), "tools/demo.py", *rest)
     elif options.task == "test":
         call(environment(options.requirements or "bpy"), "-m", "pytest", *rest)
+    elif options.task == "compare":
+        call(environment("core"), "tools/compare.py", *rest)
     elif options.task == "docs":
         call(environment("docs"), "tools/validate.py", *rest)
     else:

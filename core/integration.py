@@ -10,21 +10,29 @@ from .dissipation.traditional import LEAST_POISSON
 from .energies import Material
 from .integrators import INTEGRATORS, Dynamics, Integrator
 from .parameters import Settings
+from .solvers.lbfgs import minimise_lbfgs
 from .solvers.newton import one_newton
 from .state import PinMotion, State
-from .step import Controls, Stepper, StepReport, highest_frequency
+from .step import Controls, Minimiser, Stepper, StepReport, highest_frequency
 from .system import System
 
 
 class Integration:
     """Steps with an integrator and a damping; takes the place of a Stepper."""
 
-    def __init__(self, integrator: type[Integrator], system: System, damping: Method | None = None) -> None:
+    def __init__(
+        self,
+        integrator: type[Integrator],
+        system: System,
+        damping: Method | None = None,
+        minimiser: Minimiser = minimise_lbfgs,
+    ) -> None:
         self._integrator = integrator
         viscous = None
         if damping is not None and damping.matrix(system.rest) is not None:
             viscous = damping.matrix
-        self.dynamics = Dynamics(Stepper(system, viscous=viscous), Stepper(system, one_newton, viscous), damping)
+        nonlinear = Stepper(system, minimiser, viscous)
+        self.dynamics = Dynamics(nonlinear, Stepper(system, one_newton, viscous), damping)
 
     def step(self, state: State, pins: PinMotion, h: float, controls: Controls) -> tuple[State, StepReport]:
         return self._integrator.step(self.dynamics, state, pins, h, controls)

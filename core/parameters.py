@@ -180,7 +180,7 @@ class Settings:
         least=0.0, most=100.0, soft_least=0.0, soft_most=2.0, section="papers", only_with=_with("damping_ratio"),
     )  # fmt: skip
     strain: str = _parameter(
-        "GREEN", "Strain", "Whose rate is damped",
+        "GREEN", "Strain", "The measure of deformation whose rate is damped",
         choices=(
             Choice("GREEN", "Green", "Of Saint Venant-Kirchhoff elasticity: stronger where it is stretched"),
             Choice("BIOT", "Stretch", "Of corotational elasticity: alike at any stretch"),
@@ -203,7 +203,7 @@ class Settings:
         only_with=_with("wavelength"),
     )  # fmt: skip
     integrator: str = _parameter(
-        INTEGRATORS[0].name, "Integrator", "How a step is taken",
+        INTEGRATORS[0].name, "Integrator", "How a step is taken, and what is lost in it",
         choices=tuple(Choice(one.name, one.label, one.text) for one in INTEGRATORS),
         section="papers", only_with=("damping_by", *(method.name for method in METHODS)),
     )  # fmt: skip

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import bpy
 
+from ..core import compare
 from ..core.errors import DampSimError, ParameterError, StaleCacheError
 from ..core.parameters import PARAMETERS
 from . import job, sweep
@@ -44,6 +45,9 @@ def _parser() -> argparse.ArgumentParser:
     _add_common(swept, "NAME=VALUE,VALUE,…")
     swept.add_argument("--output", metavar="FOLDER", required=True, help="for table, curves, pictures and index.html")
     swept.add_argument("--pictures", type=int, default=6, metavar="N", help="rendered frames of each, or 0 (default 6)")
+    compared = commands.add_parser("compare", help="run a bar under the papers' dampings, whatever is in the file")
+    compared.set_defaults(run=_compare)
+    compare.add_arguments(compared)
     return parser
 
 
@@ -116,6 +120,12 @@ def _objects(names: Sequence[str]) -> list[bpy.types.Object]:
     if not ours:
         raise _UsageError("dampsim: no object in the scene is simulated by DampSim; add one in the sidebar")
     return [ours[name] for name in names] if names else list(ours.values())
+
+
+def _compare(options: argparse.Namespace) -> int:
+    compare.run(options)
+    print(f"dampsim: look at {Path(options.output).resolve()}")
+    return DONE
 
 
 def _setting(entry: str) -> tuple[str, str]:

@@ -10,6 +10,7 @@ from bpy.props import BoolProperty
 from bpy.types import Context, Operator
 
 from ..core.errors import DampSimError
+from ..core.parameters import PARAMETERS
 from . import curves, job, live
 from .modal import ModalJob, baking, chosen
 
@@ -142,6 +143,14 @@ class DAMPSIM_OT_calibrate(ModalJob, Operator):
     bl_idname = "dampsim.calibrate"
     bl_label = "Calibrate"
     bl_options = {"UNDO"}
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        obj = chosen(context)
+        if obj is not None and obj.dampsim.damping_by != PARAMETERS["damping_by"].default:
+            cls.poll_message_set("Calibrate corrects Settle; dial the damping by Settle and Bounce")
+            return False
+        return super().poll(context)
 
     def work(self, context: Context) -> Generator[job.Step]:
         return job.calibrate(context.scene, context.view_layer, chosen(context))

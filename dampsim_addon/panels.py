@@ -91,6 +91,9 @@ class DAMPSIM_PT_main(_Sidebar, Panel):
         column = split(layout.column(), context)
         draw_presets(column)
         dials(column, obj.dampsim, "dials")
+        by = next(choice for choice in PARAMETERS["damping_by"].choices if choice.name == obj.dampsim.damping_by)
+        if by.name != PARAMETERS["damping_by"].default:
+            column.label(text=f"Damped by {by.label}, see Advanced", icon="INFO")
         text = DAMPSIM_OT_measure.bl_label
         if obj.dampsim.measured_for == job.weighing(obj):
             text = f"Hangs {obj.dampsim.measured_sag:.3g}% at {obj.dampsim.measured_young:.4g} kPa"

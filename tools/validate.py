@@ -1,4 +1,4 @@
-"""Makes docs/validation/settle.* and docs/parameters.md: python run.py docs [--quick]"""
+"""Makes docs/validation/ and docs/parameters.md: python run.py docs [--quick]"""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 import matplotlib as mpl  # noqa: E402
 import matplotlib.pyplot as plt  # noqa: E402
 import numpy as np  # noqa: E402
+import papers  # noqa: E402
 from parameters_page import parameters_page  # noqa: E402
 
 import conftest  # noqa: E402, F401  (loads the checkout as the package dampsim)
@@ -182,6 +183,7 @@ def main() -> None:
     (ROOT / "docs" / "parameters.md").write_text(parameters_page(PARAMETERS), encoding="utf-8")
     if not options.parameters:
         settle_page(options.quick)
+        papers.main()
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ def membrane(
     corners = rest[triangles]
     sides = corners[:, 1:] - corners[:, :1]
     areas = 0.5 * np.abs(np.linalg.det(sides))
-    energy = StrainEnergy(Green(rest, triangles), isotropic(lam, mu, 2), areas)
+    energy = StrainEnergy(Green(rest, triangles), isotropic(lam, mu, 2), areas, clamped=True)
     return build_system(
         np.column_stack([rest, np.zeros(len(rest))]), triangles, mass, (energy,),
         np.zeros(3) if gravity is None else gravity, pinned, np.full(len(pinned), np.inf), modal=False,

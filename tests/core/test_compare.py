@@ -1,0 +1,84 @@
+"""Comparing dampings, and that a new one is one file and one line."""
+
+from __future__ import annotations
+
+import csv
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dampsim.core import compare
+from dampsim.core.dampings import METHODS
+from dampsim.core.errors import ParameterError
+from newcomer import copy_with_a_new_damping
+
+
+def test_compare_writes_a_row_for_each_damping_and_its_plots(tmp_path: Path) -> None:
+    names = ["undamped", "point", "direct:clusters=elements,gamma=0.9", "strain_rate:damping_ratio=0.5"]
+    rows = compare.compare("released", names, "BACKWARD_EULER", tmp_path, stable=False)
+    with (tmp_path / "compare.csv").open(encoding="utf-8") as file:
+        assert list(csv.DictReader(file)) == rows
+    assert [row["damping"] for row in rows] == names
+    left = [float(row["energy_left"]) for row in rows]
+    assert all(part < left[0] for part in left[1:])
+    assert all(row["problem"] == "" for row in rows)
+    for name in ("energy", "d1", "d2"):
+        picture = (tmp_path / f"{name}.svg").read_text(encoding="utf-8")
+        assert picture.count("<path") > 10
+        assert all(name.replace("&", "&amp;") in picture for name in names)
+
+
+def test_a_free_body_shows_what_each_damping_does_to_its_momentum(tmp_path: Path) -> None:
+    rows = compare.compare("thrown", ["undamped", "point", "direct"], "IMPLICIT_MIDPOINT", tmp_path, stable=False)
+    linear = [float(row["linear_momentum_error"]) for row in rows]
+    assert linear[0] < 1e-9
+    assert linear[2] < 1e-9
+    assert linear[1] > 0.1
+
+
+def test_an_undamped_bars_largest_stable_step_is_two_over_its_highest_frequency() -> None:
+    case = compare.released()
+    explicit = next(one for one in compare.INTEGRATORS if one.name == "SYMPLECTIC_EULER")
+    from dampsim.core.step import Stepper, highest_frequency
+
+    wanted = 2.0 / highest_frequency(Stepper(case.system), 1.0)
+    # Found within 2%; near the bound growth is slow, so that a little beyond it still looks bounded.
+    assert compare.largest_step(case, explicit, None) == pytest.approx(wanted, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("magic", "is not known"), ("point:torque=rigid", "has no 'torque'"), ("point:gamma=2", "outside of its range")],
+)
+def test_a_damping_that_is_not_there_is_named(text: str, words: str) -> None:
+    with pytest.raises(ParameterError, match=words):
+        compare.damping(text, compare.released().system)
+
+
+def test_a_new_damping_is_one_file_and_one_line(tmp_path: Path) -> None:
+    """In a copy: it is found by the parameters, the page of them, the command line and the registry's tests."""
+    copy_with_a_new_damping(tmp_path)
+    settings = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+
+    def call(*command: str) -> str:
+        done = subprocess.run(
+            [sys.executable, *command], cwd=tmp_path, env=settings, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    page = call(
+        "-c", "import sys; sys.path[:0] = ['tests', 'tools']; import conftest, parameters_page as page;"
+        "from dampsim.core.parameters import PARAMETERS; print(page.parameters_page(PARAMETERS))",
+    )  # fmt: skip
+    assert "HALF" in page
+    assert "half" in call("tools/compare.py", "--help")
+    assert "half" in call(
+        "tools/compare.py", "--damping", "half:gamma=0.9", "--no-step", "--output", str(tmp_path / "out")
+    )
+    tests = ["tests/core/test_damping.py", "tests/core/test_combinations.py"]
+    assert " passed" in call("-m", "pytest", "-q", "-p", "no:cacheprovider", *tests, "-k", "HALF or Half")
+    assert len(METHODS) == len({method.name for method in METHODS})
