@@ -31,3 +31,6 @@ expect 0 sweep --set settle=8,16 --frames 1:8 --pictures 1 --output "$out/sweep"
 for name in sweep.csv index.html contact_sheet.png curve_01.svg curve_02.svg; do test -s "$out/sweep/$name" || exit 1; done
 expect 2 sweep --output "$out/nothing"
 expect 1 sweep --set settle=8 --output /proc/self/nowhere
+expect 0 compare --scene thrown --damping undamped --damping direct --no-step --output "$out/compare"
+for name in compare.csv energy.svg d1.svg d2.svg; do test -s "$out/compare/$name" || exit 1; done
+expect 2 compare --damping magic --output "$out/nothing"

@@ -170,7 +170,7 @@ def _steps() -> str:
         "times its start; γ = 0.5 in every step, as in the paper, whatever its length.\n\n"
         + table(["damping", "torque", *cases], rows)
         + "\nThe paper's order is undamped < spring < direct. Pins are what the direct damping of the whole body does not know of: it damps\n"
-        "relative to the mean motion of all nodes, held ones included. What the table shows is what holds here.\n"
+        "relative to the mean motion of all nodes, held ones included. Scheme (c) is left out: a linear programme in every step takes hours.\n"
     )
 
 

@@ -9,13 +9,24 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from dampsim.core.arrays import Array, Index
+from dampsim.core.damping.method import Subject
 from dampsim.core.dissipation.elements import Dissipation, StrainEnergy, isotropic
+from dampsim.core.dissipation.rayleigh import Rayleigh
 from dampsim.core.dissipation.rods import SMALL_ANGLE, Angle, Tangent, bending
+from dampsim.core.dissipation.strain_rate import StrainRate
 from dampsim.core.dissipation.strains import Biot, Green, Spatial, Strain, Stretch
 from dampsim.core.dissipation.traditional import viscosities
 from dampsim.core.energies import Material, StVK, TetElasticity
 from dampsim.core.energies.elastic import tet_volumes
 from dampsim.core.geometry.box import box_tets
+from dampsim.core.integration import Integration
+from dampsim.core.integrators.implicit import ImplicitMidpoint
+from dampsim.core.models.bar import bar
+from dampsim.core.parameters import Settings
+from dampsim.core.release import pulled, unloaded
+from dampsim.core.settle import BackwardEulerLaw
+from dampsim.core.state import PinMotion
+from dampsim.core.step import Controls
 
 RNG = np.random.default_rng(5)
 TET_REST, TETS = box_tets((1.0, 0.8, 0.6), (1, 1, 1))
@@ -206,3 +217,43 @@ def test_a_turned_body_is_damped_alike() -> None:
     x, v = bent(rest), RNG.standard_normal(rest.shape)
     turn = Rotation.from_rotvec([1.0, 2.0, -0.5]).as_matrix()
     np.testing.assert_allclose(potential.force(x @ turn.T, v @ turn.T), potential.force(x, v) @ turn.T, atol=1e-10)
+
+
+def test_the_damping_ratio_is_that_of_the_first_swing() -> None:
+    ratio = 0.08
+    system = bar((10, 2, 2), material=Material(2e5, 0.35, 1000.0))
+    region = system.regions[0]
+    material, dials = Material(2e5, 0.35, 1000.0), Settings(damping_ratio=ratio, poisson=0.35)
+    subject = Subject("Bar", system, dials, material, region.eigenvalue)
+    start = pulled(unloaded(system), 0.01)
+    for kind in (StrainRate, Rayleigh):
+        stepping = Integration(ImplicitMidpoint, system, kind(subject))
+        state, place = start, system.rest[system.pinned]
+        h = 2.0 * np.pi / np.sqrt(region.eigenvalue) / 120.0
+        along = []
+        for _ in range(5 * 120):
+            state, _ = stepping.step(state, PinMotion(place, place), h, Controls((BackwardEulerLaw(),), 1.0, 1e-8))
+            along.append(float(np.vdot(state.positions - system.rest, start.positions - system.rest)))
+        curve = np.array(along)
+        peaks = [k for k in range(1, len(curve) - 1) if curve[k] > max(curve[k - 1], curve[k + 1], 0.0)]
+        decrement = np.log(curve[peaks[0]] / curve[peaks[3]]) / 3.0
+        # The first mode is nearly all of it; what else swings is gone sooner.
+        assert decrement / np.hypot(2.0 * np.pi, decrement) == pytest.approx(ratio, rel=0.03)
+
+
+def test_one_axis_can_be_damped_more_than_the_others() -> None:
+    system = bar((3, 1, 1), material=Material(2e5, 0.35, 1000.0))
+    rest = system.rest
+    power = {}
+    for axis in "XYZ":
+        for times in (1.0, 8.0):
+            settings = Settings(poisson=0.35, damp_axis=axis, anisotropy=times)
+            matrix = StrainRate(Subject("Bar", system, settings, Material(2e5, 0.35, 1000.0), 100.0)).matrix(rest)
+            for way in range(3):
+                v = np.zeros_like(rest)
+                v[:, way] = rest[:, way]
+                power[axis, times, way] = float(v.ravel() @ (matrix @ v.ravel()))
+    for k, axis in enumerate("XYZ"):
+        for way in range(3):
+            ratio = power[axis, 8.0, way] / power[axis, 1.0, way]
+            assert ratio == pytest.approx(8.0 if way == k else 1.0, rel=1e-9)
