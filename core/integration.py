@@ -38,6 +38,14 @@ class Integration:
         return self._integrator.step(self.dynamics, state, pins, h, controls)
 
 
+def _method(settings: Settings) -> type[Method]:
+    return next(method for method in METHODS if method.name == settings.damping_by)
+
+
+def _integrator(settings: Settings) -> type[Integrator]:
+    return next(one for one in INTEGRATORS if one.name == settings.integrator)
+
+
 def is_own(settings: Settings) -> bool:
     """Whether the dials choose DampSim's own step."""
     return settings.damping_by not in {method.name for method in METHODS}
@@ -48,8 +56,7 @@ def chosen(name: str, system: System, settings: Settings, young: float, base_you
 
     Raises ParameterError where the damping is not to be had for the material.
     """
-    method = next(method for method in METHODS if method.name == settings.damping_by)
-    integrator = next(one for one in INTEGRATORS if one.name == settings.integrator)
+    method, integrator = _method(settings), _integrator(settings)
     stiffness = young / base_young
     slowest = min((region.eigenvalue_at(stiffness) for region in system.regions), default=1.0)
     material = Material(young, settings.poisson, settings.density)
@@ -60,8 +67,7 @@ def remarks(settings: Settings) -> list[str]:
     """What the artist should know of a choice of damping and integrator: what has no effect, and what it asks for."""
     if is_own(settings):
         return []
-    method = next(method for method in METHODS if method.name == settings.damping_by)
-    integrator = next(one for one in INTEGRATORS if one.name == settings.integrator)
+    method, integrator = _method(settings), _integrator(settings)
     found = ["Settle and Bounce are not kept: this damping has no rest time of its own"]
     if settings.follow_through != 1.0 and not integrator.follows_through:
         found.append(f"{integrator.label} throws as in nature; Follow-through needs backward Euler")
@@ -76,7 +82,7 @@ def remarks(settings: Settings) -> list[str]:
 
 def mend(stepper: Stepper, settings: Settings, stiffness: float, fps: float) -> str:
     """What to do about a step that failed. stiffness: factor on the energies."""
-    if not is_own(settings) and not next(one for one in INTEGRATORS if one.name == settings.integrator).implicit:
+    if not is_own(settings) and not _integrator(settings).implicit:
         needed = math.ceil(highest_frequency(stepper, stiffness) / (2.0 * fps))
         return f"An explicit integrator needs about {needed} substeps here; choose an implicit one."
     return "Slow the pins down, raise Substeps or lower Poisson's Ratio."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import html
+import io
 import itertools
 import time
 from collections.abc import Generator, Mapping, Sequence
@@ -99,7 +100,7 @@ def run(
                 [scene.frame_start + k for k in chosen],
                 folder,
             )
-    _table(rows, folder / TABLE, obj.name)
+    _write(folder / TABLE, _table(rows), obj.name)
     _write(folder / PAGE, _page(rows, obj.name, bool(made and pictures)), obj.name)
     return rows
 
@@ -207,17 +208,13 @@ def _write(path: Path, text: str, name: str) -> None:
         ) from error
 
 
-def _table(rows: Sequence[Row], path: Path, name: str) -> None:
+def _table(rows: Sequence[Row]) -> str:
     cells = [_cells(row) for row in rows]
-    try:
-        with path.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, list(cells[0]))
-            writer.writeheader()
-            writer.writerows(cells)
-    except OSError as error:
-        raise SceneError(
-            f"{name}: {path} cannot be written ({error.strerror or error}); choose another folder or free some space."
-        ) from error
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, list(cells[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(cells)
+    return text.getvalue()
 
 
 def _page(rows: Sequence[Row], name: str, pictures: bool) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.sparse import coo_matrix, csr_matrix, eye
@@ -44,14 +45,14 @@ class Clusters:
     nodes: Index
     mass: Array
     count: int
-    total: int
+    mesh: Mesh
 
     @staticmethod
     def build(of: Index, nodes: Index, mesh: Mesh) -> Clusters:
         order = np.argsort(of, kind="stable")
         of, nodes = of[order], nodes[order]
         often = np.bincount(nodes, minlength=len(mesh.mass))
-        return Clusters(of, nodes, mesh.mass[nodes] / often[nodes], int(of.max(initial=-1)) + 1, len(mesh.mass))
+        return Clusters(of, nodes, mesh.mass[nodes] / often[nodes], int(of.max(initial=-1)) + 1, mesh)
 
     def sums(self, values: Array) -> Array:
         """Of values (p, …) over each cluster, (count, …)."""
@@ -68,14 +69,22 @@ class Clusters:
         """Mass-weighted means of values (p, 3) over each cluster, (count, 3)."""
         return np.asarray(self.sums(self.mass[:, None] * values) / self.sums(self.mass)[:, None])
 
-    def edges(self, mesh: Mesh) -> Index:
+    @property
+    def total(self) -> int:
+        """How many nodes the mesh has."""
+        return len(self.mesh.mass)
+
+    @cached_property
+    def edges(self) -> Index:
         """The mesh's edges within each cluster, as pairs (q, 2) of memberships."""
         # A membership is found by its cluster and node.
         keys = self.of * self.total + self.nodes
         order = np.argsort(keys)
         inside = csr_matrix((np.ones(len(keys)), (self.nodes, self.of)), shape=(self.total, self.count))
-        both = inside[mesh.edges[:, 0]].multiply(inside[mesh.edges[:, 1]]).tocoo()
-        found = [np.searchsorted(keys[order], both.col * self.total + mesh.edges[both.row, side]) for side in (0, 1)]
+        both = inside[self.mesh.edges[:, 0]].multiply(inside[self.mesh.edges[:, 1]]).tocoo()
+        found = [
+            np.searchsorted(keys[order], both.col * self.total + self.mesh.edges[both.row, side]) for side in (0, 1)
+        ]
         return np.stack([order[place] for place in found], axis=1)
 
 

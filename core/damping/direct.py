@@ -33,6 +33,6 @@ class Direct(Method):
         member = velocities[clusters.nodes]
         relative = member - clusters.means(member)[clusters.of]
         forces = -(gamma / h) * clusters.mass[:, None] * relative
-        field = Field(clusters, self._mesh, forces, positions[clusters.nodes], relative, h)
+        field = Field(clusters, forces, positions[clusters.nodes], relative, h)
         pushed = TORQUE_SCHEMES[self.subject.settings.torque](field)
         return velocities + h * clusters.gathered(pushed) / self._mesh.mass[:, None]

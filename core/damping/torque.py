@@ -15,7 +15,7 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_matrix, eye, hstack, vstack
 
 from ..arrays import Array
-from .clusters import Clusters, Mesh
+from .clusters import Clusters
 
 # A cluster whose second moments span less than this part of the largest has no inertia about that axis.
 _FLAT = 1e-10
@@ -26,7 +26,6 @@ class Field:
     """forces: (p, 3) N.  positions: (p, 3) m.  velocities: (p, 3) m/s, relative to the cluster's centre.  step: h."""
 
     clusters: Clusters
-    mesh: Mesh
     forces: Array
     positions: Array
     velocities: Array
@@ -48,7 +47,7 @@ def spins(clusters: Clusters, offsets: Array, momenta: Array) -> Array:
 
 def _edges(field: Field) -> Array:
     """f_e = f_i - f_j along the edges, unscaled."""
-    pairs = field.clusters.edges(field.mesh)
+    pairs = field.clusters.edges
     way = field.positions[pairs[:, 0]] - field.positions[pairs[:, 1]]
     length = np.linalg.norm(way, axis=1, keepdims=True)
     unit = np.divide(way, length, out=np.zeros_like(way), where=length > 0.0)

@@ -13,7 +13,6 @@ from scipy.sparse import csr_matrix
 
 from ..arrays import Array
 from ..damping.method import Method, Subject
-from ..energies.elastic import Material
 from ..errors import ParameterError
 from .elements import Dissipation, isotropic
 from .strains import Green
@@ -50,8 +49,3 @@ class Traditional(Method):
 
     def matrix(self, positions: Array) -> csr_matrix:
         return self._potential.matrix(positions)
-
-
-def material_of(lam: float, mu: float, density: float) -> Material:
-    """A material by its Lamé parameters in Pa."""
-    return Material(mu * (3.0 * lam + 2.0 * mu) / (lam + mu), lam / (2.0 * (lam + mu)), density)
