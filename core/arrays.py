@@ -1,4 +1,4 @@
-"""The two array types of the core, and the index dtype used in them."""
+"""The array types of the core."""
 
 from __future__ import annotations
 
@@ -7,4 +7,6 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
+# What Blender stores: half the memory, for long motions of many vertices.
+Single = NDArray[np.float32]
 Mask = NDArray[np.bool_]

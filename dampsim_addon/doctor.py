@@ -13,7 +13,8 @@ from bpy.types import Context, Operator
 from .marks import is_ours
 from .modal import chosen
 from .modifiers import DEFORMING
-from .snapshot import GROUPS, frame_rate
+from .sampler import frame_rate
+from .snapshot import GROUPS
 
 # m: smaller or larger than this is rarely meant, and gravity makes it look like water or rock.
 _TINY, _HUGE = 0.01, 50.0

@@ -15,7 +15,8 @@ from ..core.parameters import PARAMETERS
 from . import job
 from .modal import ModalJob, chosen
 from .properties import VARIED
-from .snapshot import Sampler, check_object, take
+from .sampler import Sampler
+from .snapshot import check_object, take
 from .variants import Variants, simulated
 
 MOST = 4

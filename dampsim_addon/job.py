@@ -1,32 +1,37 @@
-"""The bake of one object, step by step; operators and the command line both run it."""
+"""The bake of objects, step by step; operators, the command line and scripts all run it."""
 
 from __future__ import annotations
 
-import hashlib
-import uuid
-from collections.abc import Generator
-from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass
-from pathlib import Path
+import contextlib
+import time
+from collections.abc import Generator, Iterable
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import bpy
+import numpy as np
 
 from ..core.bake import bake
 from ..core.cache import FrameCache
 from ..core.calibrate import Calibration
 from ..core.calibrate import calibrate as core_calibrate
 from ..core.curve import SettleCurve, simulation_curve
-from ..core.errors import CacheError, PinError
+from ..core.errors import DampSimError, PinError, SceneError
 from ..core.models.volume import VolumeModel, build_volume
 from ..core.scene import Scene
 from ..core.simulate import Simulation
 from . import curves, live
-from .bake import TARGETS, target
-from .snapshot import Sampler, check_object, take
+from .background import computed
+from .bake import TARGETS, Cost, Shot, Target, target
+from .caches import frame_cache, is_owner, others, own_cache
+from .sampler import Sampler
+from .snapshot import check_object, take
 
-# How long a redraw may wait for a thread, s.
-_PAUSE = 0.02
-_ROOT = __package__.rpartition(".")[0]
+# How often a bake is made finer, where the modifiers stretch what it leaves out.
+_ATTEMPTS = 5
+# So much finer than the error asks for, m in a m.
+_FINER = 0.9
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -38,74 +43,161 @@ class Step:
     text: str
 
 
-def default_folder() -> Path:
-    """Where caches go unless the artist says otherwise."""
-    try:
-        return Path(bpy.utils.extension_path_user(_ROOT, path="cache"))
-    except ValueError:
-        # Loaded from a checkout, not installed as an extension.
-        return Path(bpy.utils.user_resource("DATAFILES", path="dampsim"))
+@dataclass(frozen=True)
+class Result:
+    """Of one object's bake. keys, size: see bake.Cost.  error: m, largest distance of a vertex from the simulation at
+    any frame, as it plays.  bound: m, what it had to stay below; None where the target is exact.  problem: why there
+    is no bake, in a sentence; then the rest says nothing."""
 
-
-def cache_folder(obj: bpy.types.Object) -> Path:
-    group = obj.dampsim
-    base = Path(bpy.path.abspath(group.cache_folder)) if group.cache_folder else default_folder()
-    return base / str(group.cache_id)
-
-
-def frame_cache(obj: bpy.types.Object) -> FrameCache:
-    return FrameCache(cache_folder(obj), obj.name)
-
-
-def own_cache(obj: bpy.types.Object) -> None:
-    """Give the object a cache of its own; a duplicate has still got the original's.
-
-    The name comes from the file and the object, so that a bake killed before the file was saved is found again; from
-    then on it stays with the object, whatever that or the file is called.
-    """
-    taken = _others(obj)
-    name = obj.dampsim.cache_id
-    if not name and bpy.data.filepath:
-        name = hashlib.sha256(f"{bpy.data.filepath}\n{obj.name}".encode()).hexdigest()[:16]
-    if not name or name in taken:
-        name = uuid.uuid4().hex[:16]
-    obj.dampsim.cache_id = name
-
-
-def _others(obj: bpy.types.Object) -> set[str]:
-    """The caches of all other objects in the file."""
-    return {other.dampsim.cache_id for other in bpy.data.objects if other != obj}
+    name: str
+    target: str
+    first: int = 0
+    last: int = 0
+    keys: int = 0
+    size: int = 0
+    error: float = 0.0
+    bound: float | None = None
+    seconds: float = 0.0
+    problem: str = ""
 
 
 def run(
-    scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.Object, restart: bool
-) -> Generator[Step]:
-    """Simulate into the cache and write the target. If it is stopped, cache and object stay as they are then."""
+    scene: bpy.types.Scene,
+    view_layer: bpy.types.ViewLayer,
+    obj: bpy.types.Object,
+    restart: bool,
+    start: int | None = None,
+) -> Generator[Step, None, Result]:
+    """Simulate into the cache and write the target. If it is stopped, cache and object stay as they are then.
+
+    restart, start: see core.bake.bake.
+    """
+    began = time.monotonic()
     live.drop(obj)
     check_object(obj, view_layer)
     kind = target(obj.dampsim.target)
     kind.check(obj)
-    own_cache(obj)
-    cache = frame_cache(obj)
     with Sampler(scene, view_layer, obj) as sampler:
         taken = take(sampler)
         simulation = yield from prepared(taken)
         _note(obj, simulation)
-        for progress in bake(simulation, cache, restart):
-            yield Step(progress.done, progress.total, progress.stage)
-        numbers = [n for n in cache.numbers() if n <= taken.last]
-        # Until it is written whole, there is none.
-        obj.dampsim.baked = ""
-        for done in kind.write(sampler, cache, numbers, cache.folder):
-            yield Step(done, len(numbers), "Writing")
-        for other in TARGETS:
-            if other is not kind:
-                other.clear(obj)
-                other.forget(cache.folder)
+        for done, total in own_cache(obj):
+            yield Step(done, total, "Copying")
+        cache = frame_cache(obj)
+        with cache.held():
+            for progress in bake(simulation, cache, restart, start):
+                yield Step(progress.done, progress.total, progress.stage)
+            cache.claim()
+            numbers = list(range(taken.first, taken.last + 1))
+            shot = Shot(sampler, cache, numbers, cache.folder, bound_of(scene, obj, taken.body.surface.size))
+            cost, error = yield from _write(shot, kind)
+            for other in TARGETS:
+                if other is not kind:
+                    other.forget(cache.folder)
         if taken.body.settings.loop and simulation.loop_error:
             obj.dampsim.loop_error = 100.0 * simulation.loop_error
-        obj.dampsim.baked, obj.dampsim.baked_fps = kind.name, taken.fps
         curves.keep(obj, _curve(simulation, cache, numbers), "bake")
+    bound = None if kind.exact else shot.bound
+    result = Result(
+        obj.name, kind.name, taken.first, taken.last, cost.keys, cost.size, error, bound, time.monotonic() - began
+    )
+    _keep(obj, result, taken)
+    return result
+
+
+def _write(shot: Shot, kind: type[Target]) -> Generator[Step, None, tuple[Cost, float]]:
+    """Make the target, play it, and make it finer until it keeps its bound."""
+    obj, total, asked = shot.sampler.obj, len(shot.numbers), shot.bound
+    record = yield from _told(kind.record(shot), total, "Writing")
+    error = 0.0
+    for _ in range(_ATTEMPTS):
+        fitted = yield from _told(kind.fit(shot, record), 1, "Fitting")
+        obj.dampsim.baked = ""
+        cost = kind.store(shot, fitted)
+        for other in TARGETS:
+            # Kinds of keys have their clear() in common, and so have kinds of files.
+            if other.clear is not kind.clear:
+                other.clear(obj)
+        error = yield from _told(_away(shot), total, "Measuring")
+        if kind.exact or error <= asked:
+            return cost, error
+        shot = replace(shot, bound=shot.bound * _FINER * asked / error)
+    kind.clear(obj)
+    raise SceneError(
+        f"{obj.name}: compressed shape keys stay off by {1000.0 * error:.3g} mm; allow a larger error, or bake one "
+        "shape key per frame."
+    )
+
+
+def _away(shot: Shot) -> Generator[int, None, float]:
+    """How far the bake that plays is away from the simulation, m, at its worst vertex and frame."""
+    worst = 0.0
+    for done, number in enumerate(shot.numbers, 1):
+        shot.sampler.go(number)
+        away = shot.sampler.here() - shot.cache.read(number).surface
+        worst = max(worst, float(np.linalg.norm(away, axis=1).max()))
+        yield done
+    return worst
+
+
+def _told(work: Generator[int | None, None, Made], total: int, text: str) -> Generator[Step, None, Made]:
+    """The steps of some work that yields how much of it is done, and what it returns."""
+    with contextlib.closing(work):
+        while True:
+            try:
+                done = next(work)
+            except StopIteration as end:
+                made: Made = end.value
+                return made
+            yield Step(done or 0, total, text)
+
+
+def run_all(
+    scene: bpy.types.Scene,
+    view_layer: bpy.types.ViewLayer,
+    objects: Iterable[bpy.types.Object],
+    restart: bool,
+    start: int | None = None,
+) -> Generator[Step, None, list[Result]]:
+    """Bake one object after the other. One that can't be baked says why in its result, and the others go on."""
+    chosen, results = list(objects), []
+    for number, obj in enumerate(chosen, 1):
+        steps = run(scene, view_layer, obj, restart, start)
+        where = f"{obj.name} ({number} of {len(chosen)}): " if len(chosen) > 1 else ""
+        try:
+            result = yield from _named(steps, where)
+        except DampSimError as error:
+            result = Result(obj.name, obj.dampsim.target, problem=str(error))
+        results.append(result)
+    return results
+
+
+def _named(steps: Generator[Step, None, Result], where: str) -> Generator[Step, None, Result]:
+    with contextlib.closing(steps):
+        while True:
+            try:
+                step = next(steps)
+            except StopIteration as end:
+                result: Result = end.value
+                return result
+            yield replace(step, text=f"{where}{step.text}")
+
+
+def bound_of(scene: bpy.types.Scene, obj: bpy.types.Object, size: float) -> float:
+    """By how much a compressed bake may be off, in Blender's units. size: of the object."""
+    group = obj.dampsim
+    if group.bound_by == "PERCENT":
+        return 0.01 * float(group.bound_percent) * size
+    return 0.001 * float(group.bound_length) / float(scene.unit_settings.scale_length)
+
+
+def _keep(obj: bpy.types.Object, result: Result, taken: Scene) -> None:
+    """What the panel says of the bake."""
+    group = obj.dampsim
+    group.baked, group.baked_fps = result.target, taken.fps
+    group.baked_keys, group.baked_size, group.baked_seconds = result.keys, result.size / 1e6, result.seconds
+    group.baked_error, group.exported = result.error, ""
+    group.baked_part = 100.0 * result.error / taken.body.surface.size
 
 
 def measure(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.Object) -> None:
@@ -142,17 +234,9 @@ def calibrate(
 def prepared(taken: Scene, known: VolumeModel | None = None) -> Generator[Step, None, Simulation]:
     """Make the model, where it is not known, in a thread of its own, so that the window goes on living."""
     yield Step(0, 1, "Preparing")
-    if known is not None:
-        return Simulation(taken, known)
-    pool = ThreadPoolExecutor(1)
-    try:
-        model = pool.submit(build_volume, taken.body, taken.gravity)
-        while not model.done():
-            wait([model], timeout=_PAUSE)
-            yield Step(0, 1, "Preparing")
-        return Simulation(taken, model.result())
-    finally:
-        pool.shutdown(wait=False)
+    if known is None:
+        known = yield from _told(computed(lambda: build_volume(taken.body, taken.gravity)), 1, "Preparing")
+    return Simulation(taken, known)
 
 
 def _curve(simulation: Simulation, cache: FrameCache, numbers: list[int]) -> SettleCurve | None:
@@ -184,21 +268,21 @@ def weighing(obj: bpy.types.Object) -> str:
 
 
 def clear(obj: bpy.types.Object) -> None:
-    """Give the object back as it was before the bake, and remove its cache."""
+    """Give the object back as it was before the bake, and remove its cache, where it is its own."""
     live.drop(obj)
+    # A duplicate that was not baked itself has still got the original's cache, and a file saved under another name too.
+    if obj.dampsim.cache_id and obj.dampsim.cache_id not in others(obj) and is_owner(obj):
+        cache = frame_cache(obj)
+        if cache.folder.exists():
+            with cache.held():
+                _clear_scene(obj)
+                for kind in TARGETS:
+                    kind.forget(cache.folder)
+                cache.clear()
+    _clear_scene(obj)
+
+
+def _clear_scene(obj: bpy.types.Object) -> None:
     for kind in TARGETS:
         kind.clear(obj)
-    # A duplicate that was not baked itself has still got the original's cache.
-    if obj.dampsim.cache_id and obj.dampsim.cache_id not in _others(obj):
-        for kind in TARGETS:
-            kind.forget(cache_folder(obj))
-        frame_cache(obj).clear()
     obj.dampsim.baked = ""
-
-
-def frames_done(obj: bpy.types.Object) -> int:
-    """How many frames the cache holds; none where it cannot be read."""
-    try:
-        return len(frame_cache(obj).numbers()) if obj.dampsim.cache_id else 0
-    except CacheError:
-        return 0

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 PREFIX = "DampSim "
+BASIS = PREFIX + "Basis"
 MODIFIER = PREFIX + "Cache"
 LIVE = PREFIX + "Live"
-
-
-def key_name(frame: int) -> str:
-    return f"{PREFIX}{frame:05d}"
 
 
 def is_ours(name: str) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
+from typing import Any
 
 import bpy
 import numpy as np
@@ -26,20 +27,51 @@ def chosen(context: Context) -> bpy.types.Object | None:
     return obj if obj is not None and obj.type == "MESH" and obj.dampsim.enabled else None
 
 
+def simulated(objects: Iterable[bpy.types.Object]) -> list[bpy.types.Object]:
+    """Those that DampSim simulates."""
+    return [obj for obj in objects if obj.type == "MESH" and obj.dampsim.enabled]
+
+
 def baking(context: Context) -> bool:
     """Whether a job runs."""
     return bool(context.window_manager.dampsim_progress.object_name)
 
 
+def free(cls: Any, context: Context) -> bool:
+    """For the poll of an operator's class: whether no job is in its way."""
+    if baking(context):
+        cls.poll_message_set("DampSim is at work; press ESC to stop it")
+        return False
+    return True
+
+
+class Pace:
+    """How long each kind of work takes."""
+
+    def __init__(self) -> None:
+        self._text, self._first, self._began = "", 0, 0.0
+
+    def left(self, step: job.Step) -> float | None:
+        """How long the work in hand will still take, s; None where nobody knows yet."""
+        if step.text != self._text or step.done < self._first:
+            self._text, self._first, self._began = step.text, step.done, time.monotonic()
+        if step.done == self._first:
+            return None
+        return (time.monotonic() - self._began) / (step.done - self._first) * (step.total - step.done)
+
+
 class ModalJob:
     """Of an operator on the chosen object: work() is its work."""
 
-    _steps: Generator[job.Step]
+    _steps: Generator[job.Step, None, object]
     _timer: bpy.types.Timer
-    _began: float
-    _first: int
+    _pace: Pace
 
-    def work(self, context: Context) -> Generator[job.Step]:
+    def subject(self, context: Context) -> str:
+        """What the work is on, by name."""
+        return str(chosen(context).name)
+
+    def work(self, context: Context) -> Generator[job.Step, None, object]:
         """The work. Closing it leaves everything as it is then."""
         raise NotImplementedError
 
@@ -52,10 +84,7 @@ class ModalJob:
         if chosen(context) is None:
             cls.poll_message_set("Select an object that DampSim simulates")
             return False
-        if baking(context):
-            cls.poll_message_set("DampSim is at work; press ESC to stop it")
-            return False
-        return True
+        return free(cls, context)
 
     def execute(self, context: Context) -> set[str]:
         """Without a window: all at once."""
@@ -71,9 +100,9 @@ class ModalJob:
         if context.screen.is_animation_playing:
             bpy.ops.screen.animation_cancel(restore_frame=False)
         self._steps = self.work(context)
-        self._began, self._first = time.monotonic(), -1
+        self._pace = Pace()
         progress = context.window_manager.dampsim_progress
-        progress.object_name = chosen(context).name
+        progress.object_name = self.subject(context)
         progress.factor, progress.text = 0.0, "Preparing"
         self._timer = context.window_manager.event_timer_add(_TIMER, window=context.window)
         context.window_manager.modal_handler_add(self)
@@ -109,13 +138,10 @@ class ModalJob:
     def _show(self, context: Context, step: job.Step) -> None:
         progress = context.window_manager.dampsim_progress
         progress.factor = step.done / step.total
-        progress.text = f"{step.text} {step.done} / {step.total}"
-        if step.text == "Simulating":
-            if self._first < 0:
-                self._first, self._began = step.done, time.monotonic()
-            elif step.done > self._first:
-                pace = (time.monotonic() - self._began) / (step.done - self._first)
-                progress.text += f", {time_left(pace * (step.total - step.done))} left"
+        progress.text = f"{step.text} {step.done} / {step.total}" if step.total > 1 else step.text
+        left = self._pace.left(step)
+        if left is not None:
+            progress.text += f", {time_left(left)} left"
         context.workspace.status_text_set(f"DampSim: {progress.text}    ESC: stop and keep what is done")
         redraw()
 

@@ -6,12 +6,11 @@ from collections.abc import Generator
 
 import bpy
 import numpy as np
-from bpy.props import BoolProperty
 from bpy.types import Context, Operator
 
 from ..core.errors import DampSimError
 from ..core.parameters import PARAMETERS
-from . import curves, job, live
+from . import caches, curves, job, live
 from .modal import ModalJob, baking, chosen
 
 # A new object's Young's modulus in parts of the pressure at the foot of a column of its height: sags by a few percent.
@@ -84,7 +83,7 @@ class DAMPSIM_OT_clear(Operator):
         obj = chosen(context)
         if obj is None or baking(context):
             return False
-        if not obj.dampsim.baked and not job.frames_done(obj):
+        if not obj.dampsim.baked and not caches.frames_done(obj):
             cls.poll_message_set("There is no bake to clear")
             return False
         return True
@@ -120,23 +119,6 @@ class DAMPSIM_OT_measure(Operator):
         return {"FINISHED"}
 
 
-class DAMPSIM_OT_bake(ModalJob, Operator):
-    """Simulate the frame range and turn it into shape keys or a point cache. ESC stops and keeps the frames done"""
-
-    bl_idname = "dampsim.bake"
-    bl_label = "Bake"
-    # Not REGISTER: a redo panel would bake again at each touch.
-    bl_options = {"UNDO"}
-
-    resume: BoolProperty(name="Resume", description="Go on after the last simulated frame", options={"SKIP_SAVE"})
-
-    def work(self, context: Context) -> Generator[job.Step]:
-        return job.run(context.scene, context.view_layer, chosen(context), restart=not self.resume)
-
-    def said(self, context: Context) -> tuple[str, str]:
-        return "baked", "bake stopped; Resume goes on after the last frame"
-
-
 class DAMPSIM_OT_calibrate(ModalJob, Operator):
     """Pull the object as far as given, let it go, measure when it rests, and correct Settle for what bends differ"""
 
@@ -166,7 +148,6 @@ CLASSES = (
     DAMPSIM_OT_remove,
     DAMPSIM_OT_clear,
     DAMPSIM_OT_measure,
-    DAMPSIM_OT_bake,
     DAMPSIM_OT_calibrate,
 )
 

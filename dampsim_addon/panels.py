@@ -2,78 +2,30 @@
 
 from __future__ import annotations
 
-import textwrap
-
 import bpy
-from bpy.types import Context, Panel, UILayout
+from bpy.types import Context, Panel
 
 from ..core.integration import is_own, remarks
 from ..core.parameters import PARAMETERS
 from ..core.settle import choose_substeps, remembered, removed, settle_law
 from . import curves, ghosts, job, live
-from .bake import target
-from .doctor import DAMPSIM_OT_mend, findings
+from .bake_panel import DAMPSIM_PT_bake
 from .modal import baking, chosen
 from .operators import (
     DAMPSIM_OT_add,
-    DAMPSIM_OT_bake,
     DAMPSIM_OT_calibrate,
-    DAMPSIM_OT_clear,
     DAMPSIM_OT_measure,
     DAMPSIM_OT_remove,
 )
 from .overlay import standing
+from .panel_parts import UNIT_X, Child, Sidebar, dials, split, wrapped
 from .presets import draw_presets
 from .properties import read_settings
-from .snapshot import deforming, frame_rate
+from .sampler import frame_rate
+from .snapshot import deforming
 
 
-class _Sidebar:
-    bl_space_type = "VIEW_3D"
-    bl_region_type = "UI"
-    bl_category = "DampSim"
-
-
-class _Child(_Sidebar):
-    bl_parent_id = "DAMPSIM_PT_main"
-
-    @classmethod
-    def poll(cls, context: Context) -> bool:
-        return chosen(context) is not None
-
-
-# Pixels of Blender's interface unit, and of a letter on the mean, at scale 1.
-UNIT_X, _LETTER = 20.0, 6.6
-
-
-def split(column: UILayout, context: Context) -> UILayout:
-    """A column of labelled properties that cannot be touched while a job runs."""
-    column.use_property_split = True
-    column.use_property_decorate = False
-    column.enabled = not baking(context)
-    return column
-
-
-def wrapped(layout: UILayout, text: str, icon: str, context: Context) -> None:
-    """A text in as many lines as the panel's width asks for."""
-    if not text:
-        return
-    letters = max(int((context.region.width / context.preferences.system.ui_scale - 60.0) / _LETTER), 16)
-    column = layout.column(align=True)
-    column.scale_y = 0.8
-    for number, line in enumerate(textwrap.wrap(text, letters)):
-        column.label(text=line, icon=icon if number == 0 else ("BLANK1" if icon != "NONE" else "NONE"))
-
-
-def dials(layout: UILayout, group: bpy.types.PropertyGroup, section: str) -> None:
-    for parameter in PARAMETERS.values():
-        choice, *values = parameter.only_with or ("",)
-        if parameter.section == section and (not choice or getattr(group, choice) in values):
-            unit = f" ({parameter.unit})" if parameter.unit not in ("", "%") else ""
-            layout.prop(group, parameter.name, text=parameter.label + unit)
-
-
-class DAMPSIM_PT_main(_Sidebar, Panel):
+class DAMPSIM_PT_main(Sidebar, Panel):
     bl_label = "DampSim"
     bl_idname = "DAMPSIM_PT_main"
 
@@ -109,45 +61,7 @@ class DAMPSIM_PT_main(_Sidebar, Panel):
         wrapped(layout, text, "ERROR" if wrong else "NONE", context)
 
 
-class DAMPSIM_PT_bake(_Child, Panel):
-    bl_label = "Bake"
-    bl_idname = "DAMPSIM_PT_bake"
-
-    def draw(self, context: Context) -> None:
-        layout = self.layout
-        obj, scene = chosen(context), context.scene
-        progress = context.window_manager.dampsim_progress
-        column = split(layout.column(), context)
-        column.prop(obj.dampsim, "target")
-        frames = column.column(align=True)
-        frames.prop(scene, "frame_start", text="Frame Start")
-        frames.prop(scene, "frame_end", text="End")
-        for name, finding in findings(obj, scene).items():
-            box = layout.box().column(align=True)
-            wrapped(box, finding.text, "ERROR", context)
-            if finding.mend is not None:
-                box.operator(DAMPSIM_OT_mend.bl_idname, text=finding.button, icon="TOOL_SETTINGS").check = name
-        if baking(context):
-            layout.progress(factor=progress.factor, text=progress.text)
-            layout.label(text="ESC stops and keeps what is done", icon="INFO")
-            return
-        row = layout.row()
-        row.scale_y = 1.4
-        row.operator(DAMPSIM_OT_bake.bl_idname, icon="RENDER_ANIMATION")
-        total = scene.frame_end - scene.frame_start + 1
-        done = min(job.frames_done(obj), total)
-        row = layout.row(align=True)
-        part = row.row(align=True)
-        part.enabled = 0 < done < total
-        part.operator(DAMPSIM_OT_bake.bl_idname, text="Resume", icon="PLAY").resume = True
-        row.operator(DAMPSIM_OT_clear.bl_idname, icon="TRASH")
-        if obj.dampsim.baked:
-            layout.label(text=f"Baked to {target(obj.dampsim.baked).label.lower()}", icon="CHECKMARK")
-        elif done:
-            layout.label(text=f"{done} of {total} frames are simulated", icon="TIME")
-
-
-class DAMPSIM_PT_curve(_Child, Panel):
+class DAMPSIM_PT_curve(Child, Panel):
     bl_label = "Settle Curve"
     bl_idname = "DAMPSIM_PT_curve"
 
@@ -175,7 +89,7 @@ class DAMPSIM_PT_curve(_Child, Panel):
         layout.operator(DAMPSIM_OT_calibrate.bl_idname, icon="FCURVE")
 
 
-class DAMPSIM_PT_compare(_Child, Panel):
+class DAMPSIM_PT_compare(Child, Panel):
     bl_label = "Compare"
     bl_idname = "DAMPSIM_PT_compare"
     bl_options = {"DEFAULT_CLOSED"}
@@ -200,7 +114,7 @@ class DAMPSIM_PT_compare(_Child, Panel):
             layout.label(text="The ghosts are out of date", icon="TIME")
 
 
-class DAMPSIM_PT_show(_Child, Panel):
+class DAMPSIM_PT_show(Child, Panel):
     bl_label = "Show in Viewport"
     bl_idname = "DAMPSIM_PT_show"
     bl_options = {"DEFAULT_CLOSED"}
@@ -212,7 +126,7 @@ class DAMPSIM_PT_show(_Child, Panel):
         wrapped(column, "Of what is simulated live", "INFO", context)
 
 
-class DAMPSIM_PT_shot(_Child, Panel):
+class DAMPSIM_PT_shot(Child, Panel):
     bl_label = "Start and Loop"
     bl_idname = "DAMPSIM_PT_shot"
     bl_options = {"DEFAULT_CLOSED"}
@@ -226,7 +140,7 @@ class DAMPSIM_PT_shot(_Child, Panel):
             self.layout.label(text=f"The loop closes within {error:.2g}% of the size", icon="FILE_REFRESH")
 
 
-class DAMPSIM_PT_advanced(_Child, Panel):
+class DAMPSIM_PT_advanced(Child, Panel):
     bl_label = "Advanced"
     bl_idname = "DAMPSIM_PT_advanced"
     bl_options = {"DEFAULT_CLOSED"}

@@ -74,6 +74,36 @@ class DampSimObject(PropertyGroup):
         items=[(target.name, target.label, target.text) for target in TARGETS],
         default=TARGETS[0].name,
     )
+    bound_by: EnumProperty(
+        name="Largest Error By",
+        description="How the largest error of compressed shape keys is given",
+        items=[
+            ("PERCENT", "Percent of Size", "In percent of the diagonal of the object's bounding box"),
+            ("LENGTH", "Millimetres", "In millimetres, in the scene's units"),
+        ],
+        options=set(),
+    )
+    bound_percent: FloatProperty(
+        name="Largest Error",
+        description="No vertex of a compressed bake is farther from the simulation at any frame, in percent of size",
+        default=0.1,
+        min=0.0001,
+        max=10.0,
+        soft_min=0.01,
+        soft_max=2.0,
+        precision=3,
+        subtype="PERCENTAGE",
+        options=set(),
+    )
+    bound_length: FloatProperty(
+        name="Largest Error (mm)",
+        description="No vertex of a compressed bake is farther from the simulation at any frame, in millimetres",
+        default=1.0,
+        min=0.0001,
+        soft_max=100.0,
+        precision=3,
+        options=set(),
+    )
     cache_folder: StringProperty(
         name="Cache",
         description="Folder for simulated frames; empty for DampSim's own folder in the user's files",
@@ -81,6 +111,13 @@ class DampSimObject(PropertyGroup):
     )
     cache_id: StringProperty(options={"HIDDEN"})
     baked: StringProperty(options={"HIDDEN"})
+    baked_keys: IntProperty(options={"HIDDEN"})
+    baked_size: FloatProperty(options={"HIDDEN"})
+    baked_error: FloatProperty(options={"HIDDEN"})
+    baked_part: FloatProperty(options={"HIDDEN"})
+    baked_seconds: FloatProperty(options={"HIDDEN"})
+    exported: StringProperty(options={"HIDDEN"})
+    shared_mesh: PointerProperty(type=bpy.types.Mesh)
     swing: FloatProperty(
         name="Swing",
         description="How far Calibrate pulls the object before it lets go, in percent of its size",

@@ -13,7 +13,7 @@ from ..core.arrays import Array
 from ..core.errors import SceneError
 from ..core.geometry.affine import transformed
 from .live import display
-from .snapshot import Sampler
+from .sampler import Sampler
 
 _WIDTH = 320
 _SAMPLES = 16

@@ -22,7 +22,8 @@ from ..core.frame import Frame
 from ..core.parameters import PARAMETERS
 from ..core.simulate import Simulation
 from . import job, picture, sheet
-from .snapshot import Sampler, check_object, take
+from .sampler import Sampler
+from .snapshot import check_object, take
 from .variants import Variants, simulated
 
 Values = Mapping[str, object]

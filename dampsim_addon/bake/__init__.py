@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from .point_cache import PointCache
-from .shape_keys import ShapeKeys
-from .target import Target
+from .absolute_keys import AbsoluteKeys
+from .alembic import Alembic
+from .compressed_keys import CompressedKeys
+from .frame_keys import FrameKeys
+from .mdd import Mdd
+from .pc2 import PointCache
+from .target import Cost, Shot, Target
 
-TARGETS: tuple[type[Target], ...] = (ShapeKeys, PointCache)
+# The first one is the default.
+TARGETS: tuple[type[Target], ...] = (CompressedKeys, FrameKeys, AbsoluteKeys, PointCache, Mdd, Alembic)
 
 
 def target(name: str) -> type[Target]:
     return next(cls for cls in TARGETS if cls.name == name)
 
 
-__all__ = ["TARGETS", "Target", "target"]
+__all__ = ["TARGETS", "Cost", "Shot", "Target", "target"]

@@ -13,7 +13,7 @@ import bpy
 from ...core.arrays import Array
 from ...core.errors import CacheError
 from ..marks import LIVE
-from ..pc2 import attach, detach, header
+from ..mesh_cache import attach, detach, pc2_header, play
 from .session import SESSIONS
 
 
@@ -25,7 +25,7 @@ def show(obj: bpy.types.Object, local: Array) -> None:
     """Show vertices (v, 3), float32, in the object's space."""
     file = Path(path(obj))
     try:
-        file.write_bytes(header(len(local), 0.0, 1) + local.tobytes())
+        file.write_bytes(pc2_header(len(local), 0.0, 1) + local.tobytes())
     except OSError as error:
         raise CacheError(
             f"{obj.name}: the live frame cannot be written to {file.parent} ({error.strerror or error}); "
@@ -33,7 +33,8 @@ def show(obj: bpy.types.Object, local: Array) -> None:
         ) from error
     modifier = obj.modifiers.get(LIVE)
     if modifier is None:
-        modifier = attach(obj, LIVE, str(file), 0.0)
+        modifier = attach(obj, LIVE, "MESH_CACHE")
+        play(modifier, "PC2", str(file), 0.0)
     if modifier.filepath != str(file):
         modifier.filepath = str(file)
     # The modifier reads the file whenever it is evaluated, and it is at each change of frame.

@@ -11,7 +11,7 @@ from bpy.app.handlers import persistent
 
 from ...core.errors import DampSimError
 from .. import curves, ghosts
-from ..snapshot import SAMPLING, Sampler
+from ..sampler import SAMPLING, Sampler
 from ..views import redraw
 from . import display
 from .session import SESSIONS, Session, Standing, find, is_live

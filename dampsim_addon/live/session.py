@@ -18,9 +18,10 @@ from ...core.geometry.affine import transformed
 from ...core.models.volume import VolumeModel
 from ...core.parameters import PARAMETERS, Settings
 from ...core.simulate import Run, Simulation
-from ..pc2 import check_stack
+from ..mesh_cache import check_stack
 from ..properties import read_settings
-from ..snapshot import Sampler, check_object, frame_rate, has_keyed_dials, take
+from ..sampler import Sampler, frame_rate
+from ..snapshot import check_object, has_keyed_dials, take
 
 
 class Standing(enum.Enum):

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
 import math
+import os
 from typing import Any
 
 import bpy
 import numpy as np
 
 LAST = 12
+PACKAGE = os.environ.get("DAMPSIM_INSTALLED") or "dampsim"
+TARGETS = [target.name for target in importlib.import_module(f"{PACKAGE}.dampsim_addon.bake").TARGETS]
+# Of the size: what single precision, and for rigs the corrections, leave of an exact bake.
+ROUNDING = 2e-6
 # What Blender works out of the rest.
 DERIVED = ("matrix_world", "matrix_local", "matrix_basis", "dimensions", "active_shape_key_index")
 
@@ -132,11 +138,19 @@ def _animation(block: Any) -> Any:
     }
 
 
+def _census() -> dict[str, list[tuple[str, int]]]:
+    """All datablocks of the file and how many use them."""
+    lists = [prop.identifier for prop in bpy.data.bl_rna.properties if prop.type == "COLLECTION"]
+    # Blender keeps its own windows, and images and fonts of its interface.
+    ours = [name for name in lists if name not in ("window_managers", "screens", "workspaces", "images", "brushes")]
+    return {name: [(block.name_full, block.users) for block in getattr(bpy.data, name)] for name in ours}
+
+
 def dump() -> dict[str, Any]:
     """Everything of the artist's that a bake could touch."""
     scene = bpy.context.scene
     scene.frame_set(scene.frame_current, subframe=scene.frame_subframe)
-    found: dict[str, Any] = {"scene": _plain(scene)}
+    found: dict[str, Any] = {"scene": _plain(scene), "census": _census()}
     for obj in bpy.data.objects:
         found[f"object {obj.name}"] = {
             "plain": {k: v for k, v in _plain(obj).items() if k not in DERIVED},

@@ -30,7 +30,7 @@ def test_every_damping_bakes_and_changes_the_shot(load: Load, tmp_path: Path) ->
         obj.dampsim.gamma, obj.dampsim.damping_ratio = 0.8, 0.5
         for _ in job.run(scene, bpy.context.view_layer, obj, True):
             pass
-        cache = job.frame_cache(obj)
+        cache = load("dampsim_addon.caches").frame_cache(obj)
         assert cache.numbers() == list(range(1, LAST + 1))
         seen[method.name] = cache.read(LAST).surface
     names = list(seen)

@@ -11,7 +11,7 @@ from typing import Any
 import bpy
 import numpy as np
 import pytest
-from scenes import LAST, armature, dump, fresh, wobbler, world
+from scenes import LAST, ROUNDING, armature, dump, fresh, size, wobbler, world
 
 pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
@@ -45,7 +45,7 @@ def baked(load: Load, obj: bpy.types.Object) -> list[Any]:
     job = load("dampsim_addon.job")
     for _ in job.run(bpy.context.scene, bpy.context.view_layer, obj, True):
         pass
-    cache = job.frame_cache(obj)
+    cache = load("dampsim_addon.caches").frame_cache(obj)
     return [cache.read(number) for number in cache.numbers()]
 
 
@@ -85,7 +85,9 @@ def test_what_plays_is_what_bakes_to_the_bit(
     assert_same_bits(played, baked(load, obj))
     assert live.find(obj) is None
     for frame in range(1, LAST + 1):
-        assert shown[frame - 1].tobytes() == world(obj, frame).tobytes()
+        now = world(obj, frame)
+        # Before a rig's modifiers the bake is rounded once more.
+        assert np.abs(shown[frame - 1] - now).max() <= (ROUNDING * size(now) if make is rigged else 0.0)
 
 
 def test_several_objects_play_at_once_as_each_bakes_alone(load: Load, live: ModuleType, tmp_path: Path) -> None:

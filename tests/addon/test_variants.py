@@ -21,7 +21,7 @@ def bake(load: Load, obj: bpy.types.Object) -> np.ndarray:
     job = load("dampsim_addon.job")
     for _ in job.run(bpy.context.scene, bpy.context.view_layer, obj, True):
         pass
-    cache = job.frame_cache(obj)
+    cache = load("dampsim_addon.caches").frame_cache(obj)
     made = np.array([cache.read(number).surface for number in cache.numbers()], dtype=np.float32)
     assert bpy.ops.dampsim.clear() == {"FINISHED"}
     return made

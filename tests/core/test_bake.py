@@ -150,7 +150,7 @@ def test_a_longer_range_goes_on_from_the_last_frame(tmp_path: Path) -> None:
 
 def test_resume_after_a_change_is_refused_and_keeps_the_frames(tmp_path: Path) -> None:
     before = run(swaying(last=8), tmp_path)
-    with pytest.raises(StaleCacheError, match="Bar: settings, mesh or scene changed"):
+    with pytest.raises(StaleCacheError, match=r"Bar: Settle \(12, now 13\) changed since the last bake"):
         run(swaying(last=12, settle=13.0), tmp_path)
     moved = swaying(last=12)
     moved = replace(moved, motion=lambda frame: swaying().motion(frame) + (0.1 if frame == 5.0 else 0.0))

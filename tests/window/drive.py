@@ -201,7 +201,7 @@ def play() -> Iterator[float]:
     yield from until(lambda: progress().object_name == "Creature", 10, "Resume to start by a click")
     yield from until(lambda: not progress().object_name, 180, "the bake to end")
     yield 1.0
-    cache = ours("dampsim_addon.job").frame_cache(creature)
+    cache = ours("dampsim_addon.caches").frame_cache(creature)
     assert cache.numbers() == list(range(1, FRAMES + 1))
     for frame in played:
         baked = cache.read(frame.number)

@@ -1,0 +1,122 @@
+"""What the targets have in common that write vertices into a file and let a modifier play it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import bpy
+import numpy as np
+
+from ...core.arrays import Array
+from ...core.errors import CacheError
+from ..marks import MODIFIER, is_ours
+from ..mesh_cache import attach, check_stack, detach, play
+from .motion import NoShapeError, can_precede, places
+from .target import VERTEX_BYTES, Cost, Shot
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """part: the file, whole, but not in its place yet.  before: of the object's modifiers, else after them."""
+
+    part: Path
+    before: bool
+
+
+def check(obj: bpy.types.Object) -> None:
+    if not can_precede(obj):
+        check_stack(obj)
+
+
+def cost(vertices: int, frames: int) -> Cost:
+    return Cost(0, VERTEX_BYTES * vertices * frames)
+
+
+def record(shot: Shot, file: str, header: bytes, kind: str) -> Generator[int, None, Recorded]:
+    """Write the vertices of all frames behind the header, as floats of a kind.
+
+    They stand before the modifiers, so that a rig moves them on; after them where that can't be.
+    """
+    obj = shot.sampler.obj
+    part = shot.folder / f"{file}.part"
+    if can_precede(obj):
+        try:
+            yield from _written(shot, part, header, kind, before=True)
+            return Recorded(part, before=True)
+        except NoShapeError:
+            check_stack(obj)
+    yield from _written(shot, part, header, kind, before=False)
+    return Recorded(part, before=False)
+
+
+def _written(shot: Shot, part: Path, header: bytes, kind: str, before: bool) -> Generator[int, None, None]:
+    shapes = places(shot.sampler, shot.cache, shot.numbers, before)
+    whole = False
+    with contextlib.closing(shapes), saying_why(shot, part):
+        try:
+            with part.open("wb") as out:
+                out.write(header)
+                yield from _each(out, shapes, kind)
+            whole = True
+        finally:
+            if not whole:
+                part.unlink(missing_ok=True)
+
+
+def _each(out: IO[bytes], shapes: Iterator[Array], kind: str) -> Generator[int, None, None]:
+    for done, shape in enumerate(shapes, 1):
+        out.write(np.asarray(shape).astype(kind).tobytes())
+        yield done
+
+
+@contextlib.contextmanager
+def saying_why(shot: Shot, path: Path) -> Generator[None]:
+    """Errors of the disk as a sentence for the artist."""
+    try:
+        yield
+    except OSError as error:
+        raise CacheError(
+            f"{shot.sampler.obj.name}: {path.name.removesuffix('.part')} cannot be written to {path.parent} "
+            f"({error.strerror or error}); choose another folder or free some space."
+        ) from error
+
+
+def store(shot: Shot, recorded: Recorded, file: str, attached: Callable[[str], None]) -> Cost:
+    """Put the file in its place and let a modifier play it. attached: makes it, given the file's path."""
+    path = shot.folder / file
+    # Nothing may read the file while it is exchanged.
+    clear(shot.sampler.obj)
+    with saying_why(shot, path):
+        recorded.part.replace(path)
+        size = path.stat().st_size
+    relative = shot.sampler.obj.dampsim.cache_folder.startswith("//") and bpy.data.filepath
+    attached(bpy.path.relpath(str(path)) if relative else str(path))
+    return Cost(0, size)
+
+
+def store_played(shot: Shot, recorded: Recorded, file: str, form: str) -> Cost:
+    """With a Mesh Cache modifier."""
+
+    def attached(path: str) -> None:
+        modifier = attach(shot.sampler.obj, MODIFIER, "MESH_CACHE", recorded.before)
+        play(modifier, form, path, float(shot.numbers[0]))
+
+    return store(shot, recorded, file, attached)
+
+
+def clear(obj: bpy.types.Object) -> None:
+    for modifier in [m for m in obj.modifiers if is_ours(m.name)]:
+        used = modifier.cache_file if modifier.type == "MESH_SEQUENCE_CACHE" else None
+        detach(obj, modifier)
+        # Blender counts the opening of the file as a user.
+        if used is not None and is_ours(used.name) and used.users <= 1:
+            bpy.data.batch_remove([used])
+
+
+def forget(folder: Path, file: str) -> None:
+    for name in (file, f"{file}.part"):
+        (folder / name).unlink(missing_ok=True)

@@ -1,0 +1,43 @@
+"""One relative shape key for each frame, its value running 0-1-0 linearly: exact on frames, right between them."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from ...core.arrays import Single
+from . import keys
+from .target import VERTEX_BYTES, Cost, Shot, as_it_is
+
+
+class FrameKeys:
+    name: ClassVar[str] = "FRAME_KEYS"
+    label: ClassVar[str] = "Shape Keys, One per Frame"
+    text: ClassVar[str] = "A shape key for each frame: exact and large; exports to glTF and FBX"
+    exact: ClassVar[bool] = True
+
+    check = staticmethod(keys.check)
+    record = staticmethod(keys.record)
+    fit = staticmethod(as_it_is)
+    clear = staticmethod(keys.clear)
+
+    @staticmethod
+    def cost(vertices: int, frames: int) -> Cost:
+        return Cost(frames, VERTEX_BYTES * vertices * frames)
+
+    @staticmethod
+    def store(shot: Shot, fitted: Single) -> Cost:
+        obj = shot.sampler.obj
+        basis = keys.begin(obj)
+        first, last = shot.numbers[0], shot.numbers[-1]
+        curves = {}
+        for number, move in zip(shot.numbers, fitted, strict=True):
+            key = keys.add(obj, f"{number:05d}", basis + move)
+            points = [(number - 1.0, 0.0), (float(number), 1.0), (number + 1.0, 0.0)]
+            # Before the first and after the last frame these hold.
+            curves[keys.value_path(key)] = points[int(number == first) : 3 - int(number == last)]
+        keys.animate(obj, curves)
+        return FrameKeys.cost(len(basis), len(shot.numbers))
+
+    @staticmethod
+    def forget(folder: object) -> None:
+        """Shape keys live in the file alone."""

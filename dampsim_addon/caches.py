@@ -1,0 +1,81 @@
+"""Where an object's simulated frames are, and whose they are."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import bpy
+
+from ..core.cache import FrameCache
+from ..core.errors import CacheError
+
+_ROOT = __package__.rpartition(".")[0]
+
+
+def default_folder() -> Path:
+    """Where caches go unless the artist says otherwise."""
+    try:
+        return Path(bpy.utils.extension_path_user(_ROOT, path="cache"))
+    except ValueError:
+        # Loaded from a checkout, not installed as an extension.
+        return Path(bpy.utils.user_resource("DATAFILES", path="dampsim"))
+
+
+def cache_folder(obj: bpy.types.Object) -> Path:
+    group = obj.dampsim
+    base = Path(bpy.path.abspath(group.cache_folder)) if group.cache_folder else default_folder()
+    return base / str(group.cache_id)
+
+
+def frame_cache(obj: bpy.types.Object) -> FrameCache:
+    return FrameCache(cache_folder(obj), obj.name, bpy.data.filepath)
+
+
+def own_cache(obj: bpy.types.Object) -> Iterator[tuple[int, int]]:
+    """Give the object a cache of its own; yields how many (done, total) frames were copied into it.
+
+    A duplicate has still got the original's, which stays the original's. So has a file that was saved under another
+    name, but its frames are the same ones and are copied. The name comes from the file and the object, so that a bake
+    killed before the file was saved is found again; from then on it stays with the object, whatever that or the file
+    is called.
+    """
+    group, taken = obj.dampsim, others(obj)
+    name, source = group.cache_id, None
+    if name and name not in taken and not is_owner(obj):
+        source, name = frame_cache(obj), ""
+    if not name and bpy.data.filepath:
+        name = hashlib.sha256(f"{bpy.data.filepath}\n{obj.name}".encode()).hexdigest()[:16]
+    if not name or name in taken or (source and source.folder.name == name):
+        name = uuid.uuid4().hex[:16]
+    group.cache_id = name
+    if source is not None:
+        yield from frame_cache(obj).copy_from(source)
+
+
+def others(obj: bpy.types.Object) -> set[str]:
+    """The caches of all other objects in the file."""
+    return {other.dampsim.cache_id for other in bpy.data.objects if other != obj}
+
+
+def is_owner(obj: bpy.types.Object) -> bool:
+    """Whether the object's cache is this file's: not where the file that made it is still there under its old name."""
+    if not obj.dampsim.cache_id:
+        return False
+    try:
+        header = frame_cache(obj).header()
+    except CacheError:
+        # It is damaged, and will be made anew.
+        return True
+    there = header.owner if header else ""
+    return not there or there == bpy.data.filepath or not Path(there).exists()
+
+
+def frames_done(obj: bpy.types.Object) -> int:
+    """How many frames the cache holds; none where it cannot be read."""
+    try:
+        return len(frame_cache(obj).numbers()) if obj.dampsim.cache_id else 0
+    except CacheError:
+        return 0

@@ -1,0 +1,62 @@
+"""Few shapes for a motion: within the bound, no negative weight, and few indeed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dampsim.core.compression import compress
+
+FRAMES, VERTICES = 60, 400
+
+
+def swing(modes: int) -> np.ndarray:
+    """So many shapes that calm down, each with a frequency of its own."""
+    rng = np.random.default_rng(3)
+    shapes = rng.normal(size=(modes, VERTICES, 3)) / np.arange(1, modes + 1)[:, None, None]
+    time = np.arange(FRAMES)
+    weights = [np.exp(-0.05 * k * time) * np.cos(0.3 * k * time) for k in range(1, modes + 1)]
+    return np.einsum("fk,kvi->fvi", np.array(weights).T, shapes).astype(np.float32)
+
+
+def played(found: object, frames: int) -> np.ndarray:
+    return np.array([found.move(frame) for frame in range(frames)])
+
+
+@pytest.mark.parametrize("bound", [1.0, 1e-1, 1e-2, 1e-4])
+@pytest.mark.parametrize("modes", [1, 5, 30])
+def test_no_vertex_is_off_by_more_than_the_bound_and_no_weight_is_negative(modes: int, bound: float) -> None:
+    moves = swing(modes)
+    found = compress(moves, bound)
+    assert np.linalg.norm(played(found, FRAMES) - moves, axis=2).max() <= bound
+    assert found.weights.min(initial=0.0) >= 0.0
+    assert found.weights.max(initial=0.0) <= 1.0 + 1e-12
+    # A sum of so many shapes needs no more of them.
+    assert len(found.shapes) <= modes
+
+
+def test_one_shape_fewer_would_break_the_bound() -> None:
+    moves, bound = swing(30), 0.3
+    found = compress(moves, bound)
+    kept = len(found.shapes)
+    assert 2 < kept < 30
+    centred = (moves - moves.mean(axis=0)).reshape(FRAMES, -1).astype(float)
+    modes = np.linalg.svd(centred, full_matrices=False)[0][:, : kept - 1]
+    away = (centred - modes @ (modes.T @ centred)).reshape(moves.shape)
+    assert np.linalg.norm(away, axis=2).max() > 0.98 * bound
+
+
+@pytest.mark.parametrize("frames", [1, 2])
+def test_stills_and_rests_need_no_shape(frames: int) -> None:
+    still = np.tile(np.random.default_rng(1).normal(size=(1, VERTICES, 3)), (frames, 1, 1)).astype(np.float32)
+    found = compress(still, 1e-5)
+    assert found.shapes.shape == (0, VERTICES, 3)
+    np.testing.assert_allclose(played(found, frames), still, atol=1e-6)
+
+
+def test_between_frames_it_lies_on_the_straight_line() -> None:
+    # Weights that run linearly give moves that run linearly: sub-frames are as good as frames.
+    moves = swing(5)
+    found = compress(moves, 1e-3)
+    between = found.offset + np.tensordot(0.5 * (found.weights[3] + found.weights[4]), found.shapes, 1)
+    assert np.linalg.norm(between - 0.5 * (moves[3] + moves[4]), axis=1).max() <= 1e-3
