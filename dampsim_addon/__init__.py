@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from . import bake_operators, cli, curves, doctor, ghosts, live, operators, overlay, panels, presets, properties
+from . import bake_operators, cli, curves, doctor, ghosts, live, operators, overlay, panels, presets, properties, saving
 
-MODULES = (properties, curves, live, operators, bake_operators, ghosts, doctor, presets, panels, overlay, cli)
+MODULES = (properties, saving, curves, live, operators, bake_operators, ghosts, doctor, presets, panels, overlay, cli)
 
 
 def register() -> None:

@@ -84,7 +84,12 @@ class DAMPSIM_OT_export(ModalJob, Operator):
     bl_label = "Export and Check"
     bl_options = {"UNDO"}
 
-    filepath: StringProperty(name="Files", description="Where to, without .glb and .fbx", subtype="FILE_PATH")
+    filepath: StringProperty(
+        name="Files",
+        description="Where to, without .glb and .fbx; empty for beside the .blend file",
+        subtype="FILE_PATH",
+        options={"SKIP_SAVE", "PATH_SUPPORTS_BLEND_RELATIVE"},
+    )
     format: EnumProperty(
         name="Formats",
         items=[(form.name, form.label, f"A file of {form.label}") for form in export.FORMATS],

@@ -10,6 +10,7 @@ import numpy as np
 from bpy.props import StringProperty
 from bpy.types import Context, Operator
 
+from .bake.cache_file import played
 from .marks import is_ours
 from .modal import chosen
 from .modifiers import DEFORMING
@@ -138,6 +139,13 @@ def _refine(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
     obj.dampsim.measured_fill = 0.0
 
 
+def _file(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
+    path = played(obj)
+    if path is None or path.is_file():
+        return None
+    return Finding(f"The file of its bake, {path}, is gone: bake again, or put it back")
+
+
 CHECKS: dict[str, Check] = {
     "scale": _scale,
     "group": _group,
@@ -146,6 +154,7 @@ CHECKS: dict[str, Check] = {
     "rate": _rate,
     "size": _size,
     "coarse": _coarse,
+    "file": _file,
 }
 
 

@@ -108,6 +108,7 @@ class DampSimObject(PropertyGroup):
         name="Cache",
         description="Folder for simulated frames; empty for DampSim's own folder in the user's files",
         subtype="DIR_PATH",
+        options={"ANIMATABLE", "PATH_SUPPORTS_BLEND_RELATIVE"},
     )
     cache_id: StringProperty(options={"HIDDEN"})
     baked: StringProperty(options={"HIDDEN"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Generator
 from pathlib import Path
 from typing import ClassVar
@@ -9,6 +10,7 @@ from typing import ClassVar
 import bpy
 
 from ...core.errors import CacheError
+from ..background import computed
 from ..marks import MODIFIER, PREFIX
 from ..mesh_cache import attach, pc2_header, play
 from . import cache_file
@@ -42,7 +44,9 @@ class Alembic:
                 _export(shot, record.part, part)
         finally:
             record.part.unlink(missing_ok=True)
-        return cache_file.Recorded(part, record.before)
+        with part.open("rb") as file:
+            found = yield from computed(lambda: hashlib.file_digest(file, "sha256").hexdigest())
+        return cache_file.Recorded(part, record.before, found)
 
     @staticmethod
     def store(shot: Shot, fitted: cache_file.Recorded) -> Cost:
@@ -54,6 +58,8 @@ class Alembic:
             file = next(file for file in bpy.data.cache_files if file not in known)
             file.name = f"{PREFIX}{obj.name}"
             modifier.cache_file, modifier.read_data = file, {"VERT"}
+            # Else sub-frames, and motion blur with them, would repeat the frame before.
+            modifier.use_vertex_interpolation = True
             # The file is opened when it is first evaluated.
             shot.sampler.view_layer.update()
             if not file.object_paths:

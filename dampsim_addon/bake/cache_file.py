@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Generator, Iterator
+import hashlib
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 import bpy
 import numpy as np
 
-from ...core.arrays import Array
 from ...core.errors import CacheError
 from ..marks import MODIFIER, is_ours
 from ..mesh_cache import attach, check_stack, detach, play
 from .motion import NoShapeError, can_precede, places
 from .target import VERTEX_BYTES, Cost, Shot
 
+# A file beside the bake that tells whether it is whole.
+_SUM = ".sha256"
+
 
 @dataclass(frozen=True)
 class Recorded:
-    """part: the file, whole, but not in its place yet.  before: of the object's modifiers, else after them."""
+    """part: the file, whole, but not in its place yet.  before: of the object's modifiers, else after them.
+
+    sum: SHA-256 of the file.
+    """
 
     part: Path
     before: bool
+    sum: str
 
 
 def check(obj: bpy.types.Object) -> None:
@@ -45,32 +51,31 @@ def record(shot: Shot, file: str, header: bytes, kind: str) -> Generator[int, No
     part = shot.folder / f"{file}.part"
     if can_precede(obj):
         try:
-            yield from _written(shot, part, header, kind, before=True)
-            return Recorded(part, before=True)
+            found = yield from _written(shot, part, header, kind, before=True)
+            return Recorded(part, True, found)
         except NoShapeError:
             check_stack(obj)
-    yield from _written(shot, part, header, kind, before=False)
-    return Recorded(part, before=False)
+    found = yield from _written(shot, part, header, kind, before=False)
+    return Recorded(part, False, found)
 
 
-def _written(shot: Shot, part: Path, header: bytes, kind: str, before: bool) -> Generator[int, None, None]:
+def _written(shot: Shot, part: Path, header: bytes, kind: str, before: bool) -> Generator[int, None, str]:
     shapes = places(shot.sampler, shot.cache, shot.numbers, before)
-    whole = False
+    whole, total = False, hashlib.sha256(header)
     with contextlib.closing(shapes), saying_why(shot, part):
         try:
             with part.open("wb") as out:
                 out.write(header)
-                yield from _each(out, shapes, kind)
+                for done, shape in enumerate(shapes, 1):
+                    content = np.asarray(shape).astype(kind).tobytes()
+                    out.write(content)
+                    total.update(content)
+                    yield done
             whole = True
         finally:
             if not whole:
                 part.unlink(missing_ok=True)
-
-
-def _each(out: IO[bytes], shapes: Iterator[Array], kind: str) -> Generator[int, None, None]:
-    for done, shape in enumerate(shapes, 1):
-        out.write(np.asarray(shape).astype(kind).tobytes())
-        yield done
+    return total.hexdigest()
 
 
 @contextlib.contextmanager
@@ -92,6 +97,7 @@ def store(shot: Shot, recorded: Recorded, file: str, attached: Callable[[str], N
     clear(shot.sampler.obj)
     with saying_why(shot, path):
         recorded.part.replace(path)
+        _sum_file(path).write_text(recorded.sum, encoding="utf-8")
         size = path.stat().st_size
     relative = shot.sampler.obj.dampsim.cache_folder.startswith("//") and bpy.data.filepath
     attached(bpy.path.relpath(str(path)) if relative else str(path))
@@ -118,5 +124,30 @@ def clear(obj: bpy.types.Object) -> None:
 
 
 def forget(folder: Path, file: str) -> None:
-    for name in (file, f"{file}.part"):
+    for name in (file, f"{file}.part", f"{file}{_SUM}"):
         (folder / name).unlink(missing_ok=True)
+
+
+def played(obj: bpy.types.Object) -> Path | None:
+    """The file that the object's bake is in; None where it is in none."""
+    for modifier in obj.modifiers:
+        if modifier.name == MODIFIER:
+            file = modifier.cache_file.filepath if modifier.type == "MESH_SEQUENCE_CACHE" else modifier.filepath
+            return Path(bpy.path.abspath(file))
+    return None
+
+
+def _sum_file(path: Path) -> Path:
+    return path.with_name(path.name + _SUM)
+
+
+def fault(path: Path) -> str:
+    """What is wrong with a bake's file: 'gone', 'damaged', or nothing."""
+    if not path.is_file():
+        return "gone"
+    try:
+        known = _sum_file(path).read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            return "" if hashlib.file_digest(file, "sha256").hexdigest() == known else "damaged"
+    except (OSError, UnicodeDecodeError):
+        return "damaged"

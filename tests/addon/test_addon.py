@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +10,7 @@ from types import ModuleType
 
 import bpy
 import pytest
-from scenes import fresh, wobbler
+from scenes import LAST, fresh, wobbler
 
 pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
@@ -137,10 +138,10 @@ def saved(tmp_path: Path) -> Path:
 
 def test_the_command_line_bakes_and_saves(load: Load, saved: Path, capfd: pytest.CaptureFixture[str]) -> None:
     cli = load("dampsim_addon.cli")
-    out = saved.with_name("baked.blend")
+    out, report = saved.with_name("baked.blend"), saved.with_name("report.json")
     code = cli.main(
         ["bake", "--object", "Wobbler", "--frames", "1:6", "--set", "settle=5", "--set", "accuracy=PREVIEW",
-         "--target", "point_cache", "--output", str(out)]
+         "--target", "point_cache", "--report", str(report), "--output", str(out)]
     )  # fmt: skip
     assert code == cli.DONE
     lines = capfd.readouterr().out
@@ -149,11 +150,64 @@ def test_the_command_line_bakes_and_saves(load: Load, saved: Path, capfd: pytest
     obj = bpy.data.objects["Wobbler"]
     assert obj.dampsim.settle == 5.0
     assert "DampSim Cache" in obj.modifiers
+    entry = json.loads(report.read_text())
+    assert (entry["command"], entry["exit_code"], entry["problem"]) == ("bake", 0, "")
+    baked = entry["objects"][0]
+    assert (baked["name"], baked["target"], baked["first"], baked["last"]) == ("Wobbler", "POINT_CACHE", 1, 6)
+    assert baked["size"] == 32 + 6 * 12 * len(obj.data.vertices)
+    assert 0.0 <= baked["error"] < 1e-5
     # The same again has nothing to simulate; other dials start over and say so.
     assert cli.main(["bake"]) == cli.DONE
     assert "Simulating" not in capfd.readouterr().out
     assert cli.main(["bake", "--set", "settle=7"]) == cli.DONE
-    assert "Starting over" in capfd.readouterr().out
+    assert (
+        "Settle (5, now 7) changed since the last bake; clear it or bake again. Starting over" in capfd.readouterr().out
+    )
+    assert cli.main(["bake", "--from", "5", "--target", "shape_keys", "--bound", "2%"]) == cli.DONE
+    lines = capfd.readouterr().out
+    assert (lines.count("Checking"), lines.count("Simulating")) == (4, 2)
+    assert bpy.data.objects["Wobbler"].dampsim.bound_percent == 2.0
+    assert cli.main(["bake", "--from", "5", "--set", "settle=8"]) == cli.FAILED
+    assert "Settle (7, now 8) changed" in capfd.readouterr().err
+
+
+def test_the_command_line_tells_exports_and_clears(
+    load: Load, saved: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    cli, report = load("dampsim_addon.cli"), tmp_path / "report.json"
+    assert cli.main(["info", "--report", str(report)]) == cli.DONE
+    assert "0 of 12 frames are simulated; not baked" in capfd.readouterr().out
+    assert cli.main(["export", "--output", str(tmp_path / "out")]) == cli.USAGE
+    assert cli.main(["bake"]) == cli.DONE
+    assert cli.main(["info", "--report", str(report)]) == cli.DONE
+    entry = json.loads(report.read_text())["objects"][0]
+    assert (entry["cached"], entry["baked"], entry["changed"], entry["damaged"]) == (12, "SHAPE_KEYS", [], [])
+    assert cli.main(["export", "--format", "gltf", "--output", str(tmp_path / "out"), "--report", str(report)]) == 0
+    entry = json.loads(report.read_text())["objects"][0]
+    assert Path(entry["path"]).name == "out.glb"
+    assert entry["part"] < 1e-4
+    assert cli.main(["clear"]) == cli.DONE
+    bpy.ops.wm.open_mainfile(filepath=str(saved))
+    assert bpy.data.objects["Wobbler"].data.shape_keys is None
+    assert not (tmp_path / "cache").exists() or list((tmp_path / "cache").iterdir()) == []
+
+
+def test_scripts_bake_without_a_file(load: Load, tmp_path: Path) -> None:
+    api = load("dampsim_addon.api")
+    fresh()
+    obj = wobbler(tmp_path)
+    obj.dampsim.enabled = False
+    api.add(obj, pin_group="Pin", settle=6.0, cache_folder=str(tmp_path))
+    seen = []
+    result = api.bake([obj], target="MDD", progress=lambda done, total, text: seen.append((done, total, text)))[0]
+    assert (result.problem, result.target, result.last) == ("", "MDD", LAST)
+    assert (LAST, LAST, "Simulating") in seen
+    assert api.info(obj).cached == LAST
+    api.clear([obj])
+    assert api.info(obj).cached == 0
+    obj.scale.x = 0.0
+    bpy.context.view_layer.update()
+    assert api.bake([obj])[0].problem.startswith("Wobbler: its scale is zero")
 
 
 @pytest.mark.parametrize(
@@ -166,6 +220,9 @@ def test_the_command_line_bakes_and_saves(load: Load, saved: Path, capfd: pytest
         (["bake", "--frames", "9"], "give FIRST:LAST"),
         (["bake", "--frames", "9:3"], "the last frame comes before the first"),
         (["bake", "--target", "video"], "invalid choice"),
+        (["bake", "--bound", "little"], "give 0.1% of the size or 1mm"),
+        (["bake", "--report", "/nowhere/at/all.json"], "there is no such folder"),
+        (["export"], "required"),
         (["cook"], "invalid choice"),
         ([], "required"),
     ],

@@ -1,0 +1,86 @@
+"""`blender -b FILE -c dampsim bake|sweep|…`: what the window does, without one. A new command is one add_to()."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import bpy
+
+from ...core.errors import DampSimError, ParameterError
+from . import baking, comparing
+from .options import UsageError
+
+DONE, FAILED, USAGE = 0, 1, 2
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> Any:
+        raise UsageError(f"{self.prog}: {message}")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="dampsim", description="Bake, compare and export DampSim objects of a .blend file.")
+    commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
+    for group in (baking, comparing):
+        group.add_to(commands)
+    return parser
+
+
+def main(argv: Sequence[str]) -> int:
+    """Exit code: 0 done, 1 something failed, 2 wrong usage."""
+    try:
+        options = _parser().parse_args(list(argv))
+        _check_report(options.report)
+        whole, entries = options.run(options)
+        code = DONE if whole else FAILED
+        _report(options, code, entries, "")
+        return code
+    except (UsageError, ParameterError) as error:
+        print(f"{error}", file=sys.stderr)
+        return USAGE
+    except SystemExit as stop:
+        # argparse has printed its help.
+        return int(stop.code or 0)
+    except (DampSimError, RuntimeError, OSError) as error:
+        print(f"dampsim: {error}", file=sys.stderr)
+        _report(options, FAILED, [], str(error))
+        return FAILED
+
+
+def _check_report(path: str | None) -> None:
+    if path and not Path(path).resolve().parent.is_dir():
+        raise UsageError(f"dampsim: --report {path}: there is no such folder")
+
+
+def _report(options: argparse.Namespace, code: int, entries: list[dict[str, Any]], problem: str) -> None:
+    if not options.report:
+        return
+    whole = {
+        "command": options.command,
+        "file": bpy.data.filepath,
+        "blender": bpy.app.version_string,
+        "exit_code": code,
+        "problem": problem,
+        "objects": entries,
+    }
+    try:
+        Path(options.report).write_text(json.dumps(whole, indent=1, default=str), encoding="utf-8")
+    except OSError as error:
+        print(f"dampsim: the report {options.report} cannot be written ({error.strerror or error})", file=sys.stderr)
+
+
+_command: Any = None
+
+
+def register() -> None:
+    global _command  # Blender hands out a handle that must be given back.
+    _command = bpy.utils.register_cli_command("dampsim", main)
+
+
+def unregister() -> None:
+    bpy.utils.unregister_cli_command(_command)

@@ -1,0 +1,154 @@
+"""bake, clear, info and export."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import bpy
+
+from ...core.errors import CacheError, DampSimError, StaleCacheError
+from ...core.parameters import PARAMETERS
+from .. import export, info, job
+from ..bake import TARGETS
+from .options import UsageError, add_common, add_frames, add_settings, finished, objects, set_frames, setting
+
+# What a command did: whether all of it, and an entry of the report for each object.
+Report = tuple[bool, list[dict[str, Any]]]
+
+
+def add_to(commands: Any) -> None:
+    bake = commands.add_parser("bake", help="simulate, write the target and save the file")
+    bake.set_defaults(run=run_bake)
+    add_common(bake)
+    add_frames(bake)
+    add_settings(bake, "NAME=VALUE")
+    bake.add_argument("--target", choices=[target.name.lower() for target in TARGETS])
+    bake.add_argument("--bound", metavar="0.1%|1mm", help="largest error of compressed shape keys")
+    bake.add_argument("--restart", action="store_true", help="simulate from the first frame, whatever is in the cache")
+    bake.add_argument("--from", type=int, dest="start", metavar="FRAME", help="simulate from this frame on anew")
+    bake.add_argument("--cache", metavar="FOLDER", help="where to keep simulated frames")
+    _add_output(bake)
+    clear = commands.add_parser("clear", help="remove bakes and their cached frames, and save the file")
+    clear.set_defaults(run=run_clear)
+    add_common(clear)
+    _add_output(clear)
+    told = commands.add_parser("info", help="what is simulated and baked, and whether all of it is still good")
+    told.set_defaults(run=run_info)
+    add_common(told)
+    exported = commands.add_parser("export", help="write baked objects to glTF and FBX, read them back and compare")
+    exported.set_defaults(run=run_export)
+    add_common(exported)
+    add_frames(exported)
+    exported.add_argument(
+        "--format", action="append", default=[], choices=[form.name.lower() for form in export.FORMATS],
+        help="only this one; may be repeated",
+    )  # fmt: skip
+    exported.add_argument("--output", metavar="FILE", required=True, help="of the files, without .glb and .fbx")
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--output", metavar="FILE", help="save here instead of in place")
+
+
+def run_bake(options: argparse.Namespace) -> Report:
+    chosen = objects(options.object)
+    set_frames(options.frames)
+    for obj in chosen:
+        _apply(obj, options)
+    _check_place(options)
+    entries, whole = [], True
+    for obj in chosen:
+        try:
+            entry = asdict(_bake(obj, options))
+        except DampSimError as error:
+            print(f"dampsim: {error}", file=sys.stderr, flush=True)
+            entry, whole = asdict(job.Result(obj.name, obj.dampsim.target, problem=str(error))), False
+        else:
+            print(f"dampsim: {obj.name}: {told(entry)}", flush=True)
+        entries.append(entry)
+    if whole:
+        bpy.ops.wm.save_as_mainfile(filepath=options.output or bpy.data.filepath)
+    else:
+        print("dampsim: the file is not saved; simulated frames are kept", file=sys.stderr, flush=True)
+    return whole, entries
+
+
+def told(entry: dict[str, Any]) -> str:
+    """Of a bake's entry in the report."""
+    keys = f"{entry['keys']} shape keys, " if entry["keys"] else ""
+    return (
+        f"{entry['target'].lower()}: {keys}{entry['size'] / 1e6:.3g} MB, largest error {entry['error']:.2g} m, "
+        f"{entry['seconds']:.1f} s"
+    )
+
+
+def run_clear(options: argparse.Namespace) -> Report:
+    chosen = objects(options.object)
+    _check_place(options)
+    for obj in chosen:
+        job.clear(obj)
+    bpy.ops.wm.save_as_mainfile(filepath=options.output or bpy.data.filepath)
+    return True, [{"name": obj.name} for obj in chosen]
+
+
+def run_info(options: argparse.Namespace) -> Report:
+    found = [info.of(bpy.context.scene, bpy.context.view_layer, obj) for obj in objects(options.object)]
+    for one in found:
+        print(f"dampsim: {one.name}: {one.text}", flush=True)
+    return not any(one.faults for one in found), [asdict(one) for one in found]
+
+
+def run_export(options: argparse.Namespace) -> Report:
+    # Without names: those that are baked.
+    chosen = [obj for obj in objects(options.object) if options.object or obj.dampsim.baked]
+    if not chosen:
+        raise UsageError("dampsim: no object is baked; bake one first")
+    set_frames(options.frames)
+    formats = [form for form in export.FORMATS if not options.format or form.name.lower() in options.format]
+    base = Path(options.output).resolve()
+    steps = export.run(bpy.context.scene, bpy.context.view_layer, chosen, base, formats)
+    found = finished(steps, ", ".join(obj.name for obj in chosen))
+    for one in found:
+        print(f"dampsim: {one.path}: {one.problem or f'{one.name} is off by {100.0 * one.part:.2g}% of its size'}")
+    return not any(one.problem for one in found), [asdict(one) for one in found]
+
+
+def _check_place(options: argparse.Namespace) -> None:
+    if not options.output and not bpy.data.filepath:
+        raise UsageError("dampsim: the scene has no file yet; give --output")
+
+
+def _apply(obj: bpy.types.Object, options: argparse.Namespace) -> None:
+    group = obj.dampsim
+    for entry in options.set:
+        name, value = setting(entry)
+        setattr(group, name, PARAMETERS[name].checked(value))
+    if options.target:
+        group.target = options.target.upper()
+    if options.cache:
+        group.cache_folder = options.cache
+    if options.bound:
+        by, name = ("PERCENT", "bound_percent") if options.bound.endswith("%") else ("LENGTH", "bound_length")
+        try:
+            bound = float(options.bound.removesuffix("%").removesuffix("mm"))
+        except ValueError:
+            bound = 0.0
+        if not bound > 0.0:
+            raise UsageError(f"dampsim: --bound {options.bound}: give 0.1% of the size or 1mm")
+        group.bound_by = by
+        setattr(group, name, bound)
+
+
+def _bake(obj: bpy.types.Object, options: argparse.Namespace) -> job.Result:
+    scene, layer = bpy.context.scene, bpy.context.view_layer
+    try:
+        return finished(job.run(scene, layer, obj, options.restart, options.start), obj.name)
+    except StaleCacheError as error:
+        if options.start is not None:
+            raise CacheError(str(error)) from None
+        print(f"dampsim: {error} Starting over.", flush=True)
+        return finished(job.run(scene, layer, obj, restart=True), obj.name)

@@ -1,0 +1,63 @@
+"""sweep and compare."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import bpy
+
+from ...core import compare
+from ...core.parameters import PARAMETERS
+from .. import sweep
+from .baking import Report
+from .options import UsageError, add_common, add_frames, add_settings, finished, objects, set_frames, setting
+
+
+def add_to(commands: Any) -> None:
+    swept = commands.add_parser("sweep", help="simulate all combinations of values; nothing is baked or saved")
+    swept.set_defaults(run=run_sweep)
+    add_common(swept)
+    add_frames(swept)
+    add_settings(swept, "NAME=VALUE,VALUE,…")
+    swept.add_argument("--output", metavar="FOLDER", required=True, help="for table, curves, pictures and index.html")
+    swept.add_argument("--pictures", type=int, default=6, metavar="N", help="rendered frames of each, or 0 (default 6)")
+    compared = commands.add_parser("compare", help="run a bar under the papers' dampings, whatever is in the file")
+    compared.set_defaults(run=run_compare, report=None)
+    compare.add_arguments(compared)
+
+
+def run_sweep(options: argparse.Namespace) -> Report:
+    chosen = objects(options.object)
+    if len(chosen) != 1:
+        names = ", ".join(obj.name for obj in chosen)
+        raise UsageError(f"dampsim: one object is swept at a time; choose one with --object: {names}")
+    if options.pictures < 0:
+        raise UsageError(f"dampsim: --pictures {options.pictures}: give 0 or more")
+    set_frames(options.frames)
+    lists: dict[str, list[object]] = {}
+    for entry in options.set:
+        name, values = setting(entry)
+        lists[name] = [PARAMETERS[name].checked(value) for value in values.split(",")]
+    if not lists:
+        raise UsageError("dampsim: give --set NAME=VALUE,VALUE,… at least once")
+    folder = Path(options.output).resolve()
+    scene, layer = bpy.context.scene, bpy.context.view_layer
+    steps = sweep.run(scene, layer, chosen[0], sweep.grid(lists), folder, options.pictures)
+    rows = finished(steps, chosen[0].name)
+    for row in rows:
+        print(f"dampsim: {row.label}: {row.problem or (row.curve.text if row.curve else 'simulated')}")
+    print(f"dampsim: look at {folder / sweep.PAGE}")
+    return not any(row.problem for row in rows), [_entry(row) for row in rows]
+
+
+def _entry(row: sweep.Row) -> dict[str, Any]:
+    found = {name: value for name, value in vars(row).items() if name != "curve"}
+    return {**found, "values": dict(row.values), "rest": row.curve.rest if row.curve else None}
+
+
+def run_compare(options: argparse.Namespace) -> Report:
+    compare.run(options)
+    print(f"dampsim: look at {Path(options.output).resolve()}")
+    return True, []

@@ -1,0 +1,80 @@
+"""What the commands have in common: objects, frames, settings, and the lines that tell how far they are."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Generator, Sequence
+from typing import TypeVar
+
+import bpy
+
+from ...core.parameters import PARAMETERS
+from .. import job
+from ..modal import simulated
+
+Result = TypeVar("Result")
+
+
+class UsageError(Exception):
+    """The command line asks for something that is not there."""
+
+
+def add_common(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--object", action="append", default=[], metavar="NAME", help="only this one; may be repeated")
+    parser.add_argument("--report", metavar="FILE", help="write what was done there, as JSON")
+
+
+def add_frames(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--frames", metavar="FIRST:LAST", help="instead of the scene's range")
+
+
+def add_settings(parser: argparse.ArgumentParser, form: str) -> None:
+    parser.add_argument("--set", action="append", default=[], metavar=form, help=", ".join(PARAMETERS))
+
+
+def objects(names: Sequence[str]) -> list[bpy.types.Object]:
+    ours = {obj.name: obj for obj in simulated(bpy.context.scene.objects)}
+    missing = [name for name in names if name not in ours]
+    if missing:
+        raise UsageError(
+            f"dampsim: no object '{missing[0]}' that DampSim simulates; there are: {', '.join(ours) or 'none'}"
+        )
+    if not ours:
+        raise UsageError("dampsim: no object in the scene is simulated by DampSim; add one in the sidebar")
+    return [ours[name] for name in names] if names else list(ours.values())
+
+
+def setting(entry: str) -> tuple[str, str]:
+    name, found, value = entry.partition("=")
+    if not found or name not in PARAMETERS:
+        raise UsageError(f"dampsim: --set {entry}: give NAME=VALUE with one of {', '.join(PARAMETERS)}")
+    return name, value
+
+
+def set_frames(frames: str | None) -> None:
+    if frames is None:
+        return
+    first, _, last = frames.partition(":")
+    try:
+        start, end = int(first), int(last)
+    except ValueError:
+        raise UsageError(f"dampsim: --frames {frames}: give FIRST:LAST, as 1:120") from None
+    if end < start:
+        raise UsageError(f"dampsim: --frames {frames}: the last frame comes before the first")
+    bpy.context.scene.frame_start, bpy.context.scene.frame_end = start, end
+
+
+def finished(steps: Generator[job.Step, None, Result], name: str) -> Result:
+    """Run the steps to their end, with a line for each."""
+    began = time.monotonic()
+    said = None
+    while True:
+        try:
+            step = next(steps)
+        except StopIteration as end:
+            result: Result = end.value
+            return result
+        if step != said:
+            print(f"dampsim: {name}: {step.text} {step.done}/{step.total} {time.monotonic() - began:.1f} s", flush=True)
+        said = step

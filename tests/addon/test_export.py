@@ -1,0 +1,113 @@
+"""Baked morphs arrive in other files: out with DampSim's settings, in with Blender's importers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import bpy
+import numpy as np
+import pytest
+from scenes import LAST, armature, dump, fresh, size, wobbler, world
+from test_baking import bake, furnished
+
+pytestmark = pytest.mark.bpy
+Load = Callable[[str], ModuleType]
+
+
+def rigged(cache: Path) -> bpy.types.Object:
+    return hung(wobbler(cache))
+
+
+def hung(obj: bpy.types.Object) -> bpy.types.Object:
+    """On a rig that is its parent: glTF places a skinned mesh by its bones alone."""
+    obj.animation_data_clear()
+    rig = next((m.object for m in obj.modifiers if m.type == "ARMATURE"), None) or armature(obj)
+    for frame, place in ((1, 0.0), (4, 0.0), (7, 0.6), (9, 0.2)):
+        rig.location.x = place
+        rig.keyframe_insert("location", frame=frame)
+    obj.parent = rig
+    return obj
+
+
+def dressed(cache: Path) -> bpy.types.Object:
+    """With shape keys of the artist's, animated and driven, too."""
+    return hung(furnished(cache))
+
+
+@pytest.mark.parametrize("make", [wobbler, rigged, dressed])
+@pytest.mark.parametrize("target", ["SHAPE_KEYS", "FRAME_KEYS"])
+def test_gltf_and_fbx_hold_the_bake_and_the_check_leaves_nothing_behind(
+    load: Load, make: Callable[[Path], bpy.types.Object], target: str, tmp_path: Path
+) -> None:
+    scene = fresh()
+    obj = make(tmp_path / "cache")
+    scene.frame_set(4)
+    bake(obj, target)
+    before, shown = dump(), bpy.context.window_manager.windows[0].scene
+    out = tmp_path / "out"
+    assert bpy.ops.dampsim.export(filepath=str(out)) == {"FINISHED"}
+    assert dump() == before
+    assert bpy.context.window_manager.windows[0].scene == shown
+    assert sorted(path.name for path in tmp_path.glob("out.*")) == ["out.fbx", "out.glb"]
+    results = load("dampsim_addon.api").export([obj], out)
+    assert [(one.name, one.format, one.problem) for one in results] == [(obj.name, "GLTF", ""), (obj.name, "FBX", "")]
+    for one in results:
+        # What the file has lost, beside what the bake's bound allows.
+        assert one.part < 1e-4
+    assert obj.dampsim.exported.startswith("GLTF 0") or "e-" in obj.dampsim.exported
+
+
+def test_the_check_sees_what_a_file_lacks(load: Load, tmp_path: Path) -> None:
+    fresh()
+    obj = wobbler(tmp_path / "cache")
+    bake(obj, "SHAPE_KEYS")
+    # No file of morphs holds what a deforming modifier after them does.
+    obj.modifiers.new("Wave", "WAVE").height = 0.2
+    (gltf,) = load("dampsim_addon.api").export([obj], tmp_path / "out", ["GLTF"])
+    assert gltf.part > 0.01
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [("", "it is not baked yet"), ("ABSOLUTE_KEYS", "cannot hold a bake to Shape Keys, Absolute"),
+     ("MDD", "cannot hold a bake to Point Cache")],
+)  # fmt: skip
+def test_what_no_file_can_hold_is_said_before_the_export(load: Load, target: str, words: str, tmp_path: Path) -> None:
+    fresh()
+    obj = wobbler(tmp_path / "cache")
+    if target:
+        bake(obj, target)
+    before = dump()
+    with pytest.raises(load("core.errors").SceneError, match=f"Wobbler: .*{words}"):
+        load("dampsim_addon.api").export([obj], tmp_path / "out")
+    assert dump() == before
+    assert list(tmp_path.glob("out*")) == []
+
+
+@pytest.mark.parametrize("target", ["SHAPE_KEYS", "POINT_CACHE"])
+@pytest.mark.parametrize("form", ["abc", "usdc"])
+def test_blenders_own_alembic_and_usd_hold_the_bake(form: str, target: str, tmp_path: Path) -> None:
+    scene = fresh()
+    obj = wobbler(tmp_path / "cache")
+    obj.modifiers.remove(obj.modifiers["Subdivision"])
+    armature(obj)
+    bake(obj, target)
+    path = str(tmp_path / f"out.{form}")
+    played = {frame: world(obj, frame) for frame in (1, 6, LAST)}
+    if form == "abc":
+        bpy.ops.wm.alembic_export(filepath=path, start=1, end=LAST, selected=True, as_background_job=False)
+    else:
+        bpy.ops.wm.usd_export(filepath=path, selected_objects_only=True, export_animation=True, export_shapekeys=False,
+                              export_armatures=False)  # fmt: skip
+    fps = scene.render.fps
+    fresh()
+    bpy.context.scene.render.fps = fps
+    if form == "abc":
+        bpy.ops.wm.alembic_import(filepath=path, as_background_job=False)
+    else:
+        bpy.ops.wm.usd_import(filepath=path)
+    again = next(o for o in bpy.context.scene.objects if o.type == "MESH")
+    for frame, points in played.items():
+        np.testing.assert_allclose(world(again, frame), points, atol=1e-5 * size(points))

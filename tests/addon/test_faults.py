@@ -1,0 +1,348 @@
+"""What goes wrong outside: killed, full, read-only, removed, damaged, taken. One sentence, and nothing lost."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+
+import bpy
+import pytest
+from scenes import LAST, PACKAGE, TARGETS, dump, fresh, wobbler
+from test_baking import bake
+
+pytestmark = pytest.mark.bpy
+Load = Callable[[str], ModuleType]
+KILLS = 20
+needs_linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="kills, mounts and rights of Linux")
+# Bakes a file as the command line does; how Blender starts differs between the module and the program.
+SCRIPT = """
+import os, sys, bpy
+folder, arguments = sys.argv[sys.argv.index("--") + 1], sys.argv[sys.argv.index("--") + 2 :]
+package = arguments.pop(0)
+if package == "dampsim":
+    sys.path.insert(0, folder)
+    import conftest, dampsim
+    dampsim.register()
+bpy.ops.wm.open_mainfile(filepath=arguments.pop(0))
+import importlib
+code = importlib.import_module(package + ".dampsim_addon.cli").main(arguments)
+sys.stdout.flush()
+os._exit(code)
+"""
+
+
+def command(folder: Path, path: Path, *arguments: str) -> list[str]:
+    """Of a process of its own that runs DampSim's command line on a file."""
+    script = folder / "script.py"
+    script.write_text(SCRIPT)
+    start = ["--background", "--python-exit-code", "1", "--python", str(script)]
+    program = [bpy.app.binary_path, *start] if bpy.app.binary_path else [sys.executable, str(script)]
+    return [*program, "--", str(Path(__file__).parents[1]), PACKAGE, str(path), *arguments]
+
+
+def frames(cache: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in cache.rglob("frame_*.npz")}
+
+
+def saved(folder: Path, last: int = LAST, resolution: int = 400) -> Path:
+    scene = fresh(last)
+    obj = wobbler(folder / "cache")
+    obj.dampsim.resolution = resolution
+    scene.frame_set(1)
+    path = folder / "scene.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(path))
+    return path
+
+
+@needs_linux
+def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
+    path = saved(tmp_path, last=60)
+    cache, out = tmp_path / "cache", tmp_path / "out.blend"
+    arguments = command(tmp_path, path, "bake", "--target", "point_cache", "--output", str(out))
+    began = time.monotonic()
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+    whole = time.monotonic() - began
+    assert done.returncode == 0, done.stdout + done.stderr
+    expected, played = frames(cache), next(cache.rglob("bake.pc2")).read_bytes()
+    assert len(expected) == 60
+    shutil.rmtree(cache)
+    out.unlink()
+    dice, reached = random.Random(5), []
+    for _ in range(KILLS):
+        process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(dice.uniform(0.3 * whole, whole))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        found = frames(cache)
+        reached.append(len(found))
+        # What has got its name is whole.
+        assert all(expected[name] == content for name, content in found.items())
+        assert sorted(found) == sorted(expected)[: len(found)]
+        if len(found) == 60:
+            # Begin anew, so that all of the kills have something to kill.
+            shutil.rmtree(cache)
+    assert max(reached) > 0
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert frames(cache) == expected
+    assert next(cache.rglob("bake.pc2")).read_bytes() == played
+    assert [p.name for p in cache.rglob("*") if p.name.endswith(".part")] == []
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A folder with room for some frames only."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", str(folder)], check=False)
+    if made.returncode:
+        pytest.skip("no right to mount a file system")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+@needs_linux
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_full_disk_is_said_and_what_was_simulated_stays(load: Load, target: str, disk: Path, tmp_path: Path) -> None:
+    fresh(60)
+    obj = wobbler(disk)
+    obj.dampsim.target = target
+    before = dump()
+    with pytest.raises(RuntimeError, match=r"Wobbler: .*cannot be written.*No space left on device.*free some space"):
+        bpy.ops.dampsim.bake()
+    assert dump() == before
+    caches = load("dampsim_addon.caches")
+    kept = caches.frames_done(obj)
+    assert 0 < kept < 60
+    assert list(disk.rglob("*.part")) == []
+    # With room elsewhere the same frames go on.
+    room = tmp_path / "room"
+    shutil.copytree(disk, room)
+    obj.dampsim.cache_folder = str(room)
+    steps = [step.text for step in load("dampsim_addon.job").run(bpy.context.scene, bpy.context.view_layer, obj, False)]
+    assert (steps.count("Checking"), steps.count("Simulating")) == (kept, 60 - kept)
+
+
+@needs_linux
+@pytest.mark.parametrize("target", ["POINT_CACHE", "MDD", "ALEMBIC"])
+def test_a_disk_that_gets_full_at_the_target_leaves_the_bake_before(
+    load: Load, target: str, disk: Path, tmp_path: Path
+) -> None:
+    fresh()
+    obj = wobbler(disk)
+    bake(obj, "SHAPE_KEYS")
+    before, kept = dump(), frames(disk)
+    room = shutil.disk_usage(disk).free
+    (disk / "filling").write_bytes(b"x" * (room - 16_000))
+    obj.dampsim.target = target
+    with pytest.raises(RuntimeError, match=r"Wobbler: .*cannot be written.*free some space"):
+        bpy.ops.dampsim.bake(resume=True)
+    assert dump() == before
+    assert frames(disk) == kept
+    assert obj.dampsim.baked == "SHAPE_KEYS"
+
+
+@needs_linux
+def test_a_folder_that_is_removed_in_the_middle_is_said(load: Load, tmp_path: Path) -> None:
+    scene = fresh()
+    obj = wobbler(tmp_path / "cache")
+    before = dump()
+    steps = load("dampsim_addon.job").run(scene, bpy.context.view_layer, obj, True)
+    for step in steps:
+        if step.text == "Simulating" and step.done == 5:
+            shutil.rmtree(tmp_path / "cache")
+            break
+    with pytest.raises(load("core.errors").CacheError, match=r"Wobbler: the cache .* was removed during the bake"):
+        next(steps)
+    assert dump() == before
+    bake(obj, "SHAPE_KEYS")
+
+
+@pytest.mark.parametrize("damage", ["truncated", "flipped", "empty", "swapped", "gone"])
+def test_a_damaged_frame_is_named_and_mended_from_there_on(load: Load, damage: str, tmp_path: Path) -> None:
+    fresh()
+    obj = wobbler(tmp_path)
+    bake(obj, "POINT_CACHE")
+    expected = frames(tmp_path)
+    paths = sorted(tmp_path.rglob("frame_*.npz"))
+    hurt, content = paths[6], paths[6].read_bytes()
+    if damage == "truncated":
+        hurt.write_bytes(content[:-100])
+    elif damage == "flipped":
+        middle = len(content) // 2
+        hurt.write_bytes(content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :])
+    elif damage == "empty":
+        hurt.write_bytes(b"")
+    elif damage == "swapped":
+        hurt.write_bytes(paths[5].read_bytes())
+    else:
+        hurt.unlink()
+    if damage == "gone":
+        # What lies behind a gap is simulated again.
+        assert load("dampsim_addon.caches").frames_done(obj) == 6
+        bake(obj, "POINT_CACHE", resume=True)
+        assert frames(tmp_path) == expected
+        return
+    assert load("dampsim_addon.api").info(obj).damaged == (7,)
+    before = dump()
+    with pytest.raises(
+        RuntimeError, match=r"Wobbler: frame 7 of the cache .* is damaged or gone; re-bake from frame 7"
+    ):
+        bpy.ops.dampsim.bake(resume=True)
+    assert dump() == before
+    bake(obj, "POINT_CACHE", rebake=True, frame=7)
+    assert frames(tmp_path) == expected
+
+
+def test_a_flipped_bit_anywhere_in_a_frame_or_header_is_found(load: Load, tmp_path: Path) -> None:
+    fresh(2)
+    obj = wobbler(tmp_path)
+    bake(obj, "SHAPE_KEYS")
+    cache = load("dampsim_addon.caches").frame_cache(obj)
+    error = load("core.errors").CacheError
+    frame, header = cache.folder / "frame_000002.npz", cache.folder / "header.json"
+    dice = random.Random(7)
+    for path, read in ((frame, lambda: cache.read(2)), (header, cache.header)):
+        content = path.read_bytes()
+        known = read()
+        for place in dice.sample(range(len(content)), min(len(content), 400)):
+            path.write_bytes(
+                content[:place] + bytes([content[place] ^ (1 << dice.randrange(8))]) + content[place + 1 :]
+            )
+            try:
+                found = read()
+            except error:
+                continue
+            # White space of a header may change; what it says may not.
+            assert path is header
+            assert found == known
+        path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("target", "damage"),
+    # Blender itself aborts when it opens an Alembic file that was cut off.
+    [(t, d) for t in ("POINT_CACHE", "MDD", "ALEMBIC") for d in ("truncated", "flipped", "gone")
+     if (t, d) != ("ALEMBIC", "truncated")],
+)  # fmt: skip
+def test_a_damaged_file_of_a_bake_is_told_and_baked_again(load: Load, target: str, damage: str, tmp_path: Path) -> None:
+    fresh()
+    obj = wobbler(tmp_path)
+    bake(obj, target)
+    api = load("dampsim_addon.api")
+    assert not api.info(obj).faults
+    path = Path(api.info(obj).file)
+    content = path.read_bytes()
+    if damage == "gone":
+        path.unlink()
+        assert "is gone" in load("dampsim_addon.doctor").findings(obj, bpy.context.scene)["file"].text
+    else:
+        middle = len(content) // 2
+        flipped = content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+        # In a new file: what Blender has open is never changed.
+        part = path.with_name("damaged")
+        part.write_bytes(flipped if damage == "flipped" else content[:middle])
+        part.replace(path)
+    assert api.info(obj).file_fault == ("gone" if damage == "gone" else "damaged")
+    bake(obj, target, resume=True)
+    assert not api.info(obj).faults
+
+
+@needs_linux
+def test_two_blenders_do_not_write_to_one_cache(load: Load, tmp_path: Path) -> None:
+    path = saved(tmp_path)
+    obj = bpy.context.object
+    job = load("dampsim_addon.job")
+    steps = job.run(bpy.context.scene, bpy.context.view_layer, obj, True)
+    for step in steps:
+        if step.text == "Simulating" and step.done == 3:
+            break
+    bpy.ops.wm.save_as_mainfile(filepath=str(path))
+    known = frames(tmp_path / "cache")
+    for what in ("bake", "clear"):
+        other = subprocess.run(command(tmp_path, path, what), capture_output=True, text=True, check=False)
+        assert other.returncode == 1, other.stdout + other.stderr
+        assert "Wobbler: another Blender is writing to the cache" in other.stderr
+        assert "Traceback" not in other.stderr
+        assert frames(tmp_path / "cache") == known
+    for _ in steps:
+        pass
+    assert load("dampsim_addon.caches").frames_done(obj) == LAST
+    # When the first one is done, or dead, the second may.
+    other = subprocess.run(command(tmp_path, path, "clear"), capture_output=True, text=True, check=False)
+    assert other.returncode == 0, other.stdout + other.stderr
+
+
+@needs_linux
+def test_a_read_only_folder_is_named(tmp_path: Path) -> None:
+    path = saved(tmp_path)
+    (tmp_path / "cache").mkdir()
+    mount = ["mount", "--bind", "-o", "ro", str(tmp_path / "cache"), str(tmp_path / "cache")]
+    if subprocess.run(mount, check=False).returncode:
+        pytest.skip("no right to mount a file system")
+    try:
+        with pytest.raises(
+            RuntimeError, match=r"Wobbler: the cache folder .* cannot be written \(Read-only file system\)"
+        ):
+            bpy.ops.dampsim.bake()
+    finally:
+        subprocess.run(["umount", str(tmp_path / "cache")], check=True)
+    assert path.exists()
+    bake(bpy.context.object, "SHAPE_KEYS")
+
+
+def test_caches_go_along_with_save_as_copies_and_renames(load: Load, tmp_path: Path) -> None:
+    caches, job = load("dampsim_addon.caches"), load("dampsim_addon.job")
+    fresh()
+    obj = wobbler("//cache")
+    shots = tmp_path / "shots"
+    (shots / "old").mkdir(parents=True)
+    first, second = tmp_path / "first.blend", shots / "second.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(first))
+    bake(obj, "POINT_CACHE")
+    bpy.ops.wm.save_as_mainfile(filepath=str(first))
+    expected = frames(tmp_path / "cache")
+
+    # A copy elsewhere leaves this file as it is, and finds the frames from there.
+    bpy.ops.wm.save_as_mainfile(filepath=str(shots / "old" / "copy.blend"), copy=True)
+    assert obj.dampsim.cache_folder == "//cache"
+    # Another name, another folder: the frames are found, and the first file keeps its own.
+    bpy.ops.wm.save_as_mainfile(filepath=str(second))
+    assert caches.frames_done(obj) == LAST
+    obj.dampsim.settle += 4.0
+    bake(obj, "POINT_CACHE")
+    own = caches.cache_folder(obj)
+    assert {name: (own / name).read_bytes() for name in expected} != expected
+    bpy.ops.wm.save_as_mainfile(filepath=str(second))
+    assert bpy.ops.dampsim.clear() == {"FINISHED"}
+    bpy.ops.wm.open_mainfile(filepath=str(first))
+    obj = bpy.context.object
+    assert frames(caches.cache_folder(obj)) == expected
+    assert not load("dampsim_addon.api").info(obj).faults
+    for path in (second, shots / "old" / "copy.blend"):
+        bpy.ops.wm.open_mainfile(filepath=str(path))
+        assert bpy.context.object.dampsim.cache_folder.startswith("//")
+
+    # The same inputs in a file of another name: copied, not simulated again.
+    third = shots / "third.blend"
+    bpy.ops.wm.open_mainfile(filepath=str(first))
+    bpy.ops.wm.save_as_mainfile(filepath=str(third))
+    obj = bpy.context.object
+    texts = [step.text for step in job.run(bpy.context.scene, bpy.context.view_layer, obj, False)]
+    assert (texts.count("Copying"), texts.count("Checking"), texts.count("Simulating")) == (LAST, LAST, 0)
+    assert frames(caches.cache_folder(obj)) == expected
+    # Renamed outside, and the object inside: nothing is simulated again.
+    bpy.ops.wm.save_as_mainfile(filepath=str(third))
+    third.rename(shots / "renamed.blend")
+    bpy.ops.wm.open_mainfile(filepath=str(shots / "renamed.blend"))
+    obj = bpy.context.object
+    obj.name = "Jelly"
+    texts = [step.text for step in job.run(bpy.context.scene, bpy.context.view_layer, obj, False)]
+    assert (texts.count("Copying"), texts.count("Simulating")) == (0, 0)
