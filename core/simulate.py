@@ -59,6 +59,7 @@ class Simulation:
         self._young: dict[float, float] = {}
         self._integrations: dict[tuple[object, ...], Integration] = {}
         self._first: Frame | None = None
+        self._hanging: dict[float, State] = {}
         self._hang()
 
     def _hang(self) -> None:
@@ -70,6 +71,13 @@ class Simulation:
         system = replace(self.model.system, regions=hanging(self.model.system, state, stiffness))
         self.model = replace(self.model, system=system)
         self.stepper = Stepper(system)
+        # Found with the stepper of before.
+        self._hanging.clear()
+
+    def prime(self) -> None:
+        """Work out now what needs nothing but the first frame's inputs."""
+        if self.held:
+            self.hanging(self.controls(self.scene.body.settings).stiffness)
 
     def substeps(self, settings: Settings) -> Substeps:
         """How many substeps a frame needs with these dials."""
@@ -105,7 +113,7 @@ class Simulation:
     def sag(self, young: float) -> float:
         """How far the surface hangs from its animation at the first frame, in parts of its size."""
         animated = self.sampled(self.scene.first).animated[-1]
-        surface = self.model.surface(self.settled_pose(animated, young / BASE_YOUNG).positions, animated)
+        surface = self.model.surface(self.hanging(young / BASE_YOUNG).positions, animated)
         return float(np.linalg.norm(surface - animated, axis=1).max()) / self.scene.body.surface.size
 
     def controls(self, settings: Settings) -> Controls:
@@ -198,6 +206,12 @@ class Simulation:
         hard = np.isinf(system.pin_stiffness)
         nodes[system.pinned[hard]] = self.model.pins(animated)[hard]
         return State.at_rest(nodes, self.scene.first / self.scene.fps)
+
+    def hanging(self, stiffness: float) -> State:
+        """Where the nodes hang at rest at the first frame."""
+        if stiffness not in self._hanging:
+            self._hanging[stiffness] = self.settled_pose(self.sampled(self.scene.first).animated[-1], stiffness)
+        return self._hanging[stiffness]
 
     def settled_pose(self, animated: Array, stiffness: float, state: State | None = None) -> State:
         """Where the nodes come to rest under gravity, from the state or from the animated surface (v, 3)."""

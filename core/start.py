@@ -35,7 +35,9 @@ def warm_up(simulation: Simulation) -> Generator[tuple[int, int], None, Frame]:
     if settings.preroll:
         state = yield from _preroll(simulation, sampled, settings.preroll)
     if settings.start_settled and simulation.held:
-        state = simulation.settled_pose(animated, simulation.controls(settings).stiffness, state)
+        stiffness = simulation.controls(settings).stiffness
+        hanging = simulation.hanging(stiffness) if not settings.preroll else None
+        state = hanging or simulation.settled_pose(animated, stiffness, state)
     if settings.loop:
         state = yield from _loop(simulation, sampled, state)
     return Frame(scene.first, state, simulation.surface(state, animated), sampled.digest, 0)

@@ -17,7 +17,7 @@ from ..core.calibrate import Calibration
 from ..core.calibrate import calibrate as core_calibrate
 from ..core.curve import SettleCurve, simulation_curve
 from ..core.errors import DampSimError, PinError, SceneError
-from ..core.models.volume import VolumeModel, build_volume
+from ..core.models.volume import VolumeModel
 from ..core.scene import Scene
 from ..core.simulate import Simulation
 from . import curves, live
@@ -232,11 +232,20 @@ def calibrate(
 
 
 def prepared(taken: Scene, known: VolumeModel | None = None) -> Generator[Step, None, Simulation]:
-    """Make the model, where it is not known, in a thread of its own, so that the window goes on living."""
+    """Make the simulation ready in a thread of its own, so that the window goes on living."""
     yield Step(0, 1, "Preparing")
-    if known is None:
-        known = yield from _told(computed(lambda: build_volume(taken.body, taken.gravity)), 1, "Preparing")
-    return Simulation(taken, known)
+    # All that it needs of Blender is read here; the thread must not.
+    first, settings = taken.motion(float(taken.first)), taken.settings(float(taken.first))
+    still = replace(taken, motion=lambda _: first, dials=None if taken.dials is None else lambda _: settings)
+
+    def ready() -> Simulation:
+        made = Simulation(still, known)
+        made.prime()
+        return made
+
+    simulation = yield from _told(computed(ready), 1, "Preparing")
+    simulation.scene = taken
+    return simulation
 
 
 def _curve(simulation: Simulation, cache: FrameCache, numbers: list[int]) -> SettleCurve | None:

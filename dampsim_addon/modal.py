@@ -15,7 +15,7 @@ from . import job
 from .views import redraw
 
 # Between two redraws a job works for about this long, s.
-_SLICE = 0.1
+_SLICE = 0.05
 _TIMER = 0.01
 # Events that only turn the view.
 _LOOKING = {"MIDDLEMOUSE", "MOUSEMOVE", "WHEELUPMOUSE", "WHEELDOWNMOUSE", "TRACKPADPAN", "TRACKPADZOOM", "MOUSEROTATE"}

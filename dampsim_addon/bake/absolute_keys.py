@@ -15,7 +15,7 @@ from .target import VERTEX_BYTES, Cost, Shot, as_it_is
 
 class AbsoluteKeys:
     name: ClassVar[str] = "ABSOLUTE_KEYS"
-    label: ClassVar[str] = "Shape Keys, Absolute"
+    label: ClassVar[str] = "Absolute Keys"
     text: ClassVar[str] = "A shape key for each frame, run through by Evaluation Time: plays fast; no glTF, no FBX"
     exact: ClassVar[bool] = True
 

@@ -16,7 +16,7 @@ from .target import VERTEX_BYTES, Cost, Shot
 
 class CompressedKeys:
     name: ClassVar[str] = "SHAPE_KEYS"
-    label: ClassVar[str] = "Shape Keys, Compressed"
+    label: ClassVar[str] = "Compressed Keys"
     text: ClassVar[str] = (
         "As few shape keys as keep every vertex within the error below: small, exports to glTF and FBX, "
         "needs no other file"

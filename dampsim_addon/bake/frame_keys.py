@@ -11,7 +11,7 @@ from .target import VERTEX_BYTES, Cost, Shot, as_it_is
 
 class FrameKeys:
     name: ClassVar[str] = "FRAME_KEYS"
-    label: ClassVar[str] = "Shape Keys, One per Frame"
+    label: ClassVar[str] = "Key per Frame"
     text: ClassVar[str] = "A shape key for each frame: exact and large; exports to glTF and FBX"
     exact: ClassVar[bool] = True
 

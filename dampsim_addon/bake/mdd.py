@@ -16,7 +16,7 @@ _FILE = "bake.mdd"
 
 class Mdd:
     name: ClassVar[str] = "MDD"
-    label: ClassVar[str] = "Point Cache (MDD)"
+    label: ClassVar[str] = "MDD Cache"
     text: ClassVar[str] = "As PC2, in the format of LightWave and others, at this frame rate"
     exact: ClassVar[bool] = True
 

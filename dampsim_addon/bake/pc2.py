@@ -15,7 +15,7 @@ _FILE = "bake.pc2"
 
 class PointCache:
     name: ClassVar[str] = "POINT_CACHE"
-    label: ClassVar[str] = "Point Cache (PC2)"
+    label: ClassVar[str] = "PC2 Cache"
     text: ClassVar[str] = "A PC2 file and a Mesh Cache modifier: fast to play, leaves the mesh's data alone"
     exact: ClassVar[bool] = True
 

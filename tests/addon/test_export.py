@@ -71,8 +71,8 @@ def test_the_check_sees_what_a_file_lacks(load: Load, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("target", "words"),
-    [("", "it is not baked yet"), ("ABSOLUTE_KEYS", "cannot hold a bake to Shape Keys, Absolute"),
-     ("MDD", "cannot hold a bake to Point Cache")],
+    [("", "it is not baked yet"), ("ABSOLUTE_KEYS", "cannot hold a bake to Absolute Keys"),
+     ("MDD", "cannot hold a bake to MDD Cache")],
 )  # fmt: skip
 def test_what_no_file_can_hold_is_said_before_the_export(load: Load, target: str, words: str, tmp_path: Path) -> None:
     fresh()
