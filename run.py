@@ -16,11 +16,14 @@ import hashlib
 import os
 import subprocess
 import sys
+import tempfile
 import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 SUPPORTED = ((3, 11), (3, 13))
+# One thread for each product of small matrices: more only wait for each other.
+SETTINGS = {"OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def environment(requirements: str) -> Path:
@@ -39,11 +42,27 @@ def environment(requirements: str) -> Path:
 
 
 def call(*command: object) -> None:
-    # One thread for each product of small matrices: more only wait for each other.
-    settings = {"OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", **os.environ}
-    done = subprocess.run([str(part) for part in command], cwd=ROOT, env=settings, check=False)
+    done = subprocess.run([str(part) for part in command], cwd=ROOT, env={**SETTINGS, **os.environ}, check=False)
     if done.returncode:
         sys.exit(done.returncode)
+
+
+def test(python: Path, rest: list[str]) -> None:
+    """All tests as two runs side by side, which is what two cores are for; chosen ones as they are chosen."""
+    if any(not part.startswith("-") for part in rest):
+        call(python, "-m", "pytest", *rest)
+        return
+    command = [str(python), "-m", "pytest", *rest]
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as said:
+        addon = subprocess.Popen(
+            [*command, "tests/addon"], cwd=ROOT, env={**SETTINGS, **os.environ}, stdout=said, stderr=subprocess.STDOUT
+        )
+        core = subprocess.run([*command, "tests/core"], cwd=ROOT, env={**SETTINGS, **os.environ}, check=False)
+        addon.wait()
+        said.seek(0)
+        print(said.read(), flush=True)
+    if core.returncode or addon.returncode:
+        sys.exit(core.returncode or addon.returncode)
 
 
 def main() -> None:
@@ -59,7 +78,7 @@ def main() -> None:
     if options.task == "demo":
         call(environment("bpy"), "tools/demo.py", *rest)
     elif options.task == "test":
-        call(environment(options.requirements or "bpy"), "-m", "pytest", *rest)
+        test(environment(options.requirements or "bpy"), rest)
     elif options.task == "compare":
         call(environment("core"), "tools/compare.py", *rest)
     elif options.task == "docs":

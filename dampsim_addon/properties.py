@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_type_hints
 
 import bpy
 from bpy.props import (
@@ -168,13 +168,18 @@ def read_settings(obj: Object) -> Settings:
 for _name in VARIED:
     DampSimVariant.__annotations__[_name] = _property(PARAMETERS[_name], keyed=False)
 
+# Else what is dialled and baked on a library override would be lost when the file is opened again.
+for _name, _deferred in get_type_hints(DampSimObject).items():
+    _deferred.keywords["override"] = {"LIBRARY_OVERRIDABLE"}
+    DampSimObject.__annotations__[_name] = _deferred
+
 CLASSES = (DampSimVariant, DampSimObject, DampSimProgress)
 
 
 def register() -> None:
     for cls in CLASSES:
         bpy.utils.register_class(cls)
-    Object.dampsim = PointerProperty(type=DampSimObject)
+    Object.dampsim = PointerProperty(type=DampSimObject, override={"LIBRARY_OVERRIDABLE"})
     WindowManager.dampsim_progress = PointerProperty(type=DampSimProgress)
 
 

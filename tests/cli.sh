@@ -4,10 +4,12 @@ set -u
 out=$1
 mkdir -p "$out"
 
+sample=sample_blends/jelly.blend
+
 expect() {
     wanted=$1
     shift
-    blender --background sample_blends/jelly.blend --command dampsim "$@" >"$out/log" 2>&1
+    blender --background "$sample" --command dampsim "$@" >"$out/log" 2>&1
     code=$?
     if [ "$code" != "$wanted" ]; then
         cat "$out/log"
@@ -22,6 +24,17 @@ grep -q 'dampsim: Suzanne: Simulating 12/12' "$out/log" || { cat "$out/log"; exi
 test -s "$out/baked.blend"
 expect 0 bake --frames 1:15 --set settle=12 --cache "$out/cache" --output "$out/again.blend"
 grep -q 'Checking 12/15' "$out/log" || { cat "$out/log"; exit 1; }
+expect 0 bake --frames 1:15 --set settle=12 --from 10 --target mdd --cache "$out/cache" --report "$out/report.json" --output "$out/mdd.blend"
+grep -q 'Simulating 15/15' "$out/log" || { cat "$out/log"; exit 1; }
+grep -q '"target": "MDD"' "$out/report.json" || { cat "$out/report.json"; exit 1; }
+sample=$out/baked.blend
+expect 0 info --report "$out/report.json"
+expect 0 export --frames 1:12 --output "$out/jelly"
+for name in jelly.glb jelly.fbx; do test -s "$out/$name" || exit 1; done
+expect 0 clear --output "$out/cleared.blend"
+sample=$out/cleared.blend
+expect 2 export --output "$out/nothing"
+sample=sample_blends/jelly.blend
 expect 1 bake --cache /proc/self/nowhere --output "$out/failed.blend"
 grep -q 'dampsim: Suzanne: the cache folder' "$out/log" || { cat "$out/log"; exit 1; }
 test ! -e "$out/failed.blend"

@@ -10,7 +10,7 @@ from types import ModuleType
 import bpy
 import numpy as np
 import pytest
-from scenes import TARGETS, add, dump, fresh, wobbler
+from scenes import TARGETS, add, armature, dump, fresh, wobbler, world
 
 pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
@@ -156,3 +156,36 @@ def test_modifiers_that_change_the_vertices_number_are_kept_and_left_out(
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
     assert mirror.show_viewport
     assert load("dampsim_addon.caches").frames_done(obj) == 12
+
+
+def test_a_library_override_is_baked_to_a_point_cache_and_still_is_after_reopening(tmp_path: Path) -> None:
+    fresh()
+    obj = wobbler(tmp_path / "cache")
+    obj.modifiers.remove(obj.modifiers["Subdivision"])
+    armature(obj)
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "library.blend"))
+    fresh()
+    with bpy.data.libraries.load(str(tmp_path / "library.blend"), link=True) as (_, wanted):
+        wanted.objects = ["Wobbler", "Rig"]
+    for linked in wanted.objects:
+        bpy.context.scene.collection.objects.link(linked.override_create(remap_local_usages=True))
+    obj = bpy.context.scene.objects["Wobbler"]
+    assert obj.override_library is not None
+    bpy.context.view_layer.objects.active = obj
+    obj.select_set(True)
+    plain = world(obj, 7)
+    before = dump()
+    with pytest.raises(RuntimeError, match="Wobbler: its mesh is linked and would lose shape keys"):
+        bpy.ops.dampsim.bake()
+    assert dump() == before
+    obj.dampsim.target = "POINT_CACHE"
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    played = world(obj, 7)
+    assert np.abs(played - plain).max() > 0.01
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "shot.blend"))
+    bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "shot.blend"))
+    obj = bpy.context.scene.objects["Wobbler"]
+    np.testing.assert_allclose(world(obj, 7), played, atol=1e-6)
+    bpy.context.view_layer.objects.active = obj
+    assert bpy.ops.dampsim.clear() == {"FINISHED"}
+    assert [modifier.name for modifier in obj.modifiers] == ["Armature"]
