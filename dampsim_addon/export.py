@@ -137,7 +137,8 @@ def run(
             for form in formats:
                 path = base.with_name(base.name + form.suffix)
                 yield Step(0, 1, f"Writing {form.label}")
-                with _selected(view_layer, [part for obj in objects for part in _with_its_rig(obj)]):
+                parts = [part for obj in objects for part in _with_its_rig(obj)]
+                with _selected(view_layer, parts), _in_window(scene):
                     _told(form, path, lambda form=form, path=path: form.write(str(path)))
                 yield Step(0, 1, f"Reading {form.label}")
                 found += yield from _compared(scene, form, path, objects, sources, numbers)
@@ -201,7 +202,8 @@ def _told(form: Format, path: Path, work: Callable[[], None]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         work()
     except (RuntimeError, OSError, AttributeError) as error:
-        said = str(error).strip().splitlines()
+        # An add-on's error comes with its traceback and the place of our call.
+        said = [line for line in str(error).strip().splitlines() if not line.startswith("Location:")]
         raise SceneError(
             f"{path.name}: Blender's {form.label} add-on failed ({said[-1] if said else error}); "
             "is it enabled, and can the folder be written to?"
@@ -248,15 +250,17 @@ def _selected(view_layer: bpy.types.ViewLayer, objects: Sequence[bpy.types.Objec
 
 @contextlib.contextmanager
 def _in_window(scene: bpy.types.Scene) -> Iterator[None]:
-    """Importers write into the scene that the window shows."""
+    """Exporters and importers work on the scene that the window shows; commands have a window, but are not in it."""
     window = bpy.context.window or bpy.context.window_manager.windows[0]
     shown = window.scene
     try:
-        window.scene = scene
+        if shown != scene:
+            window.scene = scene
         with bpy.context.temp_override(window=window):
             yield
     finally:
-        window.scene = shown
+        if shown != scene:
+            window.scene = shown
 
 
 @contextlib.contextmanager
