@@ -274,4 +274,4 @@ def _scratch(source: bpy.types.Scene) -> Iterator[bpy.types.Scene]:
     try:
         yield scratch
     finally:
-        bpy.data.batch_remove([block for name in lists for block in getattr(bpy.data, name) if block not in before])
+        bpy.data.batch_remove({block for name in lists for block in getattr(bpy.data, name)} - before)

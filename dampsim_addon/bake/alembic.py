@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import bpy
 
-from ...core.errors import CacheError
+from ...core.errors import CacheError, SceneError
 from ..background import computed
 from ..marks import MODIFIER, PREFIX
 from ..mesh_cache import attach, pc2_header, play
@@ -25,9 +25,16 @@ class Alembic:
     text: ClassVar[str] = "An Alembic file and a Mesh Sequence Cache modifier, at this frame rate"
     exact: ClassVar[bool] = True
 
-    check = staticmethod(cache_file.check)
     cost = staticmethod(cache_file.cost)
     clear = staticmethod(cache_file.clear)
+
+    @staticmethod
+    def check(obj: bpy.types.Object) -> None:
+        cache_file.check(obj)
+        if not bpy.app.build_options.alembic:
+            raise SceneError(
+                f"{obj.name}: this Blender was built without Alembic; bake to another target, or use blender.org's."
+            )
 
     @staticmethod
     def record(shot: Shot) -> Generator[int, None, cache_file.Recorded]:

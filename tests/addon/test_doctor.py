@@ -51,6 +51,10 @@ def _coarse(obj: bpy.types.Object) -> None:
     obj.dampsim.measured_fill = 0.2
 
 
+def _lost(obj: bpy.types.Object) -> None:
+    obj.modifiers.new("DampSim Cache", "MESH_CACHE").filepath = "/nowhere/bake.pc2"
+
+
 # The check, what provokes it, and a word of what it says; no mend where only the artist can.
 CASES = {
     "negative": ("scale", _negative, "negative", True),
@@ -62,6 +66,7 @@ CASES = {
     "tiny": ("size", _tiny, "mm large", False),
     "huge": ("size", _huge, "m large", False),
     "coarse": ("coarse", _coarse, "20%", True),
+    "file": ("file", _lost, "is gone", False),
 }
 
 

@@ -14,7 +14,7 @@ from types import ModuleType
 
 import bpy
 import pytest
-from scenes import LAST, PACKAGE, TARGETS, dump, fresh, wobbler
+from scenes import FILES, LAST, PACKAGE, TARGETS, dump, fresh, wobbler
 from test_baking import bake
 
 pytestmark = pytest.mark.bpy
@@ -131,7 +131,7 @@ def test_a_full_disk_is_said_and_what_was_simulated_stays(load: Load, target: st
 
 
 @needs_linux
-@pytest.mark.parametrize("target", ["POINT_CACHE", "MDD", "ALEMBIC"])
+@pytest.mark.parametrize("target", FILES)
 def test_a_disk_that_gets_full_at_the_target_leaves_the_bake_before(
     load: Load, target: str, disk: Path, tmp_path: Path
 ) -> None:
@@ -229,7 +229,7 @@ def test_a_flipped_bit_anywhere_in_a_frame_or_header_is_found(load: Load, tmp_pa
 @pytest.mark.parametrize(
     ("target", "damage"),
     # Blender itself aborts when it opens an Alembic file that was cut off.
-    [(t, d) for t in ("POINT_CACHE", "MDD", "ALEMBIC") for d in ("truncated", "flipped", "gone")
+    [(t, d) for t in FILES for d in ("truncated", "flipped", "gone")
      if (t, d) != ("ALEMBIC", "truncated")],
 )  # fmt: skip
 def test_a_damaged_file_of_a_bake_is_told_and_baked_again(load: Load, target: str, damage: str, tmp_path: Path) -> None:

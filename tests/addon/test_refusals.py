@@ -125,6 +125,17 @@ def test_a_cache_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     assert dump() == before
 
 
+@pytest.mark.skipif(bpy.app.build_options.alembic, reason="this Blender can")
+def test_a_blender_without_alembic_says_so(tmp_path: Path) -> None:
+    fresh()
+    obj = wobbler(tmp_path)
+    obj.dampsim.target = "ALEMBIC"
+    before = dump()
+    with pytest.raises(RuntimeError, match="Wobbler: this Blender was built without Alembic; bake to another target"):
+        bpy.ops.dampsim.bake()
+    assert dump() == before
+
+
 def test_modifiers_that_no_shape_key_can_precede_are_refused(tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)
