@@ -19,7 +19,7 @@ Load = Callable[[str], ModuleType]
 SAMPLES = sorted((Path(__file__).parents[2] / "sample_blends").glob("*.blend"))
 
 
-def bake(obj: bpy.types.Object, target: str, **options: bool) -> None:
+def bake(obj: bpy.types.Object, target: str, **options: bool | int) -> None:
     bpy.context.view_layer.objects.active = obj
     obj.dampsim.target = target
     assert bpy.ops.dampsim.bake(**options) == {"FINISHED"}
@@ -268,6 +268,51 @@ def test_a_stopped_bake_resumes_and_a_duplicate_has_its_own_cache(load: Load, tm
     assert load("dampsim_addon.caches").frames_done(obj) == LAST
     bake(copy, "POINT_CACHE")
     assert copy.dampsim.cache_id != obj.dampsim.cache_id
+
+
+def test_several_objects_bake_in_a_row_and_one_that_cannot_stops_no_other(load: Load, tmp_path: Path) -> None:
+    scene = fresh()
+    objects = [wobbler(tmp_path, name) for name in ("First", "Broken", "Last")]
+    objects[1].scale.y = 0.0
+    bpy.context.view_layer.update()
+    for obj in objects:
+        obj.select_set(obj.name != "Last")
+    with pytest.raises(RuntimeError, match="Broken: its scale is zero along an axis"):
+        bpy.ops.dampsim.bake(which="SELECTED")
+    assert [obj.dampsim.baked for obj in objects] == ["SHAPE_KEYS", "", ""]
+    steps = load("dampsim_addon.job").run_all(scene, bpy.context.view_layer, objects, restart=False)
+    texts = {step.text for step in steps}
+    assert {"First (1 of 3): Checking", "Last (3 of 3): Simulating"} <= texts
+    assert [obj.dampsim.baked for obj in objects] == ["SHAPE_KEYS", "", "SHAPE_KEYS"]
+    objects[1].scale.y = 1.0
+    bpy.context.view_layer.update()
+    assert bpy.ops.dampsim.bake(which="ALL", resume=True) == {"FINISHED"}
+    assert [obj.dampsim.baked for obj in objects] == ["SHAPE_KEYS"] * 3
+
+
+def test_a_part_of_a_shot_is_baked_again_from_a_frame_on(load: Load, tmp_path: Path) -> None:
+    fresh()
+    obj = wobbler(tmp_path)
+    bake(obj, "SHAPE_KEYS")
+    cache = load("dampsim_addon.caches").frame_cache(obj)
+    before = {number: cache.read(number).surface for number in cache.numbers()}
+    # The path changes late; what lies before stays.
+    obj.location.x = 3.0
+    obj.keyframe_insert("location", frame=12)
+    with pytest.raises(
+        RuntimeError, match=r"Wobbler: its animation or dials at frame 10 changed.* re-bake from frame 10"
+    ):
+        bpy.ops.dampsim.bake(rebake=True, frame=11)
+    assert cache.numbers() == list(range(1, LAST + 1))
+    bake(obj, "SHAPE_KEYS", rebake=True, frame=10)
+    again = {number: cache.read(number).surface for number in cache.numbers()}
+    assert [number for number in before if not np.array_equal(before[number], again[number])] == [10, 11, 12]
+    obj.dampsim.settle += 1.0
+    with pytest.raises(RuntimeError, match=r"Wobbler: Settle \(8, now 9\) changed since the last bake"):
+        bpy.ops.dampsim.bake(rebake=True, frame=10)
+    assert bpy.ops.dampsim.clear() == {"FINISHED"}
+    with pytest.raises(RuntimeError, match="Wobbler: no frame is simulated, so nothing can be re-baked from frame 10"):
+        bpy.ops.dampsim.bake(rebake=True, frame=10)
 
 
 def test_resume_after_an_edit_is_refused_and_nothing_is_lost(load: Load, tmp_path: Path) -> None:
