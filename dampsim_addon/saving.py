@@ -58,7 +58,12 @@ def after_save(_path: str, _: object = None) -> None:
                 cache.claim()
 
 
-HANDLERS = ((bpy.app.handlers.save_pre, before_save), (bpy.app.handlers.save_post, after_save))
+# A save that fails leaves the file its name, as a copy does.
+HANDLERS = (
+    (bpy.app.handlers.save_pre, before_save),
+    (bpy.app.handlers.save_post, after_save),
+    (bpy.app.handlers.save_post_fail, after_save),
+)
 
 
 def register() -> None:

@@ -313,6 +313,11 @@ def test_caches_go_along_with_save_as_copies_and_renames(load: Load, tmp_path: P
     # A copy elsewhere leaves this file as it is, and finds the frames from there.
     bpy.ops.wm.save_as_mainfile(filepath=str(shots / "old" / "copy.blend"), copy=True)
     assert obj.dampsim.cache_folder == "//cache"
+    # So does a save that fails.
+    (shots / "full.blend@").mkdir()
+    with pytest.raises(RuntimeError, match="Cannot open file"):
+        bpy.ops.wm.save_as_mainfile(filepath=str(shots / "full.blend"))
+    assert obj.dampsim.cache_folder == "//cache"
     # Another name, another folder: the frames are found, and the first file keeps its own.
     bpy.ops.wm.save_as_mainfile(filepath=str(second))
     assert caches.frames_done(obj) == LAST
