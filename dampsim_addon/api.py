@@ -13,9 +13,11 @@ from typing import Any, TypeVar
 
 import bpy
 
+from ..core.errors import ParameterError
 from . import export as exporting
 from . import info as informing
 from . import job
+from .bake import TARGETS
 
 Made = TypeVar("Made")
 # Called with (done, total, text) after each step.
@@ -44,9 +46,12 @@ def bake(
     be baked says why in its result's `problem`; the others go on.
     """
     chosen = list(objects)
+    if target is not None and target.upper() not in {kind.name for kind in TARGETS}:
+        known = ", ".join(kind.name for kind in TARGETS)
+        raise ParameterError(f"target '{target}' is none of {known}")
     for obj in chosen:
         if target is not None:
-            obj.dampsim.target = target
+            obj.dampsim.target = target.upper()
     steps = job.run_all(bpy.context.scene, bpy.context.view_layer, chosen, restart, start)
     return _finished(steps, progress)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import uuid
 from collections.abc import Iterator
@@ -27,11 +28,30 @@ def default_folder() -> Path:
 def cache_folder(obj: bpy.types.Object) -> Path:
     group = obj.dampsim
     base = Path(bpy.path.abspath(group.cache_folder)) if group.cache_folder else default_folder()
-    return base / str(group.cache_id)
+    return base.absolute() / str(group.cache_id)
+
+
+# The name under which the file at hand will be saved, where that is another one than it has.
+_saved_as: list[str] = []
+
+
+@contextlib.contextmanager
+def saved_as(path: str) -> Iterator[None]:
+    """Within, caches are those of the file that the one at hand will be saved as."""
+    _saved_as.append(str(Path(path).resolve()))
+    try:
+        yield
+    finally:
+        _saved_as.pop()
+
+
+def file_name() -> str:
+    """Of the file whose caches are at hand; '' where it has none yet."""
+    return _saved_as[-1] if _saved_as else bpy.data.filepath
 
 
 def frame_cache(obj: bpy.types.Object) -> FrameCache:
-    return FrameCache(cache_folder(obj), obj.name, bpy.data.filepath)
+    return FrameCache(cache_folder(obj), obj.name, file_name())
 
 
 def own_cache(obj: bpy.types.Object) -> Iterator[tuple[int, int]]:
@@ -46,12 +66,13 @@ def own_cache(obj: bpy.types.Object) -> Iterator[tuple[int, int]]:
     name, source = group.cache_id, None
     if name and name not in taken and not is_owner(obj):
         source, name = frame_cache(obj), ""
-    if not name and bpy.data.filepath:
-        name = hashlib.sha256(f"{bpy.data.filepath}\n{obj.name}".encode()).hexdigest()[:16]
+    if not name and file_name():
+        name = hashlib.sha256(f"{file_name()}\n{obj.name}".encode()).hexdigest()[:16]
     if not name or name in taken or (source and source.folder.name == name):
         name = uuid.uuid4().hex[:16]
     group.cache_id = name
-    if source is not None:
+    # One that is there is of a bake that was killed.
+    if source is not None and frame_cache(obj).header() is None:
         yield from frame_cache(obj).copy_from(source)
 
 
@@ -70,7 +91,7 @@ def is_owner(obj: bpy.types.Object) -> bool:
         # It is damaged, and will be made anew.
         return True
     there = header.owner if header else ""
-    return not there or there == bpy.data.filepath or not Path(there).exists()
+    return not there or there == file_name() or not Path(there).exists()
 
 
 def frames_done(obj: bpy.types.Object) -> int:

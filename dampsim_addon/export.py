@@ -19,16 +19,23 @@ from .bake import target
 from .job import Step
 from .modifiers import DEFORMING
 
+# An export that is off by more than this part of the size has lost something.
+GOOD = 1e-3
+
 
 @dataclass(frozen=True)
 class Format:
-    """suffix: of the file.  write, read: with Blender's exporter and importer, from and to the scene in the window."""
+    """suffix: of the file.  write, read: with Blender's exporter and importer, from and to the scene in the window.
+
+    metres: what is read is in metres, whatever the scene's unit.
+    """
 
     name: str
     label: str
     suffix: str
     write: Callable[[str], Any]
     read: Callable[[str], Any]
+    metres: bool = False
 
 
 @dataclass(frozen=True)
@@ -99,7 +106,7 @@ def _read_fbx(path: str) -> None:
 
 FORMATS = (
     Format("GLTF", "glTF", ".glb", _write_gltf, _read_gltf),
-    Format("FBX", "FBX", ".fbx", _write_fbx, _read_fbx),
+    Format("FBX", "FBX", ".fbx", _write_fbx, _read_fbx, metres=True),
 )
 
 
@@ -126,6 +133,8 @@ def run(
 
     base: path of the files without their suffix. The scene is as before afterwards.
     """
+    if not objects:
+        raise SceneError("Nothing to export: give the objects that are baked.")
     for obj in objects:
         check_exportable(obj)
     numbers = list(range(scene.frame_start, scene.frame_end + 1))
@@ -161,6 +170,8 @@ def _compared(
         layer = scratch.view_layers[0]
         meshes = [obj for obj in scratch.objects if obj.type == "MESH" and obj.data.shape_keys is not None]
         copies = yield from _motions(scratch, layer, meshes, numbers, f"Comparing {form.label}")
+    if form.metres:
+        copies = [copy / np.float32(scene.unit_settings.scale_length) for copy in copies]
     results = []
     for obj, source in zip(objects, sources, strict=True):
         size = float(np.linalg.norm(np.ptp(source[0], axis=0)))
@@ -240,6 +251,12 @@ def _selected(view_layer: bpy.types.ViewLayer, objects: Sequence[bpy.types.Objec
     try:
         for obj in view_layer.objects:
             obj.select_set(obj in objects, view_layer=view_layer)
+        for obj in objects:
+            if obj.name not in view_layer.objects or not obj.select_get(view_layer=view_layer):
+                raise SceneError(
+                    f"{obj.name}: it is hidden, excluded or cannot be selected, and {objects[0].name} hangs on it; "
+                    "show it before the export."
+                )
         view_layer.objects.active = objects[0]
         yield
     finally:

@@ -23,6 +23,7 @@ from ..core.simulate import Simulation
 from . import curves, live
 from .background import computed
 from .bake import TARGETS, Cost, Shot, Target, target
+from .bake.keys import check_alone
 from .caches import frame_cache, is_owner, others, own_cache
 from .sampler import Sampler
 from .snapshot import check_object, take
@@ -31,6 +32,8 @@ from .snapshot import check_object, take
 _ATTEMPTS = 5
 # So much finer than the error asks for, m in a m.
 _FINER = 0.9
+# An exact bake that is off by more than this part of the size is not what was simulated.
+_WRONG = 1e-3
 Made = TypeVar("Made")
 
 
@@ -75,6 +78,8 @@ def run(
     began = time.monotonic()
     live.drop(obj)
     check_object(obj, view_layer)
+    check_scene(scene, obj)
+    check_alone(obj)
     kind = target(obj.dampsim.target)
     kind.check(obj)
     with Sampler(scene, view_layer, obj) as sampler:
@@ -109,24 +114,33 @@ def _write(shot: Shot, kind: type[Target]) -> Generator[Step, None, tuple[Cost, 
     """Make the target, play it, and make it finer until it keeps its bound."""
     obj, total, asked = shot.sampler.obj, len(shot.numbers), shot.bound
     record = yield from _told(kind.record(shot), total, "Writing")
-    error = 0.0
-    for _ in range(_ATTEMPTS):
-        fitted = yield from _told(kind.fit(shot, record), 1, "Fitting")
-        obj.dampsim.baked = ""
-        cost = kind.store(shot, fitted)
-        for other in TARGETS:
-            # Kinds of keys have their clear() in common, and so have kinds of files.
-            if other.clear is not kind.clear:
-                other.clear(obj)
-        error = yield from _told(_away(shot), total, "Measuring")
-        if kind.exact or error <= asked:
-            return cost, error
-        shot = replace(shot, bound=shot.bound * _FINER * asked / error)
-    kind.clear(obj)
-    raise SceneError(
-        f"{obj.name}: compressed shape keys stay off by {1000.0 * error:.3g} mm; allow a larger error, or bake one "
-        "shape key per frame."
-    )
+    # Kinds of keys have their clear() in common, and kinds of files too. A bake of the other sort stays until this is
+    # found good.
+    others = {other.clear for other in TARGETS if other.clear is not kind.clear}
+    before = obj.dampsim.baked
+    if before and target(before).clear is kind.clear:
+        before = ""
+    limit = _WRONG * float(np.linalg.norm(np.ptp(shot.sampler.here(), axis=0))) if kind.exact else asked
+    stored, error = False, 0.0
+    try:
+        for _ in range(1 if kind.exact else _ATTEMPTS):
+            fitted = yield from _told(kind.fit(shot, record), 1, "Fitting")
+            obj.dampsim.baked, stored = before, True
+            cost = kind.store(shot, fitted)
+            error = yield from _told(_away(shot), total, "Measuring")
+            if error <= limit:
+                for clear_other in others:
+                    clear_other(obj)
+                return cost, error
+            shot = replace(shot, bound=shot.bound * _FINER * asked / error)
+        raise SceneError(
+            f"{obj.name}: the bake plays {1000.0 * error:.3g} mm away from the simulation; look for drivers, muted or "
+            f"solo tracks that override it{'' if kind.exact else ', or allow a larger error'}."
+        )
+    except BaseException:
+        if stored:
+            kind.clear(obj)
+        raise
 
 
 def _away(shot: Shot) -> Generator[int, None, float]:
@@ -276,8 +290,19 @@ def weighing(obj: bpy.types.Object) -> str:
     return repr([getattr(group, name) for name in names])
 
 
+def check_scene(scene: bpy.types.Scene, obj: bpy.types.Object) -> None:
+    """Raise SceneError where frames of the scene are not the frames that play, or the cache has no place yet."""
+    if scene.render.frame_map_old != scene.render.frame_map_new:
+        raise SceneError(
+            f"{obj.name}: the scene's time is stretched; set Old and New under Time Stretching to the same number."
+        )
+    if obj.dampsim.cache_folder.startswith("//") and not bpy.data.filepath:
+        raise SceneError(f"{obj.name}: its cache folder lies beside the file, which has no place yet; save it first.")
+
+
 def clear(obj: bpy.types.Object) -> None:
     """Give the object back as it was before the bake, and remove its cache, where it is its own."""
+    check_alone(obj)
     live.drop(obj)
     # A duplicate that was not baked itself has still got the original's cache, and a file saved under another name too.
     if obj.dampsim.cache_id and obj.dampsim.cache_id not in others(obj) and is_owner(obj):

@@ -118,7 +118,6 @@ class DampSimObject(PropertyGroup):
     baked_part: FloatProperty(options={"HIDDEN"})
     baked_seconds: FloatProperty(options={"HIDDEN"})
     exported: StringProperty(options={"HIDDEN"})
-    shared_mesh: PointerProperty(type=bpy.types.Mesh)
     swing: FloatProperty(
         name="Swing",
         description="How far Calibrate pulls the object before it lets go, in percent of its size",

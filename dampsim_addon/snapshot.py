@@ -9,7 +9,7 @@ from ..core.arrays import Array, Index
 from ..core.errors import MeshError, PinError, SceneError
 from ..core.geometry.surface import Surface, check_surface
 from ..core.scene import Body, Scene
-from .marks import is_ours
+from .marks import is_our_curve, is_ours
 from .modifiers import DEFORMING
 from .properties import read_settings
 from .sampler import Sampler, frame_rate
@@ -116,6 +116,13 @@ def animated_paths(block: bpy.types.ID) -> list[str]:
     if data is None:
         return []
     actions = [data.action, *(strip.action for track in data.nla_tracks for strip in track.strips)]
-    layers = [layer for action in actions if action and not is_ours(action.name) for layer in action.layers]
-    bags = [bag for layer in layers for strip in layer.strips for bag in strip.channelbags]
-    return [curve.data_path for bag in bags for curve in bag.fcurves] + [driver.data_path for driver in data.drivers]
+    return [
+        curve.data_path
+        for action in actions
+        if action is not None
+        for layer in action.layers
+        for strip in layer.strips
+        for bag in strip.channelbags
+        for curve in bag.fcurves
+        if not is_our_curve(action, curve.data_path)
+    ] + [driver.data_path for driver in data.drivers]

@@ -22,11 +22,11 @@ expect() {
 expect 0 bake --object Suzanne --frames 1:12 --set settle=12 --cache "$out/cache" --output "$out/baked.blend"
 grep -q 'dampsim: Suzanne: Simulating 12/12' "$out/log" || { cat "$out/log"; exit 1; }
 test -s "$out/baked.blend"
-expect 0 bake --frames 1:15 --set settle=12 --cache "$out/cache" --output "$out/again.blend"
+expect 0 bake --frames 1:15 --set settle=12 --cache "$out/cache" --output "$out/baked.blend"
 grep -q 'Checking 12/15' "$out/log" || { cat "$out/log"; exit 1; }
-expect 0 bake --frames 1:15 --set settle=12 --from 10 --target mdd --cache "$out/cache" --report "$out/report.json" --output "$out/mdd.blend"
+expect 0 bake --frames 1:15 --set settle=12 --from 10 --target shape_keys --cache "$out/cache" --report "$out/report.json" --output "$out/baked.blend"
 grep -q 'Simulating 15/15' "$out/log" || { cat "$out/log"; exit 1; }
-grep -q '"target": "MDD"' "$out/report.json" || { cat "$out/report.json"; exit 1; }
+grep -q '"target": "SHAPE_KEYS"' "$out/report.json" || { cat "$out/report.json"; exit 1; }
 sample=$out/baked.blend
 expect 0 info --report "$out/report.json"
 expect 0 export --frames 1:12 --output "$out/jelly"

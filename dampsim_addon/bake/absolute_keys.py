@@ -8,7 +8,7 @@ import bpy
 
 from ...core.arrays import Single
 from ...core.errors import SceneError
-from ..marks import is_ours
+from ..marks import frame_name, is_ours
 from . import keys
 from .target import VERTEX_BYTES, Cost, Shot, as_it_is
 
@@ -42,7 +42,7 @@ class AbsoluteKeys:
         basis = keys.begin(obj)
         made = []
         for number, move in zip(shot.numbers, fitted, strict=True):
-            key = keys.add(obj, f"{number:05d}", basis + move)
+            key = keys.add(obj, frame_name(number), basis + move)
             key.interpolation = "KEY_LINEAR"
             made.append(key)
         block = obj.data.shape_keys

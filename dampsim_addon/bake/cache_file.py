@@ -12,7 +12,7 @@ import bpy
 import numpy as np
 
 from ...core.errors import CacheError
-from ..marks import MODIFIER, is_ours
+from ..marks import MODIFIER, PREFIX, is_ours
 from ..mesh_cache import attach, check_stack, detach, play
 from .motion import NoShapeError, can_precede, places
 from .target import VERTEX_BYTES, Cost, Shot
@@ -119,7 +119,7 @@ def clear(obj: bpy.types.Object) -> None:
         used = modifier.cache_file if modifier.type == "MESH_SEQUENCE_CACHE" else None
         detach(obj, modifier)
         # Blender counts the opening of the file as a user.
-        if used is not None and is_ours(used.name) and used.users <= 1:
+        if used is not None and used.name.startswith(PREFIX) and used.users <= 1:
             bpy.data.batch_remove([used])
 
 

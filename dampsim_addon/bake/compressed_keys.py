@@ -10,6 +10,7 @@ import numpy as np
 from ...core.arrays import Single
 from ...core.compression import Compressed, compress
 from ..background import computed
+from ..marks import OFFSET, shape_name
 from . import keys
 from .target import VERTEX_BYTES, Cost, Shot
 
@@ -40,9 +41,9 @@ class CompressedKeys:
     def store(shot: Shot, fitted: Compressed) -> Cost:
         obj = shot.sampler.obj
         basis = keys.begin(obj)
-        offset = keys.add(obj, "Offset", basis + fitted.offset)
+        offset = keys.add(obj, OFFSET, basis + fitted.offset)
         offset.value = 1.0
-        made = [keys.add(obj, f"Shape {k:03d}", basis + shape) for k, shape in enumerate(fitted.shapes, 1)]
+        made = [keys.add(obj, shape_name(k), basis + shape) for k, shape in enumerate(fitted.shapes, 1)]
         keys.animate(
             obj,
             {

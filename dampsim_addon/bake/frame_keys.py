@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from ...core.arrays import Single
+from ..marks import frame_name
 from . import keys
 from .target import VERTEX_BYTES, Cost, Shot, as_it_is
 
@@ -31,7 +32,7 @@ class FrameKeys:
         first, last = shot.numbers[0], shot.numbers[-1]
         curves = {}
         for number, move in zip(shot.numbers, fitted, strict=True):
-            key = keys.add(obj, f"{number:05d}", basis + move)
+            key = keys.add(obj, frame_name(number), basis + move)
             points = [(number - 1.0, 0.0), (float(number), 1.0), (number + 1.0, 0.0)]
             # Before the first and after the last frame these hold.
             curves[keys.value_path(key)] = points[int(number == first) : 3 - int(number == last)]

@@ -9,11 +9,9 @@ import numpy as np
 
 from ...core.arrays import Array, Single
 from ...core.errors import SceneError
-from ..marks import BASIS, PREFIX, is_ours
+from ..marks import BASIS, PREFIX, TRACK, is_marked, is_our_curve, is_ours, mark, unmark
 from .motion import can_precede, moves, points
 from .target import Shot
-
-_TRACK = PREFIX + "Bake"
 
 
 def check(obj: bpy.types.Object) -> None:
@@ -22,16 +20,28 @@ def check(obj: bpy.types.Object) -> None:
         raise SceneError(
             f"{obj.name}: its mesh is linked and would lose shape keys; bake to a point cache, or make it local."
         )
-    keys = obj.data.shape_keys
-    if keys is None or is_ours(keys.reference_key.name):
-        return
-    if not keys.use_relative:
-        raise SceneError(f"{obj.name}: its shape keys are absolute; make them relative or bake to a point cache.")
+    users = _users(obj.data)
+    if users > 1:
+        raise SceneError(
+            f"{obj.name}: its mesh is shared by {users} objects; make it a single-user copy or bake to a point cache."
+        )
     if obj.show_only_shape_key:
         raise SceneError(f"{obj.name}: one shape key is shown alone; switch off the pin beside the shape keys.")
+    keys = obj.data.shape_keys
+    if keys is None:
+        return
+    if not keys.use_relative and not is_ours(keys.reference_key.name):
+        raise SceneError(f"{obj.name}: its shape keys are absolute; make them relative or bake to a point cache.")
     data = keys.animation_data
-    if data is not None and not data.use_nla:
+    if data is None:
+        return
+    if not data.use_nla:
         raise SceneError(f"{obj.name}: NLA is off for its shape keys; switch it on or bake to a point cache.")
+    if any(track.is_solo for track in data.nla_tracks):
+        raise SceneError(
+            f"{obj.name}: an NLA track of its shape keys plays solo and would mute the bake; switch its star off or "
+            "bake to a point cache."
+        )
 
 
 def record(shot: Shot) -> Generator[int, None, Single]:
@@ -44,15 +54,22 @@ def record(shot: Shot) -> Generator[int, None, Single]:
     return found
 
 
+def check_alone(obj: bpy.types.Object) -> None:
+    """Raise SceneError where taking a bake's keys away would take them from another object too."""
+    keys, users = obj.data.shape_keys, _users(obj.data)
+    if users > 1 and keys is not None and any(is_ours(key.name) for key in keys.key_blocks):
+        raise SceneError(
+            f"{obj.name}: its mesh is baked, and shared by {users} objects; make it a single-user copy first."
+        )
+
+
+def _users(mesh: bpy.types.Mesh) -> int:
+    return mesh.users - int(mesh.use_fake_user)
+
+
 def begin(obj: bpy.types.Object) -> Array:
-    """Make room for the bake's keys, in a mesh that no other object uses; returns the basis (v, 3)."""
+    """Make room for the bake's keys; returns the basis (v, 3)."""
     clear(obj)
-    mesh = obj.data
-    if mesh.users > 1:
-        # Its Clear gives the shared mesh back.
-        obj.dampsim.shared_mesh = mesh
-        obj.data = mesh.copy()
-        obj.data.name = f"{PREFIX}{mesh.name}"
     if obj.data.shape_keys is None:
         # Named as ours, so that Clear knows that the mesh had no keys before.
         obj.shape_key_add(name=BASIS, from_mix=False)
@@ -62,7 +79,7 @@ def begin(obj: bpy.types.Object) -> Array:
 
 def add(obj: bpy.types.Object, name: str, shape: Array) -> bpy.types.ShapeKey:
     index = obj.active_shape_key_index
-    key = obj.shape_key_add(name=PREFIX + name, from_mix=False)
+    key = obj.shape_key_add(name=name, from_mix=False)
     key.points.foreach_set("co", np.ascontiguousarray(shape, dtype=np.float32).ravel())
     obj.active_shape_key_index = index
     return key
@@ -79,6 +96,7 @@ def animate(obj: bpy.types.Object, curves: Mapping[str, Iterable[tuple[float, fl
     """
     keys = obj.data.shape_keys
     action = bpy.data.actions.new(f"{PREFIX}{obj.name}")
+    mark(action)
     slot = action.slots.new(id_type="KEY", name=keys.name)
     strip = action.layers.new("Bake").strips.new(type="KEYFRAME")
     made = strip.channelbag(slot, ensure=True).fcurves
@@ -99,25 +117,14 @@ def animate(obj: bpy.types.Object, curves: Mapping[str, Iterable[tuple[float, fl
         data.action_slot = slot
         return
     track = data.nla_tracks.new()
-    track.name = _TRACK
+    track.name = TRACK
     bar = track.strips.new(action.name, int(first), action)
     bar.action_slot = slot
     bar.extrapolation = "HOLD"
 
 
 def clear(obj: bpy.types.Object) -> None:
-    """Remove the bake's keys and their action, and give a shared mesh back."""
-    shared, mesh = obj.dampsim.shared_mesh, obj.data
-    if shared is not None and shared != mesh:
-        index = int(obj.active_shape_key_index or 0)
-        obj.data, obj.dampsim.shared_mesh = shared, None
-        if shared.shape_keys is not None:
-            obj.active_shape_key_index = min(index, len(shared.shape_keys.key_blocks) - 1)
-        if mesh.users == 0:
-            _remove_animation(mesh.shape_keys)
-            bpy.data.meshes.remove(mesh)
-        return
-    obj.dampsim.shared_mesh = None
+    """Remove the bake's keys and their animation."""
     keys = obj.data.shape_keys
     if keys is None or not can_precede(obj):
         return
@@ -137,23 +144,34 @@ def clear(obj: bpy.types.Object) -> None:
     obj.active_shape_key_index = min(index, len(keys.key_blocks) - 1)
 
 
-def _remove_animation(keys: bpy.types.Key | None) -> None:
-    data = keys.animation_data if keys else None
-    if keys is None or data is None:
+def _remove_animation(keys: bpy.types.Key) -> None:
+    data = keys.animation_data
+    if data is None:
         return
-    for track in [track for track in data.nla_tracks if is_ours(track.name)]:
+    for track in list(data.nla_tracks):
         actions = {strip.action for strip in track.strips if strip.action is not None}
-        data.nla_tracks.remove(track)
-        for action in actions:
+        if is_ours(track.name) and all(is_marked(action) for action in actions):
+            data.nla_tracks.remove(track)
+            for action in actions:
+                _remove(action)
+    action = data.action
+    if action is not None and is_marked(action):
+        bags = [bag for layer in action.layers for strip in layer.strips for bag in strip.channelbags]
+        if all(is_our_curve(action, curve.data_path) for bag in bags for curve in bag.fcurves):
+            data.action = None
             _remove(action)
-    if data.action is not None and is_ours(data.action.name):
-        action, data.action = data.action, None
-        _remove(action)
+        else:
+            # The artist keyed something into it since: the rest is theirs.
+            for bag in bags:
+                for curve in [curve for curve in bag.fcurves if is_our_curve(action, curve.data_path)]:
+                    bag.fcurves.remove(curve)
+            unmark(action)
+            action.name = f"{keys.name}Action"
     if data.action is None and not data.nla_tracks and not data.drivers:
         keys.animation_data_clear()
 
 
 def _remove(action: bpy.types.Action) -> None:
     # A duplicate of the object may play it too.
-    if is_ours(action.name) and action.users == 0:
+    if action.users == 0:
         bpy.data.actions.remove(action)

@@ -12,10 +12,9 @@ from ...core.arrays import Array
 from ...core.cache import FrameCache
 from ...core.errors import SceneError
 from ...core.geometry.affine import transformed
-from ..marks import PREFIX
+from ..marks import BASIS, PROBE
 from ..sampler import Sampler
 
-_PROBE = PREFIX + "Probe"
 # Size of the probing moves, and the error that is small enough, in parts of the mesh's size.
 _PROBE_STEP = 1e-2
 _CLOSE = 5e-7
@@ -84,9 +83,9 @@ class _Probe:
             obj.data = obj.data.copy()
         self._alone = obj.data.shape_keys is None
         if self._alone:
-            obj.shape_key_add(name=PREFIX + "Basis", from_mix=False)
+            obj.shape_key_add(name=BASIS, from_mix=False)
         self.basis = points(obj.data.shape_keys.reference_key)
-        self._key = obj.shape_key_add(name=_PROBE, from_mix=False)
+        self._key = obj.shape_key_add(name=PROBE, from_mix=False)
         self._key.value = 1.0
         return self
 

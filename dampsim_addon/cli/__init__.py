@@ -53,8 +53,8 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _check_report(path: str | None) -> None:
-    if path and not Path(path).resolve().parent.is_dir():
-        raise UsageError(f"dampsim: --report {path}: there is no such folder")
+    if path and (Path(path).is_dir() or not Path(path).resolve().parent.is_dir()):
+        raise UsageError(f"dampsim: --report {path}: give a file in a folder that is there")
 
 
 def _report(options: argparse.Namespace, code: int, entries: list[dict[str, Any]], problem: str) -> None:

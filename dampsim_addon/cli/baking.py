@@ -14,6 +14,7 @@ from ...core.errors import CacheError, DampSimError, StaleCacheError
 from ...core.parameters import PARAMETERS
 from .. import export, info, job
 from ..bake import TARGETS
+from ..caches import saved_as
 from .options import UsageError, add_common, add_frames, add_settings, finished, objects, set_frames, setting
 
 # What a command did: whether all of it, and an entry of the report for each object.
@@ -63,7 +64,8 @@ def run_bake(options: argparse.Namespace) -> Report:
     entries, whole = [], True
     for obj in chosen:
         try:
-            entry = asdict(_bake(obj, options))
+            with saved_as(options.output or bpy.data.filepath):
+                entry = asdict(_bake(obj, options))
         except DampSimError as error:
             print(f"dampsim: {error}", file=sys.stderr, flush=True)
             entry, whole = asdict(job.Result(obj.name, obj.dampsim.target, problem=str(error))), False
@@ -89,8 +91,9 @@ def told(entry: dict[str, Any]) -> str:
 def run_clear(options: argparse.Namespace) -> Report:
     chosen = objects(options.object)
     _check_place(options)
-    for obj in chosen:
-        job.clear(obj)
+    with saved_as(options.output or bpy.data.filepath):
+        for obj in chosen:
+            job.clear(obj)
     bpy.ops.wm.save_as_mainfile(filepath=options.output or bpy.data.filepath)
     return True, [{"name": obj.name} for obj in chosen]
 
@@ -109,17 +112,21 @@ def run_export(options: argparse.Namespace) -> Report:
         raise UsageError("dampsim: no object is baked; bake one first")
     set_frames(options.frames)
     formats = [form for form in export.FORMATS if not options.format or form.name.lower() in options.format]
+    if not Path(options.output).name:
+        raise UsageError(f"dampsim: --output '{options.output}': give the files a name")
     base = Path(options.output).resolve()
     steps = export.run(bpy.context.scene, bpy.context.view_layer, chosen, base, formats)
     found = finished(steps, ", ".join(obj.name for obj in chosen))
     for one in found:
         print(f"dampsim: {one.path}: {one.problem or f'{one.name} is off by {100.0 * one.part:.2g}% of its size'}")
-    return not any(one.problem for one in found), [asdict(one) for one in found]
+    return not any(one.problem or one.part > export.GOOD for one in found), [asdict(one) for one in found]
 
 
 def _check_place(options: argparse.Namespace) -> None:
     if not options.output and not bpy.data.filepath:
         raise UsageError("dampsim: the scene has no file yet; give --output")
+    if options.output and not Path(options.output).resolve().parent.is_dir():
+        raise UsageError(f"dampsim: --output {options.output}: there is no such folder")
 
 
 def _apply(obj: bpy.types.Object, options: argparse.Namespace) -> None:
@@ -130,7 +137,7 @@ def _apply(obj: bpy.types.Object, options: argparse.Namespace) -> None:
     if options.target:
         group.target = options.target.upper()
     if options.cache:
-        group.cache_folder = options.cache
+        group.cache_folder = options.cache if options.cache.startswith("//") else str(Path(options.cache).resolve())
     if options.bound:
         by, name = ("PERCENT", "bound_percent") if options.bound.endswith("%") else ("LENGTH", "bound_length")
         try:

@@ -62,7 +62,15 @@ def set_frames(frames: str | None) -> None:
         raise UsageError(f"dampsim: --frames {frames}: give FIRST:LAST, as 1:120") from None
     if end < start:
         raise UsageError(f"dampsim: --frames {frames}: the last frame comes before the first")
-    bpy.context.scene.frame_start, bpy.context.scene.frame_end = start, end
+    scene = bpy.context.scene
+    before = scene.frame_start, scene.frame_end
+    try:
+        scene.frame_start, scene.frame_end = start, end
+    except (ValueError, OverflowError):
+        start = end + 1
+    if (scene.frame_start, scene.frame_end) != (start, end):
+        scene.frame_start, scene.frame_end = before
+        raise UsageError(f"dampsim: --frames {frames}: a scene of Blender has no such frames")
 
 
 def finished(steps: Generator[job.Step, None, Result], name: str) -> Result:

@@ -12,7 +12,7 @@ from types import ModuleType
 import bpy
 import numpy as np
 import pytest
-from scenes import LAST, ROUNDING, TARGETS, add, armature, dump, fresh, size, wobbler, world
+from scenes import FILES, LAST, ROUNDING, TARGETS, add, armature, dump, fresh, size, wobbler, world
 
 pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
@@ -189,8 +189,9 @@ def shared(cache: Path) -> bpy.types.Object:
 
 @pytest.mark.parametrize(
     ("make", "target"),
-    # Absolute keys leave no room for others; see test_refusals.
-    [(m, t) for m in (wobbler, furnished, shared) for t in TARGETS if m is wobbler or t != "ABSOLUTE_KEYS"],
+    # Absolute keys leave no room for others, and a shared mesh none for any; see test_refusals.
+    [(m, t) for m in (wobbler, furnished) for t in TARGETS if m is wobbler or t != "ABSOLUTE_KEYS"]
+    + [(shared, t) for t in FILES],
 )
 def test_bake_and_clear_leave_the_artists_data_as_it_was(
     make: Callable[[Path], bpy.types.Object], target: str, tmp_path: Path
@@ -216,7 +217,7 @@ def test_bake_and_clear_leave_the_artists_data_as_it_was(
 @pytest.mark.parametrize("target", [target for target in TARGETS if target != "ABSOLUTE_KEYS"])
 def test_the_artists_own_keys_play_under_the_bake(load: Load, target: str, tmp_path: Path) -> None:
     fresh()
-    obj = shared(tmp_path)
+    obj = (shared if target in FILES else furnished)(tmp_path)
     bake(obj, target)
     cache = load("dampsim_addon.caches").frame_cache(obj)
     limit = allowed(obj, cache.read(1).surface)
@@ -387,3 +388,83 @@ def test_a_pin_follows_a_parent_and_a_driver_too(load: Load, tmp_path: Path) -> 
     start, end = cache.read(1).surface, cache.read(LAST).surface
     np.testing.assert_allclose((end - start)[:, 0], 0.05 * (LAST - 1), atol=1e-3)
     assert add is not None
+
+
+def test_what_the_artist_adds_after_the_bake_is_kept(tmp_path: Path) -> None:
+    fresh()
+    obj = wobbler(tmp_path)
+    bake(obj, "FRAME_KEYS")
+    smile = obj.shape_key_add(name="DampSim smile", from_mix=False)
+    smile.points[0].co.z += 1.0
+    for frame, value in ((1, 0.0), (10, 1.0)):
+        smile.value = value
+        smile.keyframe_insert("value", frame=frame)
+    obj.modifiers.new("DampSim smooth", "SMOOTH").factor = 0.0
+    # Baked with it, and cleared, it is still there and moves.
+    for target in ("SHAPE_KEYS", "POINT_CACHE", "FRAME_KEYS"):
+        bake(obj, target)
+        keys = obj.data.shape_keys
+        bpy.context.scene.frame_set(10)
+        assert keys.key_blocks["DampSim smile"].value == pytest.approx(1.0)
+        assert "DampSim smooth" in obj.modifiers
+    assert bpy.ops.dampsim.clear() == {"FINISHED"}
+    assert [key.name for key in keys.key_blocks] == ["Basis", "DampSim smile"]
+    bpy.context.scene.frame_set(1)
+    assert keys.key_blocks["DampSim smile"].value == 0.0
+    bpy.context.scene.frame_set(10)
+    assert keys.key_blocks["DampSim smile"].value == 1.0
+    assert "DampSim smooth" in obj.modifiers
+
+
+def test_a_linked_duplicate_takes_no_bake_from_the_original(tmp_path: Path) -> None:
+    fresh()
+    obj = wobbler(tmp_path)
+    bake(obj, "SHAPE_KEYS")
+    played = world(obj, 7)
+    copy = obj.copy()
+    bpy.context.scene.collection.objects.link(copy)
+    bpy.context.view_layer.objects.active = copy
+    for call in (bpy.ops.dampsim.bake, bpy.ops.dampsim.clear):
+        with pytest.raises(
+            RuntimeError, match="its mesh is baked, and shared by 2 objects; make it a single-user copy"
+        ):
+            call()
+    np.testing.assert_array_equal(world(obj, 7), played)
+    copy.data = copy.data.copy()
+    assert bpy.ops.dampsim.clear() == {"FINISHED"}
+    np.testing.assert_array_equal(world(obj, 7), played)
+
+
+def test_a_bake_that_something_overrides_is_refused_and_the_one_before_stays(load: Load, tmp_path: Path) -> None:
+    scene = fresh()
+    obj = wobbler(tmp_path)
+    bake(obj, "POINT_CACHE")
+    played = world(obj, 7)
+    obj.dampsim.target = "FRAME_KEYS"
+    steps = load("dampsim_addon.job").run(scene, bpy.context.view_layer, obj, False)
+    for step in steps:
+        if step.text == "Measuring" and step.done == 1:
+            obj.data.shape_keys.animation_data.action = None
+            break
+    with pytest.raises(load("core.errors").SceneError, match=r"Wobbler: the bake plays .* mm away from the simulation"):
+        list(steps)
+    assert obj.dampsim.baked == "POINT_CACHE"
+    assert obj.data.shape_keys is None
+    np.testing.assert_array_equal(world(obj, 7), played)
+
+
+def test_the_command_line_leaves_the_bake_of_the_original_where_it_saves_elsewhere(load: Load, tmp_path: Path) -> None:
+    fresh()
+    obj = wobbler(tmp_path / "cache")
+    original, other = tmp_path / "original.blend", tmp_path / "other.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(original))
+    bake(obj, "POINT_CACHE")
+    bpy.ops.wm.save_as_mainfile(filepath=str(original))
+    played = world(obj, 7)
+    cli, api = load("dampsim_addon.cli"), load("dampsim_addon.api")
+    for command in (["clear"], ["bake", "--target", "shape_keys"], ["bake", "--set", "bounce=80"]):
+        bpy.ops.wm.open_mainfile(filepath=str(original))
+        assert cli.main([*command, "--output", str(other)]) == cli.DONE
+        bpy.ops.wm.open_mainfile(filepath=str(original))
+        np.testing.assert_array_equal(world(bpy.context.object, 7), played)
+        assert not api.info(bpy.context.object).faults

@@ -114,3 +114,21 @@ def test_blenders_own_alembic_and_usd_hold_the_bake(form: str, target: str, tmp_
     again = next(o for o in bpy.context.scene.objects if o.type == "MESH")
     for frame, points in played.items():
         np.testing.assert_allclose(world(again, frame), points, atol=1e-5 * size(points))
+
+
+def test_the_check_holds_in_scenes_of_other_units(load: Load, tmp_path: Path) -> None:
+    scene = fresh()
+    scene.unit_settings.scale_length = 0.01
+    obj = wobbler(tmp_path / "cache")
+    bake(obj, "SHAPE_KEYS")
+    for one in load("dampsim_addon.api").export([obj], tmp_path / "out"):
+        assert one.part < 1e-4, one.format
+
+
+def test_a_hidden_rig_is_named_before_the_export(load: Load, tmp_path: Path) -> None:
+    fresh()
+    obj = rigged(tmp_path / "cache")
+    bake(obj, "SHAPE_KEYS")
+    obj.parent.hide_set(True)
+    with pytest.raises(load("core.errors").SceneError, match=r"Rig: it is hidden.* and Wobbler hangs on it; show it"):
+        load("dampsim_addon.api").export([obj], tmp_path / "out")

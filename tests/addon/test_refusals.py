@@ -43,6 +43,28 @@ def not_a_number(obj: bpy.types.Object) -> None:
     obj.data.vertices[0].co.x = np.nan
 
 
+def shared_mesh(obj: bpy.types.Object) -> None:
+    other = bpy.data.objects.new("Other", obj.data)
+    bpy.context.scene.collection.objects.link(other)
+
+
+def solo_track(obj: bpy.types.Object) -> None:
+    obj.shape_key_add(name="Basis")
+    obj.data.shape_keys.animation_data_create().nla_tracks.new().is_solo = True
+
+
+def pinned_key(obj: bpy.types.Object) -> None:
+    obj.show_only_shape_key = True
+
+
+def stretched_time(obj: bpy.types.Object) -> None:
+    bpy.context.scene.render.frame_map_new = 200
+
+
+def no_place_yet(obj: bpy.types.Object) -> None:
+    obj.dampsim.cache_folder = "//cache"
+
+
 def keys_in_the_way(obj: bpy.types.Object) -> None:
     obj.shape_key_add(name="Basis")
     obj.dampsim.target = "ABSOLUTE_KEYS"
@@ -68,6 +90,11 @@ CASES = {
     empty_group: "Wobbler: no vertex has a weight in pin group 'Pin'",
     zero_scale: "Wobbler: its scale is zero along an axis; set a scale above zero",
     not_a_number: "Wobbler: 1 vertices have no valid position",
+    shared_mesh: "Wobbler: its mesh is shared by 2 objects; make it a single-user copy or bake to a point cache",
+    solo_track: "Wobbler: an NLA track of its shape keys plays solo",
+    pinned_key: "Wobbler: one shape key is shown alone",
+    stretched_time: "Wobbler: the scene's time is stretched",
+    no_place_yet: "Wobbler: its cache folder lies beside the file, which has no place yet; save it first",
     keys_in_the_way: "Wobbler: absolute shape keys leave no room for the shape keys that it has; bake to another",
     absolute_keys: "Wobbler: its shape keys are absolute",
     hidden: "Wobbler: the object is hidden; show it in the outliner",
