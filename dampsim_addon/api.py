@@ -18,6 +18,7 @@ from . import export as exporting
 from . import info as informing
 from . import job
 from .bake import TARGETS
+from .steps import Step, finished
 
 Made = TypeVar("Made")
 # Called with (done, total, text) after each step.
@@ -79,12 +80,5 @@ def export(
     return _finished(steps, progress)
 
 
-def _finished(steps: Generator[job.Step, None, Made], progress: Progress | None) -> Made:
-    while True:
-        try:
-            step = next(steps)
-        except StopIteration as end:
-            made: Made = end.value
-            return made
-        if progress is not None:
-            progress(step.done, step.total, step.text)
+def _finished(steps: Generator[Step, None, Made], progress: Progress | None) -> Made:
+    return finished(steps, lambda step: progress(step.done, step.total, step.text) if progress else None)

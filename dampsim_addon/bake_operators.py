@@ -13,6 +13,7 @@ from bpy.types import Context, Operator
 from ..core.errors import SceneError
 from . import export, job
 from .modal import ModalJob, free, simulated
+from .steps import Step
 
 
 class DAMPSIM_OT_bake(ModalJob, Operator):
@@ -60,7 +61,7 @@ class DAMPSIM_OT_bake(ModalJob, Operator):
     def subject(self, context: Context) -> str:
         return ", ".join(obj.name for obj in self.objects(context))
 
-    def work(self, context: Context) -> Generator[job.Step]:
+    def work(self, context: Context) -> Generator[Step]:
         objects = self.objects(context)
         if not objects:
             raise SceneError("Nothing is selected that DampSim simulates; select an object, or bake all.")
@@ -121,7 +122,7 @@ class DAMPSIM_OT_export(ModalJob, Operator):
         # Not the scene's own name, which the artist's exports may have.
         return Path(bpy.data.filepath).with_name(f"{Path(bpy.data.filepath).stem}_morphs")
 
-    def work(self, context: Context) -> Generator[job.Step]:
+    def work(self, context: Context) -> Generator[Step]:
         objects = self._objects(context)
         formats = [form for form in export.FORMATS if form.name in self.format]
         scene, layer = context.scene, context.view_layer

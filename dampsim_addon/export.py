@@ -16,8 +16,8 @@ from ..core.errors import SceneError
 from ..core.geometry.affine import transformed
 from ..core.geometry.matching import Match, match
 from .bake import target
-from .job import Step
 from .modifiers import DEFORMING
+from .steps import Step
 
 # An export that is off by more than this part of the size has lost something.
 GOOD = 1e-3

@@ -12,11 +12,11 @@ from bpy.types import Context, Operator
 
 from ..core.arrays import Array, Index
 from ..core.parameters import PARAMETERS
-from . import job
 from .modal import ModalJob, chosen
 from .properties import VARIED
 from .sampler import Sampler
 from .snapshot import check_object, take
+from .steps import Step
 from .variants import Variants, simulated
 
 MOST = 4
@@ -55,7 +55,7 @@ def label(number: int, variant: bpy.types.PropertyGroup) -> str:
     return f"{NAMES[number]}: {', '.join(texts)}"
 
 
-def simulate(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.Object) -> Generator[job.Step]:
+def simulate(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.Object) -> Generator[Step]:
     """Simulate all ghosts, each animated frame being read once."""
     check_object(obj, view_layer)
     dialled = list(obj.dampsim.variants)
@@ -151,7 +151,7 @@ class DAMPSIM_OT_compare(ModalJob, Operator):
             return False
         return super().poll(context)
 
-    def work(self, context: Context) -> Generator[job.Step]:
+    def work(self, context: Context) -> Generator[Step]:
         return simulate(context.scene, context.view_layer, chosen(context))
 
     def said(self, context: Context) -> tuple[str, str]:

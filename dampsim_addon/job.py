@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 import bpy
-import numpy as np
 
 from ..core.bake import bake
 from ..core.cache import FrameCache
@@ -22,28 +19,13 @@ from ..core.scene import Scene
 from ..core.simulate import Simulation
 from . import curves, live
 from .background import computed
-from .bake import TARGETS, Cost, Shot, Target, target
+from .bake import TARGETS, Shot, target
 from .bake.keys import check_alone
 from .caches import frame_cache, is_owner, others, own_cache
 from .sampler import Sampler
 from .snapshot import check_object, take
-
-# How often a bake is made finer, where the modifiers stretch what it leaves out.
-_ATTEMPTS = 5
-# So much finer than the error asks for, m in a m.
-_FINER = 0.9
-# An exact bake that is off by more than this part of the size is not what was simulated.
-_WRONG = 1e-3
-Made = TypeVar("Made")
-
-
-@dataclass(frozen=True)
-class Step:
-    """done of total: of the work in hand.  text: what it is."""
-
-    done: int
-    total: int
-    text: str
+from .steps import Step, counted, each, paired
+from .writing import write
 
 
 @dataclass(frozen=True)
@@ -95,7 +77,7 @@ def run(
             cache.claim()
             numbers = list(range(taken.first, taken.last + 1))
             shot = Shot(sampler, cache, numbers, cache.folder, bound_of(scene, obj, taken.body.surface.size))
-            cost, error = yield from _write(shot, kind)
+            cost, error = yield from write(shot, kind)
             for other in TARGETS:
                 if other is not kind:
                     other.forget(cache.folder)
@@ -108,62 +90,6 @@ def run(
     )
     _keep(obj, result, taken)
     return result
-
-
-def _write(shot: Shot, kind: type[Target]) -> Generator[Step, None, tuple[Cost, float]]:
-    """Make the target, play it, and make it finer until it keeps its bound."""
-    obj, total, asked = shot.sampler.obj, len(shot.numbers), shot.bound
-    record = yield from _told(kind.record(shot), total, "Writing")
-    # Kinds of keys have their clear() in common, and kinds of files too. A bake of the other sort stays until this is
-    # found good.
-    others = {other.clear for other in TARGETS if other.clear is not kind.clear}
-    before = obj.dampsim.baked
-    if before and target(before).clear is kind.clear:
-        before = ""
-    limit = _WRONG * float(np.linalg.norm(np.ptp(shot.sampler.here(), axis=0))) if kind.exact else asked
-    stored, error = False, 0.0
-    try:
-        for _ in range(1 if kind.exact else _ATTEMPTS):
-            fitted = yield from _told(kind.fit(shot, record), 1, "Fitting")
-            obj.dampsim.baked, stored = before, True
-            cost = kind.store(shot, fitted)
-            error = yield from _told(_away(shot), total, "Measuring")
-            if error <= limit:
-                for clear_other in others:
-                    clear_other(obj)
-                return cost, error
-            shot = replace(shot, bound=shot.bound * _FINER * asked / error)
-        raise SceneError(
-            f"{obj.name}: the bake plays {1000.0 * error:.3g} mm away from the simulation; look for drivers, muted or "
-            f"solo tracks that override it{'' if kind.exact else ', or allow a larger error'}."
-        )
-    except BaseException:
-        if stored:
-            kind.clear(obj)
-        raise
-
-
-def _away(shot: Shot) -> Generator[int, None, float]:
-    """How far the bake that plays is away from the simulation, m, at its worst vertex and frame."""
-    worst = 0.0
-    for done, number in enumerate(shot.numbers, 1):
-        shot.sampler.go(number)
-        away = shot.sampler.here() - shot.cache.read(number).surface
-        worst = max(worst, float(np.linalg.norm(away, axis=1).max()))
-        yield done
-    return worst
-
-
-def _told(work: Generator[int | None, None, Made], total: int, text: str) -> Generator[Step, None, Made]:
-    """The steps of some work that yields how much of it is done, and what it returns."""
-    with contextlib.closing(work):
-        while True:
-            try:
-                done = next(work)
-            except StopIteration as end:
-                made: Made = end.value
-                return made
-            yield Step(done or 0, total, text)
 
 
 def run_all(
@@ -179,22 +105,11 @@ def run_all(
         steps = run(scene, view_layer, obj, restart, start)
         where = f"{obj.name} ({number} of {len(chosen)}): " if len(chosen) > 1 else ""
         try:
-            result = yield from _named(steps, where)
+            result = yield from each(steps, lambda step, where=where: replace(step, text=f"{where}{step.text}"))
         except DampSimError as error:
             result = Result(obj.name, obj.dampsim.target, problem=str(error))
         results.append(result)
     return results
-
-
-def _named(steps: Generator[Step, None, Result], where: str) -> Generator[Step, None, Result]:
-    with contextlib.closing(steps):
-        while True:
-            try:
-                step = next(steps)
-            except StopIteration as end:
-                result: Result = end.value
-                return result
-            yield replace(step, text=f"{where}{step.text}")
 
 
 def bound_of(scene: bpy.types.Scene, obj: bpy.types.Object, size: float) -> float:
@@ -234,13 +149,7 @@ def calibrate(
         simulation = yield from prepared(taken)
         _note(obj, simulation)
         test = core_calibrate(simulation, obj.dampsim.swing / 100.0)
-        while True:
-            try:
-                done, total = next(test)
-            except StopIteration as end:
-                result: Calibration = end.value
-                break
-            yield Step(done, total, "Releasing")
+        result: Calibration = yield from paired(test, "Releasing")
     obj.dampsim.calibration = result.correction
     curves.keep(obj, result.after, f"release from {obj.dampsim.swing:.3g}%")
 
@@ -257,7 +166,7 @@ def prepared(taken: Scene, known: VolumeModel | None = None) -> Generator[Step, 
         made.prime()
         return made
 
-    simulation = yield from _told(computed(ready), 1, "Preparing")
+    simulation = yield from counted(computed(ready), 1, "Preparing")
     simulation.scene = taken
     return simulation
 

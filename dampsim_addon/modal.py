@@ -11,7 +11,7 @@ import numpy as np
 from bpy.types import Context, Event
 
 from ..core.errors import DampSimError
-from . import job
+from .steps import Step
 from .views import redraw
 
 # Between two redraws a job works for about this long, s.
@@ -51,7 +51,7 @@ class Pace:
     def __init__(self) -> None:
         self._text, self._first, self._began = "", 0, 0.0
 
-    def left(self, step: job.Step) -> float | None:
+    def left(self, step: Step) -> float | None:
         """How long the work in hand will still take, s; None where nobody knows yet."""
         if step.text != self._text or step.done < self._first:
             self._text, self._first, self._began = step.text, step.done, time.monotonic()
@@ -63,7 +63,7 @@ class Pace:
 class ModalJob:
     """Of an operator on the chosen object: work() is its work."""
 
-    _steps: Generator[job.Step, None, object]
+    _steps: Generator[Step, None, object]
     _timer: bpy.types.Timer
     _pace: Pace
 
@@ -71,7 +71,7 @@ class ModalJob:
         """What the work is on, by name."""
         return str(chosen(context).name)
 
-    def work(self, context: Context) -> Generator[job.Step, None, object]:
+    def work(self, context: Context) -> Generator[Step, None, object]:
         """The work. Closing it leaves everything as it is then."""
         raise NotImplementedError
 
@@ -135,7 +135,7 @@ class ModalJob:
     def cancel(self, context: Context) -> None:
         self._end(context, stopped=True)
 
-    def _show(self, context: Context, step: job.Step) -> None:
+    def _show(self, context: Context, step: Step) -> None:
         progress = context.window_manager.dampsim_progress
         progress.factor = step.done / step.total
         progress.text = f"{step.text} {step.done} / {step.total}" if step.total > 1 else step.text

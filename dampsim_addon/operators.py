@@ -12,6 +12,7 @@ from ..core.errors import DampSimError
 from ..core.parameters import PARAMETERS
 from . import caches, curves, job, live
 from .modal import ModalJob, baking, chosen
+from .steps import Step
 
 # A new object's Young's modulus in parts of the pressure at the foot of a column of its height: sags by a few percent.
 _FIRM = 30.0
@@ -134,7 +135,7 @@ class DAMPSIM_OT_calibrate(ModalJob, Operator):
             return False
         return super().poll(context)
 
-    def work(self, context: Context) -> Generator[job.Step]:
+    def work(self, context: Context) -> Generator[Step]:
         return job.calibrate(context.scene, context.view_layer, chosen(context))
 
     def said(self, context: Context) -> tuple[str, str]:

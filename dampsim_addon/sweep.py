@@ -21,9 +21,10 @@ from ..core.errors import DampSimError, SceneError
 from ..core.frame import Frame
 from ..core.parameters import PARAMETERS
 from ..core.simulate import Simulation
-from . import job, picture, sheet
+from . import picture, sheet
 from .sampler import Sampler
 from .snapshot import check_object, take
+from .steps import Step, paired
 from .variants import Variants, simulated
 
 Values = Mapping[str, object]
@@ -65,7 +66,7 @@ def run(
     choices: Sequence[Values],
     folder: Path,
     pictures: int,
-) -> Generator[job.Step, None, list[Row]]:
+) -> Generator[Step, None, list[Row]]:
     """Simulate all choices and write the comparison into the folder. The object's bake and dials stay as they are.
 
     pictures: rendered frames of each choice.  Choices that cannot be simulated are rows with a problem.
@@ -119,7 +120,7 @@ def telling(variants: Sequence[Sequence[Array]], count: int) -> list[int]:
 
 def _pictured(
     sampler: Sampler, surfaces: Mapping[Row, Sequence[Array]], frames: Sequence[int], folder: Path
-) -> Generator[job.Step]:
+) -> Generator[Step]:
     strips: list[list[Path]] = []
     total = len(surfaces) * len(frames)
     pictures = folder / "frames"
@@ -127,7 +128,7 @@ def _pictured(
         strip = []
         for path in sheet.render(sampler, dict(zip(frames, there, strict=True)), pictures, row.number, row.label):
             strip.append(path)
-            yield job.Step(len(strips) * len(frames) + len(strip), total, "Rendering")
+            yield Step(len(strips) * len(frames) + len(strip), total, "Rendering")
         strips.append(strip)
     sheet.assemble(strips, folder / SHEET)
 
@@ -138,7 +139,7 @@ def curve_name(row: Row) -> str:
 
 def _measured(
     variants: Variants, values: Values, which: int, of: int, swing: float
-) -> Generator[job.Step, None, tuple[Row, list[Frame]]]:
+) -> Generator[Step, None, tuple[Row, list[Frame]]]:
     simulation = yield from variants.prepared(values)
     began = time.perf_counter()
     frames = yield from simulated(simulation, which, of)
@@ -157,15 +158,8 @@ def _measured(
     return row, frames
 
 
-def _released(simulation: Simulation, swing: float) -> Generator[job.Step, None, SettleCurve]:
-    test = release_test(simulation, swing)
-    while True:
-        try:
-            done, total = next(test)
-        except StopIteration as end:
-            curve: SettleCurve = end.value
-            return curve
-        yield job.Step(done, total, "Releasing")
+def _released(simulation: Simulation, swing: float) -> Generator[Step, None, SettleCurve]:
+    return paired(release_test(simulation, swing), "Releasing")
 
 
 def _offset(simulation: Simulation, frames: Sequence[Frame]) -> float:

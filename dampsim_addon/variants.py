@@ -13,6 +13,7 @@ from ..core.parameters import PARAMETERS, Settings
 from ..core.scene import Scene
 from ..core.simulate import Simulation
 from . import job
+from .steps import Step
 
 
 class Variants:
@@ -24,7 +25,7 @@ class Variants:
         self._dials: dict[float, Settings] = {}
         self._models: dict[str, VolumeModel] = {}
 
-    def prepared(self, values: Mapping[str, object]) -> Generator[job.Step, None, Simulation]:
+    def prepared(self, values: Mapping[str, object]) -> Generator[Step, None, Simulation]:
         """The simulation with these parameters. Raises the errors for the artist."""
         changed = {name: PARAMETERS[name].checked(value) for name, value in values.items()}
         body = replace(self.taken.body, settings=replace(self.taken.body.settings, **changed))
@@ -47,14 +48,14 @@ class Variants:
         return self._motion[frame]
 
 
-def simulated(simulation: Simulation, which: int, of: int) -> Generator[job.Step, None, list[Frame]]:
+def simulated(simulation: Simulation, which: int, of: int) -> Generator[Step, None, list[Frame]]:
     """All frames of it, as the which-th of several."""
     scene = simulation.scene
     total = scene.last - scene.first + 1
     for done, parts in simulation.warm_up():
-        yield job.Step(done, parts, "Preparing")
+        yield Step(done, parts, "Preparing")
     frames = []
     for frame in simulation.frames():
         frames.append(frame)
-        yield job.Step(which * total + len(frames), of * total, "Simulating")
+        yield Step(which * total + len(frames), of * total, "Simulating")
     return frames

@@ -10,10 +10,11 @@ from typing import TypeVar
 import bpy
 
 from ...core.parameters import PARAMETERS
-from .. import job
+from .. import steps
 from ..modal import simulated
+from ..steps import Step
 
-Result = TypeVar("Result")
+Made = TypeVar("Made")
 
 
 class UsageError(Exception):
@@ -73,16 +74,16 @@ def set_frames(frames: str | None) -> None:
         raise UsageError(f"dampsim: --frames {frames}: a scene of Blender has no such frames")
 
 
-def finished(steps: Generator[job.Step, None, Result], name: str) -> Result:
+def finished(work: Generator[Step, None, Made], name: str) -> Made:
     """Run the steps to their end, with a line for each."""
     began = time.monotonic()
-    said = None
-    while True:
-        try:
-            step = next(steps)
-        except StopIteration as end:
-            result: Result = end.value
-            return result
+    said: Step | None = None
+
+    def say(step: Step) -> None:
+        nonlocal said
         if step != said:
-            print(f"dampsim: {name}: {step.text} {step.done}/{step.total} {time.monotonic() - began:.1f} s", flush=True)
+            took = time.monotonic() - began
+            print(f"dampsim: {name}: {step.text} {step.done}/{step.total} {took:.1f} s", flush=True)
         said = step
+
+    return steps.finished(work, say)

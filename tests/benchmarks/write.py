@@ -40,9 +40,9 @@ def measure(name: str, vertices: int, frames: int) -> None:
     from dampsim.core.cache import FrameCache
     from dampsim.core.frame import Frame
     from dampsim.core.state import State
-    from dampsim.dampsim_addon import job
     from dampsim.dampsim_addon.bake import Shot, target
     from dampsim.dampsim_addon.sampler import Sampler
+    from dampsim.dampsim_addon.writing import away
 
     dampsim.register()
     bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
@@ -72,7 +72,7 @@ def measure(name: str, vertices: int, frames: int) -> None:
         times.append(time.perf_counter())
         cost = kind.store(shot, fitted)
         times.append(time.perf_counter())
-        error = _run(job._away(shot))
+        error = _run(away(shot))
         times.append(time.perf_counter())
         read, fit, store, check = np.diff(times)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
