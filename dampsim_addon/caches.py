@@ -91,7 +91,10 @@ def is_owner(obj: bpy.types.Object) -> bool:
         # It is damaged, and will be made anew.
         return True
     there = header.owner if header else ""
-    return not there or there == file_name() or not Path(there).exists()
+    if not there or not Path(there).exists():
+        return True
+    # Links give a file more than one name.
+    return bool(file_name()) and Path(there).resolve() == Path(file_name()).resolve()
 
 
 def frames_done(obj: bpy.types.Object) -> int:
