@@ -142,12 +142,4 @@ class DAMPSIM_OT_export(ModalJob, Operator):
 
 CLASSES = (DAMPSIM_OT_bake, DAMPSIM_OT_export)
 
-
-def register() -> None:
-    for cls in CLASSES:
-        bpy.utils.register_class(cls)
-
-
-def unregister() -> None:
-    for cls in reversed(CLASSES):
-        bpy.utils.unregister_class(cls)
+register, unregister = bpy.utils.register_classes_factory(CLASSES)

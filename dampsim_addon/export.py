@@ -13,10 +13,10 @@ import numpy as np
 
 from ..core.arrays import Array
 from ..core.errors import SceneError
-from ..core.geometry.affine import transformed
 from ..core.geometry.matching import Match, match
 from .bake import target
 from .modifiers import DEFORMING
+from .sampler import world_vertices
 from .steps import Step
 
 # An export that is off by more than this part of the size has lost something.
@@ -198,11 +198,7 @@ def _motions(
         scene.frame_set(number)
         view_layer.update()
         for obj, motion in zip(objects, motions, strict=True):
-            evaluated = obj.evaluated_get(view_layer.depsgraph)
-            flat = np.empty(3 * len(evaluated.data.vertices), dtype=np.float32)
-            evaluated.data.vertices.foreach_get("co", flat)
-            matrix = np.array(evaluated.matrix_world, dtype=float)
-            motion.append(transformed(matrix, flat.reshape(-1, 3).astype(float)).astype(np.float32))
+            motion.append(world_vertices(obj, view_layer).astype(np.float32))
         yield Step(done, len(numbers), text)
     return [np.array(motion) for motion in motions]
 

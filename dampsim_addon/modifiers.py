@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import bpy
+
+from .marks import is_ours
+
 # Those that move vertices and keep their number. Pins follow these; all others are muted while sampling.
 DEFORMING = frozenset(
     {
@@ -29,3 +33,8 @@ DEFORMING = frozenset(
         "WAVE",
     }
 )
+
+
+def deforms(obj: bpy.types.Object) -> bool:
+    """Whether a modifier of the artist's moves the vertices after the shape keys."""
+    return any(m.type in DEFORMING and m.show_viewport and not is_ours(m.name) for m in obj.modifiers)

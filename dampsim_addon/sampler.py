@@ -11,7 +11,26 @@ import numpy as np
 from ..core.arrays import Array
 from ..core.geometry.affine import transformed
 from .marks import is_ours
-from .modifiers import DEFORMING
+from .modifiers import DEFORMING, deforms
+
+
+def local_vertices(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> Array:
+    """Evaluated vertices (v, 3) in the object's space, now."""
+    mesh = obj.evaluated_get(view_layer.depsgraph).data
+    flat = np.empty(3 * len(mesh.vertices), dtype=np.float32)
+    mesh.vertices.foreach_get("co", flat)
+    return flat.reshape(-1, 3).astype(float)
+
+
+def world_matrix(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> Array:
+    """The object's evaluated matrix (4, 4) to world space, now."""
+    return np.array(obj.evaluated_get(view_layer.depsgraph).matrix_world, dtype=float)
+
+
+def world_vertices(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> Array:
+    """Evaluated vertices (v, 3) in world space, now."""
+    return transformed(world_matrix(obj, view_layer), local_vertices(obj, view_layer))
+
 
 # Those at work: while there is one, nothing else may answer to a change of frame.
 SAMPLING: list[Sampler] = []
@@ -83,7 +102,7 @@ class Sampler:
     @property
     def deforms(self) -> bool:
         """Whether any modifier moves the vertices after the shape keys."""
-        return any(m.show_viewport and m.type in DEFORMING and not is_ours(m.name) for m in self.obj.modifiers)
+        return deforms(self.obj)
 
     def go(self, frame: float) -> None:
         whole = math.floor(frame)
@@ -91,11 +110,7 @@ class Sampler:
 
     def local(self) -> Array:
         """Evaluated vertices (v, 3) in the object's space, now."""
-        evaluated = self.obj.evaluated_get(self.view_layer.depsgraph)
-        mesh = evaluated.data
-        flat = np.empty(3 * len(mesh.vertices), dtype=np.float32)
-        mesh.vertices.foreach_get("co", flat)
-        return flat.reshape(-1, 3).astype(float)
+        return local_vertices(self.obj, self.view_layer)
 
     def undeformed(self) -> Array:
         """Vertices (v, 3) in the object's space, now: shape keys count, modifiers do not."""
@@ -111,7 +126,7 @@ class Sampler:
 
     def matrix(self) -> Array:
         """The object's matrix (4, 4) to world space, now."""
-        return np.array(self.obj.evaluated_get(self.view_layer.depsgraph).matrix_world, dtype=float)
+        return world_matrix(self.obj, self.view_layer)
 
     def world(self, frame: float) -> Array:
         """Animated vertices (v, 3) m in world space at a frame."""
@@ -120,7 +135,7 @@ class Sampler:
 
     def here(self) -> Array:
         """Animated vertices (v, 3) m in world space, now."""
-        return transformed(self.matrix(), self.local())
+        return world_vertices(self.obj, self.view_layer)
 
     def rest(self) -> Array:
         """Undeformed vertices (v, 3) in world space at the first frame: shape keys count, modifiers do not."""

@@ -9,8 +9,8 @@ from ..core.arrays import Array, Index
 from ..core.errors import MeshError, PinError, SceneError
 from ..core.geometry.surface import Surface, check_surface
 from ..core.scene import Body, Scene
-from .marks import is_our_curve, is_ours
-from .modifiers import DEFORMING
+from .marks import is_our_curve
+from .modifiers import deforms
 from .properties import read_settings
 from .sampler import Sampler, frame_rate
 
@@ -99,7 +99,7 @@ def take(sampler: Sampler) -> Scene:
 
 def deforming(obj: bpy.types.Object) -> bool:
     """Whether modifiers, or shape keys that move, bend the artist's mesh."""
-    if any(m.type in DEFORMING and m.show_viewport and not is_ours(m.name) for m in obj.modifiers):
+    if deforms(obj):
         return True
     keys = obj.data.shape_keys
     return keys is not None and bool(animated_paths(keys))

@@ -10,7 +10,7 @@ from ...core.arrays import Single
 from ...core.errors import SceneError
 from ..marks import frame_name, is_ours
 from . import keys
-from .target import VERTEX_BYTES, Cost, Shot, as_it_is
+from .target import Cost, Shot, as_it_is
 
 
 class AbsoluteKeys:
@@ -22,6 +22,8 @@ class AbsoluteKeys:
     record = staticmethod(keys.record)
     fit = staticmethod(as_it_is)
     clear = staticmethod(keys.clear)
+    cost = staticmethod(keys.cost)
+    forget = staticmethod(keys.forget)
 
     @staticmethod
     def check(obj: bpy.types.Object) -> None:
@@ -31,10 +33,6 @@ class AbsoluteKeys:
             raise SceneError(
                 f"{obj.name}: absolute shape keys leave no room for the shape keys that it has; bake to another target."
             )
-
-    @staticmethod
-    def cost(vertices: int, frames: int) -> Cost:
-        return Cost(frames, VERTEX_BYTES * vertices * frames)
 
     @staticmethod
     def store(shot: Shot, fitted: Single) -> Cost:
@@ -50,8 +48,4 @@ class AbsoluteKeys:
         block.use_relative = False
         # Blender gave each key its place; rounding makes them not quite even.
         keys.animate(obj, {"eval_time": [(number, key.frame) for number, key in zip(shot.numbers, made, strict=True)]})
-        return AbsoluteKeys.cost(len(basis), len(shot.numbers))
-
-    @staticmethod
-    def forget(folder: object) -> None:
-        """Shape keys live in the file alone."""
+        return keys.cost(len(basis), len(shot.numbers))

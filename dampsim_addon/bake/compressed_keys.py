@@ -12,7 +12,7 @@ from ...core.compression import Compressed, compress
 from ..background import computed
 from ..marks import OFFSET, shape_name
 from . import keys
-from .target import VERTEX_BYTES, Cost, Shot
+from .target import Cost, Shot
 
 
 class CompressedKeys:
@@ -27,10 +27,8 @@ class CompressedKeys:
     check = staticmethod(keys.check)
     record = staticmethod(keys.record)
     clear = staticmethod(keys.clear)
-
-    @staticmethod
-    def cost(vertices: int, frames: int) -> Cost:
-        return Cost(frames, VERTEX_BYTES * vertices * frames)
+    cost = staticmethod(keys.cost)
+    forget = staticmethod(keys.forget)
 
     @staticmethod
     def fit(shot: Shot, record: Single) -> Generator[None, None, Compressed]:
@@ -55,9 +53,4 @@ class CompressedKeys:
                 },
             },
         )
-        count = 1 + len(made)
-        return Cost(count, VERTEX_BYTES * len(basis) * count)
-
-    @staticmethod
-    def forget(folder: object) -> None:
-        """Shape keys live in the file alone."""
+        return keys.cost(len(basis), 1 + len(made))

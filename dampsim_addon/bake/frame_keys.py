@@ -7,7 +7,7 @@ from typing import ClassVar
 from ...core.arrays import Single
 from ..marks import frame_name
 from . import keys
-from .target import VERTEX_BYTES, Cost, Shot, as_it_is
+from .target import Cost, Shot, as_it_is
 
 
 class FrameKeys:
@@ -20,10 +20,8 @@ class FrameKeys:
     record = staticmethod(keys.record)
     fit = staticmethod(as_it_is)
     clear = staticmethod(keys.clear)
-
-    @staticmethod
-    def cost(vertices: int, frames: int) -> Cost:
-        return Cost(frames, VERTEX_BYTES * vertices * frames)
+    cost = staticmethod(keys.cost)
+    forget = staticmethod(keys.forget)
 
     @staticmethod
     def store(shot: Shot, fitted: Single) -> Cost:
@@ -37,8 +35,4 @@ class FrameKeys:
             # Before the first and after the last frame these hold.
             curves[keys.value_path(key)] = points[int(number == first) : 3 - int(number == last)]
         keys.animate(obj, curves)
-        return FrameKeys.cost(len(basis), len(shot.numbers))
-
-    @staticmethod
-    def forget(folder: object) -> None:
-        """Shape keys live in the file alone."""
+        return keys.cost(len(basis), len(shot.numbers))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping
+from pathlib import Path
 
 import bpy
 import numpy as np
@@ -10,8 +11,8 @@ import numpy as np
 from ...core.arrays import Array, Single
 from ...core.errors import SceneError
 from ..marks import BASIS, PREFIX, TRACK, is_marked, is_our_curve, is_ours, mark, unmark
-from .motion import can_precede, moves, points
-from .target import Shot
+from .motion import can_precede, moves, points, set_points
+from .target import VERTEX_BYTES, Cost, Shot
 
 
 def check(obj: bpy.types.Object) -> None:
@@ -54,6 +55,14 @@ def record(shot: Shot) -> Generator[int, None, Single]:
     return found
 
 
+def cost(vertices: int, keys: int) -> Cost:
+    return Cost(keys, VERTEX_BYTES * vertices * keys)
+
+
+def forget(folder: Path) -> None:
+    """Shape keys live in the .blend file alone."""
+
+
 def check_alone(obj: bpy.types.Object) -> None:
     """Raise SceneError where taking a bake's keys away would take them from another object too."""
     keys, users = obj.data.shape_keys, _users(obj.data)
@@ -80,7 +89,7 @@ def begin(obj: bpy.types.Object) -> Array:
 def add(obj: bpy.types.Object, name: str, shape: Array) -> bpy.types.ShapeKey:
     index = obj.active_shape_key_index
     key = obj.shape_key_add(name=name, from_mix=False)
-    key.points.foreach_set("co", np.ascontiguousarray(shape, dtype=np.float32).ravel())
+    set_points(key, shape)
     obj.active_shape_key_index = index
     return key
 

@@ -15,16 +15,14 @@ from ...core.parameters import PARAMETERS
 from .. import export, info, job
 from ..bake import TARGETS
 from ..caches import saved_as
-from .options import UsageError, add_common, add_frames, add_settings, finished, objects, set_frames, setting
+from .options import UsageError, add_command, add_frames, add_settings, finished, objects, set_frames, setting
 
 # What a command did: whether all of it, and an entry of the report for each object.
 Report = tuple[bool, list[dict[str, Any]]]
 
 
 def add_to(commands: Any) -> None:
-    bake = commands.add_parser("bake", help="simulate, write the target and save the file")
-    bake.set_defaults(run=run_bake)
-    add_common(bake)
+    bake = add_command(commands, "bake", "simulate, write the target and save the file", run_bake)
     add_frames(bake)
     add_settings(bake, "NAME=VALUE")
     bake.add_argument("--target", choices=[target.name.lower() for target in TARGETS])
@@ -33,16 +31,12 @@ def add_to(commands: Any) -> None:
     bake.add_argument("--from", type=int, dest="start", metavar="FRAME", help="simulate from this frame on anew")
     bake.add_argument("--cache", metavar="FOLDER", help="where to keep simulated frames")
     _add_output(bake)
-    clear = commands.add_parser("clear", help="remove bakes and their cached frames, and save the file")
-    clear.set_defaults(run=run_clear)
-    add_common(clear)
+    clear = add_command(commands, "clear", "remove bakes and their cached frames, and save the file", run_clear)
     _add_output(clear)
-    told = commands.add_parser("info", help="what is simulated and baked, and whether all of it is still good")
-    told.set_defaults(run=run_info)
-    add_common(told)
-    exported = commands.add_parser("export", help="write baked objects to glTF and FBX, read them back and compare")
-    exported.set_defaults(run=run_export)
-    add_common(exported)
+    add_command(commands, "info", "what is simulated and baked, and whether all of it is still good", run_info)
+    exported = add_command(
+        commands, "export", "write baked objects to glTF and FBX, read them back and compare", run_export
+    )
     add_frames(exported)
     exported.add_argument(
         "--format", action="append", default=[], choices=[form.name.lower() for form in export.FORMATS],

@@ -12,13 +12,11 @@ from ...core import compare
 from ...core.parameters import PARAMETERS
 from .. import sweep
 from .baking import Report
-from .options import UsageError, add_common, add_frames, add_settings, finished, objects, set_frames, setting
+from .options import UsageError, add_command, add_frames, add_settings, finished, objects, set_frames, setting
 
 
 def add_to(commands: Any) -> None:
-    swept = commands.add_parser("sweep", help="simulate all combinations of values; nothing is baked or saved")
-    swept.set_defaults(run=run_sweep)
-    add_common(swept)
+    swept = add_command(commands, "sweep", "simulate all combinations of values; nothing is baked or saved", run_sweep)
     add_frames(swept)
     add_settings(swept, "NAME=VALUE,VALUE,…")
     swept.add_argument("--output", metavar="FOLDER", required=True, help="for table, curves, pictures and index.html")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Generator, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, TypeVar
 
 import bpy
 
@@ -21,9 +21,13 @@ class UsageError(Exception):
     """The command line asks for something that is not there."""
 
 
-def add_common(parser: argparse.ArgumentParser) -> None:
+def add_command(commands: Any, name: str, text: str, run: Callable[..., Any]) -> argparse.ArgumentParser:
+    """A command on the file's objects. run: called with the options; see baking.Report."""
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=text)
+    parser.set_defaults(run=run)
     parser.add_argument("--object", action="append", default=[], metavar="NAME", help="only this one; may be repeated")
     parser.add_argument("--report", metavar="FILE", help="write what was done there, as JSON")
+    return parser
 
 
 def add_frames(parser: argparse.ArgumentParser) -> None:
