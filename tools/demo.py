@@ -19,7 +19,7 @@ import dampsim  # noqa: E402  isort: skip
 
 OBJECT = "Creature"
 # Every so many frames is rendered; a contact sheet has so many pictures.
-RENDER_STEP, SHEET, COLUMNS = 3, 12, 4
+RENDER_STEP, SHEET, COLUMNS = 4, 12, 4
 WIDTH, HEIGHT, SAMPLES = 480, 270, 12
 
 
