@@ -1,0 +1,125 @@
+"""Golden runs: digests of all frames of the samples and of one run for each damping and integrator.
+
+    python tests/golden.py          compare with tests/golden.json (in an environment of requirements/bpy.txt)
+    python tests/golden.py write    keep what is found as the new truth; the commit says what changed, and why
+
+A move or a new name must not change a digest. Bytes depend on processor and libraries, so that elsewhere the courses
+are compared: a few numbers of every frame.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy
+
+ROOT = Path(__file__).parents[1]
+KEPT = Path(__file__).with_suffix(".json")
+# In parts of the size: what other processors and libraries may make of the solver's tolerance.
+CLOSE = 2e-3
+
+
+def machine() -> str:
+    """What the bytes depend on."""
+    model = ""
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        model = next((line.partition(":")[2].strip() for line in info.read_text().splitlines() if "model name" in line), "")
+    return f"{platform.machine()} {model} numpy {np.__version__} scipy {scipy.__version__}"
+
+
+def summary(frames: Iterable[Any], size: float) -> dict[str, Any]:
+    """digest: of positions, velocities and surface of every frame.  course: the surface's mean place, every 4th frame."""
+    total, course = hashlib.sha256(), []
+    for count, frame in enumerate(frames):
+        for array in (frame.state.positions, frame.state.velocities, frame.surface):
+            total.update(np.ascontiguousarray(array, dtype=float).tobytes())
+        if count % 4 == 0:
+            course.append([float(f"{value:.6g}") for value in frame.surface.mean(axis=0)])
+    return {"digest": total.hexdigest(), "course": course, "size": size}
+
+
+def differs(found: dict[str, Any], known: dict[str, Any], same: bool) -> str:
+    """What is wrong with a run; '' where it is as it was. same: whether the bytes must agree."""
+    if same:
+        return "" if found["digest"] == known["digest"] else "its frames have other bytes"
+    a, b = np.array(found["course"]), np.array(known["course"])
+    if a.shape != b.shape:
+        return f"it has {len(a)} looked-at frames instead of {len(b)}"
+    off = float(np.abs(a - b).max()) / known["size"]
+    return "" if off <= CLOSE else f"it runs {off:.1e} of its size off"
+
+
+def dampings() -> Iterator[tuple[str, dict[str, Any]]]:
+    """A rod on a shaken foot under every damping with backward Euler, and every integrator."""
+    from dampsim.core.dampings import METHODS
+    from dampsim.core.integrators import INTEGRATORS
+    from dampsim.core.parameters import PARAMETERS, Settings
+    from dampsim.core.scene import Body, Scene
+    from dampsim.core.simulate import Simulation
+    from shapes import tube
+
+    surface = tube(1.0, 0.08, 24, 12)
+    pins = (surface.vertices[:, 2] < 0.06).astype(float)
+
+    def motion(frame: float) -> np.ndarray:
+        return surface.vertices + np.array([0.1 * np.sin(0.9 * frame), 0.0, 0.02 * np.sin(0.5 * frame)])
+
+    def run(**dials: Any) -> dict[str, Any]:
+        settings = Settings(stiffness=2500.0, settle=16.0, bounce=40.0, resolution=300, poisson=0.35, **dials)
+        scene = Scene(Body(surface, pins, settings), motion, 24.0, np.array([0.0, 0.0, -9.81]), 1, 24)
+        return summary(Simulation(scene).frames(), surface.size)
+
+    for choice in PARAMETERS["damping_by"].choices:
+        yield f"damping {choice.name}", run(damping_by=choice.name)
+    for one in INTEGRATORS:
+        if one.implicit:
+            yield f"integrator {one.name}", run(damping_by=METHODS[0].name, integrator=one.name)
+
+
+def samples() -> Iterator[tuple[str, dict[str, Any]]]:
+    """All frames of every object of the samples; needs the registered add-on."""
+    import bpy
+
+    from dampsim.core.simulate import Simulation
+    from dampsim.dampsim_addon.sampler import Sampler
+    from dampsim.dampsim_addon.snapshot import take
+
+    for path in sorted((ROOT / "sample_blends").glob("*.blend")):
+        bpy.ops.wm.open_mainfile(filepath=str(path))
+        scene, layer = bpy.context.scene, bpy.context.view_layer
+        for obj in [obj for obj in scene.objects if obj.type == "MESH" and obj.dampsim.enabled]:
+            with Sampler(scene, layer, obj) as sampler:
+                taken = take(sampler)
+                yield f"sample {path.stem} {obj.name}", summary(Simulation(taken).frames(), taken.body.surface.size)
+
+
+def main() -> None:
+    sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "core")]
+    import conftest  # noqa: F401
+    import dampsim
+
+    dampsim.register()
+    found = dict([*dampings(), *samples()])
+    if sys.argv[1:] == ["write"]:
+        KEPT.write_text(json.dumps({"machine": machine(), "runs": found}, indent=1) + "\n", encoding="utf-8")
+        return
+    kept = json.loads(KEPT.read_text(encoding="utf-8"))
+    same = kept["machine"] == machine()
+    print("bytes are compared" if same else f"another machine than {kept['machine']}: courses are compared")
+    wrong = {name: differs(found[name], kept["runs"][name], same) for name in kept["runs"] if name in found}
+    wrong |= {name: "it is not there" for name in kept["runs"] if name not in found}
+    for name, what in wrong.items():
+        print(f"{name}: {what or 'as it was'}")
+    sys.exit(any(wrong.values()))
+
+
+if __name__ == "__main__":
+    main()
