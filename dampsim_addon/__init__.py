@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from . import bake_operators, cli, curves, doctor, ghosts, live, operators, overlay, panels, presets, properties, saving
+from . import cli, live
+from .compare import ghosts
+from .scene import presets, properties, saving
+from .scene import results as curves
+from .ui import bake_operators, doctor, operators, overlay
+from .ui import main_panel as panels
 
 MODULES = (properties, saving, curves, live, operators, bake_operators, ghosts, doctor, presets, panels, overlay, cli)
 

@@ -14,11 +14,11 @@ from typing import Any, TypeVar
 import bpy
 
 from ..core.errors import ParameterError
-from . import export as exporting
-from . import info as informing
-from . import job
-from .bake import TARGETS
-from .steps import Step, finished
+from .jobs import bake as job
+from .jobs import export as exporting
+from .jobs import info as informing
+from .targets import TARGETS
+from .work.steps import Step, finished
 
 Made = TypeVar("Made")
 # Called with (done, total, text) after each step.

@@ -31,12 +31,14 @@ def machine() -> str:
     model = ""
     info = Path("/proc/cpuinfo")
     if info.exists():
-        model = next((line.partition(":")[2].strip() for line in info.read_text().splitlines() if "model name" in line), "")
+        model = next(
+            (line.partition(":")[2].strip() for line in info.read_text().splitlines() if "model name" in line), ""
+        )
     return f"{platform.machine()} {model} numpy {np.__version__} scipy {scipy.__version__}"
 
 
 def summary(frames: Iterable[Any], size: float) -> dict[str, Any]:
-    """digest: of positions, velocities and surface of every frame.  course: the surface's mean place, every 4th frame."""
+    """digest: of positions, velocities and surface of every frame.  course: the surface's mean, every 4th frame."""
     total, course = hashlib.sha256(), []
     for count, frame in enumerate(frames):
         for array in (frame.state.positions, frame.state.velocities, frame.surface):
@@ -59,11 +61,11 @@ def differs(found: dict[str, Any], known: dict[str, Any], same: bool) -> str:
 
 def dampings() -> Iterator[tuple[str, dict[str, Any]]]:
     """A rod on a shaken foot under every damping with backward Euler, and every integrator."""
-    from dampsim.core.dampings import METHODS
+    from dampsim.core.damping.registry import METHODS
     from dampsim.core.integrators import INTEGRATORS
-    from dampsim.core.parameters import PARAMETERS, Settings
-    from dampsim.core.scene import Body, Scene
-    from dampsim.core.simulate import Simulation
+    from dampsim.core.scene.parameters import PARAMETERS, Settings
+    from dampsim.core.scene.scene import Body, Scene
+    from dampsim.core.simulation.simulation import Simulation
     from shapes import tube
 
     surface = tube(1.0, 0.08, 24, 12)
@@ -88,9 +90,9 @@ def samples() -> Iterator[tuple[str, dict[str, Any]]]:
     """All frames of every object of the samples; needs the registered add-on."""
     import bpy
 
-    from dampsim.core.simulate import Simulation
-    from dampsim.dampsim_addon.sampler import Sampler
-    from dampsim.dampsim_addon.snapshot import take
+    from dampsim.core.simulation.simulation import Simulation
+    from dampsim.dampsim_addon.blender.sampler import Sampler
+    from dampsim.dampsim_addon.scene.snapshot import take
 
     for path in sorted((ROOT / "sample_blends").glob("*.blend")):
         bpy.ops.wm.open_mainfile(filepath=str(path))

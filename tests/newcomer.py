@@ -10,7 +10,7 @@ NEW = '''
 """Half as strong as a point damping of equal masses."""
 
 from ..arrays import Array
-from ..settle import remembered
+from ..stepping.law import remembered
 from .method import Method
 
 
@@ -32,7 +32,7 @@ def copy_with_a_new_damping(folder: Path) -> None:
     for name in ("__init__.py", "pyproject.toml"):
         shutil.copy(ROOT / name, folder / name)
     (folder / "core" / "damping" / "half.py").write_text(NEW, encoding="utf-8")
-    registry = folder / "core" / "dampings.py"
+    registry = folder / "core" / "damping" / "registry.py"
     lines = registry.read_text(encoding="utf-8")
-    added = lines.replace("METHODS: tuple", "from .damping.half import Half\n\nMETHODS: tuple")
+    added = lines.replace("METHODS: tuple", "from .half import Half\n\nMETHODS: tuple")
     registry.write_text(added.replace("    Point,\n", "    Point,\n    Half,\n"), encoding="utf-8")

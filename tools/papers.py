@@ -19,23 +19,23 @@ import test_dissipation as rates  # noqa: E402
 import test_integrators as stepping  # noqa: E402
 import test_young as young  # noqa: E402
 from dampsim.core.arrays import Array  # noqa: E402
-from dampsim.core.compare import PerStep, largest_step, released, slivers  # noqa: E402
 from dampsim.core.damping.clusters import Mesh, body  # noqa: E402
 from dampsim.core.damping.method import ByPotential, Method  # noqa: E402
+from dampsim.core.damping.rayleigh import StiffnessDrag  # noqa: E402
 from dampsim.core.damping.spring import fastest, incidence  # noqa: E402
 from dampsim.core.damping.torque import TORQUE_SCHEMES  # noqa: E402
-from dampsim.core.diagnostics import angular_momentum, energies, linear_momentum  # noqa: E402
-from dampsim.core.dissipation.elements import Dissipation, StrainEnergy  # noqa: E402
-from dampsim.core.dissipation.rayleigh import StiffnessDrag  # noqa: E402
-from dampsim.core.dissipation.traditional import viscosities  # noqa: E402
+from dampsim.core.damping.traditional import viscosities  # noqa: E402
+from dampsim.core.elements.quadratic import Dissipation, StrainEnergy  # noqa: E402
 from dampsim.core.integrators import INTEGRATORS  # noqa: E402
-from dampsim.core.models.flat import annulus, cloth, orbit, trapezoid  # noqa: E402
-from dampsim.core.plot import chart  # noqa: E402
-from dampsim.core.settle import remembered  # noqa: E402
+from dampsim.core.measure.diagnostics import angular_momentum, energies, linear_momentum  # noqa: E402
+from dampsim.core.measure.plot import chart  # noqa: E402
+from dampsim.core.papers.compare import PerStep, largest_step, released, slivers  # noqa: E402
+from dampsim.core.papers.flat_scenes import annulus, cloth, orbit, trapezoid  # noqa: E402
 from dampsim.core.solvers.newton import minimise_newton  # noqa: E402
 from dampsim.core.solvers.problem import Outcome  # noqa: E402
-from dampsim.core.state import PinMotion, State  # noqa: E402
-from dampsim.core.step import Stepper  # noqa: E402
+from dampsim.core.stepping.law import remembered  # noqa: E402
+from dampsim.core.stepping.step import Stepper  # noqa: E402
+from dampsim.core.system.state import PinMotion, State  # noqa: E402
 
 OUT = ROOT / "docs" / "validation"
 MADE = "Made by `python run.py docs`.\n"
@@ -361,7 +361,7 @@ def young_page() -> str:
         "# Young's non-oscillatory damping [You]\n\n"
         "C. Young, *Controllable, Non-Oscillatory Damping for Deformable Objects*, thesis, UBC 2007. " + MADE + "\n"
         "## The step with κ = 0 is the minimum over stress\n\n"
-        "One step of 20 ms, τ = 0.5 s, from a random deformation in motion: DampSim's step beside `core/young.py`, which minimises\n"
+        "One step of 20 ms, τ = 0.5 s, from a random deformation in motion: DampSim's step beside `core/papers/stress_form.py`, which minimises\n"
         "KE(σ) + (τ/h) PE(σ) as the thesis does. Pinned: largest difference of the positions. Unpinned: of the velocities, in m/s, for three steps h.\n\n"
         + table(["body", "pinned", "unpinned, h = 20 ms", "10 ms", "5 ms"], rows)
         + "\n**Agrees.** Unpinned the two differ by the torque of the elastic force about the old positions, where the thesis lets it act: of first\n"

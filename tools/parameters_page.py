@@ -7,11 +7,11 @@ from typing import Any
 
 
 def parameters_page(parameters: Mapping[str, Any]) -> str:
-    """A table of core.parameters.PARAMETERS."""
+    """A table of core.scene.parameters.PARAMETERS."""
     lines = [
         "# Parameters",
         "",
-        "Made from `core/parameters.py` by `python run.py docs`. "
+        "Made from `core/scene/parameters.py` by `python run.py docs`. "
         "The names are those of `--set NAME=VALUE` on the command line.",
         "",
         "| name | in the panel | default | range | what one sees |",

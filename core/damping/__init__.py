@@ -1,1 +1,1 @@
-"""Dampings that act on velocities ([Sch]). See core/dampings.py for the list of all."""
+"""The dampings of the papers; registry.py lists them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..arrays import Array
-from ..settle import remembered
+from ..stepping.law import remembered
 from .clusters import CLUSTERS, Clusters
 from .method import Method, Subject
 from .torque import TORQUE_SCHEMES, Field

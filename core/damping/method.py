@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 from scipy.sparse import csr_matrix
 
 from ..arrays import Array
-from ..energies.elastic import Material, TetElasticity
+from ..energies.tetrahedra import Material, TetElasticity
 from .clusters import Mesh
 
 if TYPE_CHECKING:
-    from ..parameters import Settings
-    from ..system import System
+    from ..scene.parameters import Settings
+    from ..system.system import System
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..arrays import Array
-from ..settle import remembered
+from ..stepping.law import remembered
 from .method import Method
 
 

@@ -7,7 +7,7 @@ from scipy.sparse import coo_matrix, csr_matrix, diags
 from scipy.sparse.linalg import eigsh
 
 from ..arrays import Array
-from ..settle import remembered
+from ..stepping.law import remembered
 from .clusters import Mesh
 from .method import Method, Subject
 

@@ -11,11 +11,11 @@ from typing import Protocol
 from scipy.sparse import csr_matrix
 
 from ..arrays import Array
-from .dead_load import DeadLoad
-from .elastic import ElasticDensity, Material, TetElasticity
+from .load import DeadLoad
 from .pins import SoftPins
 from .stable_neo_hookean import StableNeoHookean
 from .stvk import StVK
+from .tetrahedra import ElasticDensity, Material, TetElasticity
 
 
 class Energy(Protocol):

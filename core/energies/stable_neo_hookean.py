@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..arrays import Array
-from .elastic import Material, cofactor
+from .tetrahedra import Material, cofactor
 
 
 class StableNeoHookean:

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..arrays import Array
-from .elastic import Material
+from .tetrahedra import Material
 
 
 class StVK:

@@ -6,8 +6,8 @@ import numpy as np
 
 from ..arrays import Array
 from ..solvers.problem import Outcome
-from ..state import PinMotion, State
-from ..step import Controls, StepReport
+from ..stepping.step import Controls, StepReport
+from ..system.state import PinMotion, State
 from .integrator import Dynamics, Integrator
 
 _DONE = StepReport(Outcome.CONVERGED, 1, 1, 1, 0.0, False)

@@ -11,8 +11,8 @@ import numpy as np
 
 from ..arrays import Array
 from ..solvers.problem import Outcome
-from ..state import PinMotion, Standing, State
-from ..step import Controls, Stepper, StepReport
+from ..stepping.step import Controls, Stepper, StepReport
+from ..system.state import PinMotion, Standing, State
 from .integrator import Dynamics, Integrator
 
 

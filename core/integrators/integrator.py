@@ -9,9 +9,9 @@ import numpy as np
 
 from ..arrays import Array
 from ..damping.method import Method
-from ..state import PinMotion, State
-from ..step import Controls, Stepper, StepReport
-from ..system import System
+from ..stepping.step import Controls, Stepper, StepReport
+from ..system.state import PinMotion, State
+from ..system.system import System
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,11 @@ from typing import Any
 import bpy
 
 from ...core.errors import CacheError, DampSimError, StaleCacheError
-from ...core.parameters import PARAMETERS
-from .. import export, info, job
-from ..bake import TARGETS
-from ..caches import saved_as
+from ...core.scene.parameters import PARAMETERS
+from ..jobs import bake as job
+from ..jobs import export, info
+from ..scene.caches import saved_as
+from ..targets import TARGETS
 from .options import UsageError, add_command, add_frames, add_settings, finished, objects, set_frames, setting
 
 # What a command did: whether all of it, and an entry of the report for each object.

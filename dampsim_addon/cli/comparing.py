@@ -8,9 +8,9 @@ from typing import Any
 
 import bpy
 
-from ...core import compare
-from ...core.parameters import PARAMETERS
-from .. import sweep
+from ...core.papers import compare
+from ...core.scene.parameters import PARAMETERS
+from ..compare import sweep
 from .baking import Report
 from .options import UsageError, add_command, add_frames, add_settings, finished, objects, set_frames, setting
 

@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 import bpy
 
-from ...core.parameters import PARAMETERS
-from .. import steps
-from ..modal import simulated
-from ..steps import Step
+from ...core.scene.parameters import PARAMETERS
+from ..work import steps
+from ..work.modal import simulated
+from ..work.steps import Step
 
 Made = TypeVar("Made")
 

@@ -12,8 +12,8 @@ import bpy
 
 from ...core.arrays import Array
 from ...core.errors import CacheError
-from ..marks import LIVE
-from ..mesh_cache import attach, detach, pc2_header, play
+from ..blender.marks import LIVE
+from ..blender.mesh_cache import attach, detach, pc2_header, play
 from .session import SESSIONS
 
 

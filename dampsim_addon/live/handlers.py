@@ -10,9 +10,10 @@ import bpy
 from bpy.app.handlers import persistent
 
 from ...core.errors import DampSimError
-from .. import curves, ghosts
-from ..sampler import SAMPLING, Sampler
-from ..views import redraw
+from ..blender.sampler import SAMPLING, Sampler
+from ..blender.views import redraw
+from ..compare import ghosts
+from ..scene import results as curves
 from . import display
 from .session import SESSIONS, Session, Standing, find, is_live
 

@@ -10,18 +10,18 @@ import bpy
 import numpy as np
 
 from ...core.arrays import Array
-from ...core.curve import SettleCurve, simulation_curve
+from ...core.bodies.volume import VolumeModel
 from ...core.errors import DampSimError
-from ...core.fingerprint import fingerprint, model_fingerprint
-from ...core.frame import Frame, Sampled
+from ...core.frames.frame import Frame, Sampled
 from ...core.geometry.affine import transformed
-from ...core.models.volume import VolumeModel
-from ...core.parameters import PARAMETERS, Settings
-from ...core.simulate import Run, Simulation
-from ..mesh_cache import check_stack
-from ..properties import read_settings
-from ..sampler import Sampler, frame_rate
-from ..snapshot import check_object, has_keyed_dials, take
+from ...core.measure.curve import SettleCurve, simulation_curve
+from ...core.scene.fingerprint import fingerprint, model_fingerprint
+from ...core.scene.parameters import PARAMETERS, Settings
+from ...core.simulation.simulation import Run, Simulation
+from ..blender.mesh_cache import check_stack
+from ..blender.sampler import Sampler, frame_rate
+from ..scene.properties import read_settings
+from ..scene.snapshot import check_object, has_keyed_dials, take
 
 
 class Standing(enum.Enum):

@@ -15,7 +15,7 @@ PACKAGE = os.environ.get("DAMPSIM_INSTALLED") or "dampsim"
 # Some distributions build Blender without Alembic; test_refusals has what is said there.
 TARGETS = [
     target.name
-    for target in importlib.import_module(f"{PACKAGE}.dampsim_addon.bake").TARGETS
+    for target in importlib.import_module(f"{PACKAGE}.dampsim_addon.targets").TARGETS
     if target.name != "ALEMBIC" or bpy.app.build_options.alembic
 ]
 FILES = [target for target in TARGETS if not target.endswith("_KEYS")]

@@ -35,7 +35,7 @@ def test_a_registration_that_fails_is_undone_and_told(load: Load, monkeypatch: p
     def fail() -> None:
         raise OSError("on purpose")
 
-    monkeypatch.setattr(load("dampsim_addon.panels"), "register", fail)
+    monkeypatch.setattr(load("dampsim_addon.ui.main_panel"), "register", fail)
     with pytest.raises(OSError, match="on purpose"):
         package.register()
     assert not hasattr(bpy.types.Object, "dampsim")
@@ -45,7 +45,7 @@ def test_a_registration_that_fails_is_undone_and_told(load: Load, monkeypatch: p
 
 
 def test_every_parameter_is_a_property_with_its_default_and_text(load: Load) -> None:
-    parameters = load("core.parameters")
+    parameters = load("core.scene.parameters")
     fresh()
     bpy.ops.mesh.primitive_cube_add()
     group = bpy.context.object.dampsim
@@ -53,7 +53,7 @@ def test_every_parameter_is_a_property_with_its_default_and_text(load: Load) -> 
         prop = group.bl_rna.properties[name]
         assert prop.name == parameter.label
         assert prop.description == parameter.text
-    settings = load("dampsim_addon.properties").read_settings(bpy.context.object)
+    settings = load("dampsim_addon.scene.properties").read_settings(bpy.context.object)
     assert settings == parameters.Settings()
 
 
@@ -80,7 +80,7 @@ def test_measured_sag_is_what_was_dialled_and_goes_stale(load: Load, tmp_path: P
     assert bpy.ops.dampsim.measure() == {"FINISHED"}
     assert obj.dampsim.measured_sag == pytest.approx(3.0, rel=0.02)
     young = obj.dampsim.measured_young
-    weighing = load("dampsim_addon.job").weighing
+    weighing = load("dampsim_addon.jobs.bake").weighing
     assert obj.dampsim.measured_for == weighing(obj)
     # The same modulus, dialled as such, hangs as low.
     obj.dampsim.stiffness_by, obj.dampsim.stiffness = "MODULUS", young
@@ -95,7 +95,7 @@ def test_measured_sag_is_what_was_dialled_and_goes_stale(load: Load, tmp_path: P
 def test_there_are_materials_and_each_sets_dials_within_their_range(load: Load, tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)
-    read = load("dampsim_addon.properties").read_settings
+    read = load("dampsim_addon.scene.properties").read_settings
     files = sorted(Path(folder) for folder in bpy.utils.preset_paths("dampsim") if "dampsim_addon" in folder)
     scripts = sorted(path for folder in files for path in folder.glob("*.py"))
     assert len(scripts) >= 10

@@ -40,7 +40,7 @@ def test_the_bake_plays_what_was_simulated(load: Load, tmp_path: Path, target: s
         armature(obj)
     plain = {frame: world(obj, frame) for frame in range(1, LAST + 1)}
     bake(obj, target)
-    cache = load("dampsim_addon.caches").frame_cache(obj)
+    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
     assert cache.numbers() == list(range(1, LAST + 1))
     moved = away = 0.0
     limit = allowed(obj, plain[1])
@@ -219,7 +219,7 @@ def test_the_artists_own_keys_play_under_the_bake(load: Load, target: str, tmp_p
     fresh()
     obj = (shared if target in FILES else furnished)(tmp_path)
     bake(obj, target)
-    cache = load("dampsim_addon.caches").frame_cache(obj)
+    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
     limit = allowed(obj, cache.read(1).surface)
     for number in cache.numbers():
         played = world(obj, number)
@@ -242,14 +242,14 @@ def test_baking_again_and_to_another_target_replaces_the_bake(load: Load, tmp_pa
         assert sorted(files) == sorted(["header.json", *expected])
         assert len(bpy.data.actions) == 1 + target.endswith("_KEYS")
         played = world(obj, LAST)
-        expected = load("dampsim_addon.caches").frame_cache(obj).read(LAST).surface
+        expected = load("dampsim_addon.scene.caches").frame_cache(obj).read(LAST).surface
         assert np.linalg.norm(played - expected, axis=1).max() < allowed(obj, played)
 
 
 def test_a_stopped_bake_resumes_and_a_duplicate_has_its_own_cache(load: Load, tmp_path: Path) -> None:
     scene = fresh()
     obj = wobbler(tmp_path)
-    job = load("dampsim_addon.job")
+    job = load("dampsim_addon.jobs.bake")
     before = dump()
     steps = job.run(scene, bpy.context.view_layer, obj, True)
     for step in steps:
@@ -257,7 +257,7 @@ def test_a_stopped_bake_resumes_and_a_duplicate_has_its_own_cache(load: Load, tm
             break
     steps.close()
     assert dump() == before
-    assert load("dampsim_addon.caches").frames_done(obj) == 5
+    assert load("dampsim_addon.scene.caches").frames_done(obj) == 5
     texts = [step.text for step in job.run(scene, bpy.context.view_layer, obj, False)]
     assert texts.count("Checking") == 5
     assert texts.count("Simulating") == LAST - 5
@@ -266,7 +266,7 @@ def test_a_stopped_bake_resumes_and_a_duplicate_has_its_own_cache(load: Load, tm
     copy = bpy.context.object
     assert copy.dampsim.cache_id == obj.dampsim.cache_id
     assert bpy.ops.dampsim.clear() == {"FINISHED"}
-    assert load("dampsim_addon.caches").frames_done(obj) == LAST
+    assert load("dampsim_addon.scene.caches").frames_done(obj) == LAST
     bake(copy, "POINT_CACHE")
     assert copy.dampsim.cache_id != obj.dampsim.cache_id
 
@@ -281,7 +281,7 @@ def test_several_objects_bake_in_a_row_and_one_that_cannot_stops_no_other(load: 
     with pytest.raises(RuntimeError, match="Broken: its scale is zero along an axis"):
         bpy.ops.dampsim.bake(which="SELECTED")
     assert [obj.dampsim.baked for obj in objects] == ["SHAPE_KEYS", "", ""]
-    steps = load("dampsim_addon.job").run_all(scene, bpy.context.view_layer, objects, restart=False)
+    steps = load("dampsim_addon.jobs.bake").run_all(scene, bpy.context.view_layer, objects, restart=False)
     texts = {step.text for step in steps}
     assert {"First (1 of 3): Checking", "Last (3 of 3): Simulating"} <= texts
     assert [obj.dampsim.baked for obj in objects] == ["SHAPE_KEYS", "", "SHAPE_KEYS"]
@@ -295,7 +295,7 @@ def test_a_part_of_a_shot_is_baked_again_from_a_frame_on(load: Load, tmp_path: P
     fresh()
     obj = wobbler(tmp_path)
     bake(obj, "SHAPE_KEYS")
-    cache = load("dampsim_addon.caches").frame_cache(obj)
+    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
     before = {number: cache.read(number).surface for number in cache.numbers()}
     # The path changes late; what lies before stays.
     obj.location.x = 3.0
@@ -328,13 +328,13 @@ def test_resume_after_an_edit_is_refused_and_nothing_is_lost(load: Load, tmp_pat
         bpy.ops.dampsim.bake(resume=True)
     assert dump() == changed
     assert before != changed
-    assert load("dampsim_addon.caches").frames_done(obj) == LAST
+    assert load("dampsim_addon.scene.caches").frames_done(obj) == LAST
 
 
 def test_keyframed_dials_are_followed(load: Load, tmp_path: Path) -> None:
     scene = fresh()
     obj = wobbler(tmp_path)
-    cache = load("dampsim_addon.caches").frame_cache
+    cache = load("dampsim_addon.scene.caches").frame_cache
     bake(obj, "POINT_CACHE")
     plain = cache(obj).read(LAST).surface
     for frame, value in ((1, 1.0), (6, 1.0), (7, 0.0)):
@@ -364,7 +364,7 @@ def test_every_sample_bakes(load: Load, path: Path, tmp_path: Path) -> None:
     plain = world(obj, 24)
     bake(obj, "SHAPE_KEYS")
     played = world(obj, 24)
-    expected = load("dampsim_addon.caches").frame_cache(obj).read(24).surface
+    expected = load("dampsim_addon.scene.caches").frame_cache(obj).read(24).surface
     assert np.linalg.norm(played - expected, axis=1).max() < allowed(obj, plain)
     assert 1e-3 * size(plain) < np.abs(played - plain).max() < size(plain)
 
@@ -384,7 +384,7 @@ def test_a_pin_follows_a_parent_and_a_driver_too(load: Load, tmp_path: Path) -> 
     add_again = obj.dampsim
     add_again.follow_through = 0.0
     bake(obj, "POINT_CACHE")
-    cache = load("dampsim_addon.caches").frame_cache(obj)
+    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
     start, end = cache.read(1).surface, cache.read(LAST).surface
     np.testing.assert_allclose((end - start)[:, 0], 0.05 * (LAST - 1), atol=1e-3)
     assert add is not None
@@ -441,7 +441,7 @@ def test_a_bake_that_something_overrides_is_refused_and_the_one_before_stays(loa
     bake(obj, "POINT_CACHE")
     played = world(obj, 7)
     obj.dampsim.target = "FRAME_KEYS"
-    steps = load("dampsim_addon.job").run(scene, bpy.context.view_layer, obj, False)
+    steps = load("dampsim_addon.jobs.bake").run(scene, bpy.context.view_layer, obj, False)
     for step in steps:
         if step.text == "Measuring" and step.done == 1:
             obj.data.shape_keys.animation_data.action = None

@@ -24,7 +24,7 @@ def test_calibrate_corrects_the_dial_and_shows_the_curve(load: Load, tmp_path: P
     obj.dampsim.settle, obj.dampsim.swing = 48.0, 60.0
     bpy.context.view_layer.update()
     assert bpy.ops.dampsim.calibrate() == {"FINISHED"}
-    shown = load("dampsim_addon.curves").of(obj)
+    shown = load("dampsim_addon.scene.results").of(obj)
     assert "60%" in shown.source
     # Half a frame is what the search is content with, and as much is rounding.
     assert shown.curve.rest == pytest.approx(obj.dampsim.settle, abs=1.0)
@@ -37,12 +37,12 @@ def test_a_stopped_calibration_changes_nothing(load: Load, tmp_path: Path) -> No
     scene = fresh()
     obj = wobbler(tmp_path)
     scene.frame_set(7)
-    work = load("dampsim_addon.job").calibrate(scene, bpy.context.view_layer, obj)
+    work = load("dampsim_addon.jobs.bake").calibrate(scene, bpy.context.view_layer, obj)
     texts = [step.text for step in itertools.islice(work, 40)]
     assert texts[-1] == "Releasing"
     work.close()
     assert obj.dampsim.calibration == 1.0
-    assert load("dampsim_addon.curves").of(obj) is None
+    assert load("dampsim_addon.scene.results").of(obj) is None
     assert scene.frame_current == 7
     assert obj.modifiers["Subdivision"].show_viewport
 
@@ -58,7 +58,7 @@ def test_calibrating_what_nothing_holds_says_what_to_do(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("theme", ["DARK", "LIGHT"])
 def test_the_picture_has_the_measured_curve_where_it_was_measured(load: Load, theme: str) -> None:
-    picture, curve = load("dampsim_addon.picture"), load("core.curve")
+    picture, curve = load("core.measure.picture"), load("core.measure.curve")
     frames = np.arange(31.0)
     measured = np.exp(-frames / 5.0) * np.cos(frames / 2.0)
     shown = curve.SettleCurve(frames, measured, np.exp(-frames / 5.0), None, 24.0, 22.0, 0.4, 0.5)
@@ -82,7 +82,7 @@ def test_the_picture_has_the_measured_curve_where_it_was_measured(load: Load, th
 def test_the_carrier_of_flesh_on_an_armature_is_the_mesh(load: Load, tmp_path: Path) -> None:
     scene = fresh()
     obj = wobbler(tmp_path)
-    snapshot = load("dampsim_addon.snapshot")
+    snapshot = load("dampsim_addon.scene.snapshot")
     with snapshot.Sampler(scene, bpy.context.view_layer, obj) as sampler:
         assert snapshot.take(sampler).carrier == "PINS"
     armature(obj)
@@ -102,7 +102,7 @@ def test_painted_groups_reach_the_simulation(load: Load, tmp_path: Path) -> None
         group.add([v.index for v in obj.data.vertices], 1.0, "REPLACE")
         group.add(top, weight, "REPLACE")
         setattr(obj.dampsim, role, role)
-    snapshot = load("dampsim_addon.snapshot")
+    snapshot = load("dampsim_addon.scene.snapshot")
     with snapshot.Sampler(scene, bpy.context.view_layer, obj) as sampler:
         body = snapshot.take(sampler).body
     assert body.settle_map[top] == pytest.approx(0.5)
@@ -113,9 +113,9 @@ def test_painted_groups_reach_the_simulation(load: Load, tmp_path: Path) -> None
 def test_the_overlay_measures_stretch_edges_and_normals(load: Load, tmp_path: Path) -> None:
     scene = fresh()
     obj = wobbler(tmp_path)
-    overlay, snapshot = load("dampsim_addon.overlay"), load("dampsim_addon.snapshot")
+    overlay, snapshot = load("dampsim_addon.ui.overlay"), load("dampsim_addon.scene.snapshot")
     with snapshot.Sampler(scene, bpy.context.view_layer, obj) as sampler:
-        simulation = load("core.simulate").Simulation(snapshot.take(sampler))
+        simulation = load("core.simulation.simulation").Simulation(snapshot.take(sampler))
     rest = simulation.model.system.rest
     assert overlay.stretches(simulation, rest) == pytest.approx(1.0)
     tets = simulation.model.system.elements
@@ -140,7 +140,7 @@ def test_the_overlay_measures_stretch_edges_and_normals(load: Load, tmp_path: Pa
 def test_the_viewport_says_how_the_live_shape_stands(load: Load, tmp_path: Path) -> None:
     scene = fresh()
     obj = wobbler(tmp_path)
-    live, overlay = load("dampsim_addon.live"), load("dampsim_addon.overlay")
+    live, overlay = load("dampsim_addon.live"), load("dampsim_addon.ui.overlay")
     live.install()
     try:
         assert overlay.standing(obj, scene)[0] == "Live: press play"

@@ -23,14 +23,14 @@ Load = Callable[[str], ModuleType]
 def test_every_damping_bakes_and_changes_the_shot(load: Load, tmp_path: Path) -> None:
     scene = fresh()
     obj = wobbler(tmp_path)
-    job = load("dampsim_addon.job")
+    job = load("dampsim_addon.jobs.bake")
     seen = {}
-    for method in load("core.dampings").METHODS:
+    for method in load("core.damping.registry").METHODS:
         obj.dampsim.damping_by = method.name
         obj.dampsim.gamma, obj.dampsim.damping_ratio = 0.8, 0.5
         for _ in job.run(scene, bpy.context.view_layer, obj, True):
             pass
-        cache = load("dampsim_addon.caches").frame_cache(obj)
+        cache = load("dampsim_addon.scene.caches").frame_cache(obj)
         assert cache.numbers() == list(range(1, LAST + 1))
         seen[method.name] = cache.read(LAST).surface
     names = list(seen)

@@ -79,12 +79,12 @@ def healthy(cache: Path) -> bpy.types.Object:
 
 
 def test_every_check_has_a_case(load: Load) -> None:
-    assert {check for check, *_ in CASES.values()} == set(load("dampsim_addon.doctor").CHECKS)
+    assert {check for check, *_ in CASES.values()} == set(load("dampsim_addon.ui.doctor").CHECKS)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_each_check_finds_its_case_and_its_mend_ends_it(load: Load, tmp_path: Path, case: str) -> None:
-    doctor = load("dampsim_addon.doctor")
+    doctor = load("dampsim_addon.ui.doctor")
     obj, scene = healthy(tmp_path), bpy.context.scene
     assert doctor.findings(obj, scene) == {}
     check, provoke, words, mendable = CASES[case]
@@ -112,7 +112,7 @@ def test_the_scale_of_a_shared_mesh_is_left_to_the_artist(load: Load, tmp_path: 
     bpy.context.scene.collection.objects.link(other)
     obj.scale.x = -0.5
     bpy.context.view_layer.update()
-    finding = load("dampsim_addon.doctor").findings(obj, bpy.context.scene)["scale"]
+    finding = load("dampsim_addon.ui.doctor").findings(obj, bpy.context.scene)["scale"]
     assert finding.mend is None
     assert "single user" in finding.text
     assert bpy.ops.dampsim.mend(check="scale") == {"CANCELLED"}

@@ -118,7 +118,7 @@ def test_a_full_disk_is_said_and_what_was_simulated_stays(load: Load, target: st
     with pytest.raises(RuntimeError, match=r"Wobbler: .*cannot be written.*No space left on device.*free some space"):
         bpy.ops.dampsim.bake()
     assert dump() == before
-    caches = load("dampsim_addon.caches")
+    caches = load("dampsim_addon.scene.caches")
     kept = caches.frames_done(obj)
     assert 0 < kept < 60
     assert list(disk.rglob("*.part")) == []
@@ -126,7 +126,9 @@ def test_a_full_disk_is_said_and_what_was_simulated_stays(load: Load, target: st
     room = tmp_path / "room"
     shutil.copytree(disk, room)
     obj.dampsim.cache_folder = str(room)
-    steps = [step.text for step in load("dampsim_addon.job").run(bpy.context.scene, bpy.context.view_layer, obj, False)]
+    steps = [
+        step.text for step in load("dampsim_addon.jobs.bake").run(bpy.context.scene, bpy.context.view_layer, obj, False)
+    ]
     assert (steps.count("Checking"), steps.count("Simulating")) == (kept, 60 - kept)
 
 
@@ -154,7 +156,7 @@ def test_a_folder_that_is_removed_in_the_middle_is_said(load: Load, tmp_path: Pa
     scene = fresh()
     obj = wobbler(tmp_path / "cache")
     before = dump()
-    steps = load("dampsim_addon.job").run(scene, bpy.context.view_layer, obj, True)
+    steps = load("dampsim_addon.jobs.bake").run(scene, bpy.context.view_layer, obj, True)
     for step in steps:
         if step.text == "Simulating" and step.done == 5:
             shutil.rmtree(tmp_path / "cache")
@@ -186,7 +188,7 @@ def test_a_damaged_frame_is_named_and_mended_from_there_on(load: Load, damage: s
         hurt.unlink()
     if damage == "gone":
         # What lies behind a gap is simulated again.
-        assert load("dampsim_addon.caches").frames_done(obj) == 6
+        assert load("dampsim_addon.scene.caches").frames_done(obj) == 6
         bake(obj, "POINT_CACHE", resume=True)
         assert frames(tmp_path) == expected
         return
@@ -205,7 +207,7 @@ def test_a_flipped_bit_anywhere_in_a_frame_or_header_is_found(load: Load, tmp_pa
     fresh(2)
     obj = wobbler(tmp_path)
     bake(obj, "SHAPE_KEYS")
-    cache = load("dampsim_addon.caches").frame_cache(obj)
+    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
     error = load("core.errors").CacheError
     frame, header = cache.folder / "frame_000002.npz", cache.folder / "header.json"
     dice = random.Random(7)
@@ -242,7 +244,7 @@ def test_a_damaged_file_of_a_bake_is_told_and_baked_again(load: Load, target: st
     content = path.read_bytes()
     if damage == "gone":
         path.unlink()
-        assert "is gone" in load("dampsim_addon.doctor").findings(obj, bpy.context.scene)["file"].text
+        assert "is gone" in load("dampsim_addon.ui.doctor").findings(obj, bpy.context.scene)["file"].text
     else:
         middle = len(content) // 2
         flipped = content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
@@ -259,7 +261,7 @@ def test_a_damaged_file_of_a_bake_is_told_and_baked_again(load: Load, target: st
 def test_two_blenders_do_not_write_to_one_cache(load: Load, tmp_path: Path) -> None:
     path = saved(tmp_path)
     obj = bpy.context.object
-    job = load("dampsim_addon.job")
+    job = load("dampsim_addon.jobs.bake")
     steps = job.run(bpy.context.scene, bpy.context.view_layer, obj, True)
     for step in steps:
         if step.text == "Simulating" and step.done == 3:
@@ -274,7 +276,7 @@ def test_two_blenders_do_not_write_to_one_cache(load: Load, tmp_path: Path) -> N
         assert frames(tmp_path / "cache") == known
     for _ in steps:
         pass
-    assert load("dampsim_addon.caches").frames_done(obj) == LAST
+    assert load("dampsim_addon.scene.caches").frames_done(obj) == LAST
     # When the first one is done, or dead, the second may.
     other = subprocess.run(command(tmp_path, path, "clear"), capture_output=True, text=True, check=False)
     assert other.returncode == 0, other.stdout + other.stderr
@@ -299,7 +301,7 @@ def test_a_read_only_folder_is_named(tmp_path: Path) -> None:
 
 
 def test_caches_go_along_with_save_as_copies_and_renames(load: Load, tmp_path: Path) -> None:
-    caches, job = load("dampsim_addon.caches"), load("dampsim_addon.job")
+    caches, job = load("dampsim_addon.scene.caches"), load("dampsim_addon.jobs.bake")
     fresh()
     obj = wobbler("//cache")
     shots = tmp_path / "shots"

@@ -42,10 +42,10 @@ def frames(live: ModuleType, obj: bpy.types.Object) -> list[Any]:
 
 def baked(load: Load, obj: bpy.types.Object) -> list[Any]:
     """The frames that a bake makes of the scene as it is."""
-    job = load("dampsim_addon.job")
+    job = load("dampsim_addon.jobs.bake")
     for _ in job.run(bpy.context.scene, bpy.context.view_layer, obj, True):
         pass
-    cache = load("dampsim_addon.caches").frame_cache(obj)
+    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
     return [cache.read(number) for number in cache.numbers()]
 
 
@@ -165,7 +165,7 @@ def test_no_edit_leaves_a_stale_frame_valid(load: Load, live: ModuleType, tmp_pa
     obj.dampsim.resolution, obj.dampsim.target = 150, "POINT_CACHE"
     edits = list(EDITS)
     chance.shuffle(edits)
-    simulate, snapshot = load("core.simulate"), load("dampsim_addon.snapshot")
+    simulate, snapshot = load("core.simulation.simulation"), load("dampsim_addon.scene.snapshot")
     for edit in edits:
         play(last=chance.randrange(3, LAST))
         scene.frame_set(chance.randrange(1, LAST))

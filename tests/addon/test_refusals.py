@@ -193,7 +193,7 @@ def test_modifiers_that_change_the_vertices_number_are_kept_and_left_out(
     obj.dampsim.target = target
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
     assert mirror.show_viewport
-    assert load("dampsim_addon.caches").frames_done(obj) == 12
+    assert load("dampsim_addon.scene.caches").frames_done(obj) == 12
 
 
 def test_a_library_override_is_baked_to_a_point_cache_and_still_is_after_reopening(tmp_path: Path) -> None:

@@ -26,7 +26,11 @@ DIRECTION = np.array([1.0, 0.3, 0.1]) / np.linalg.norm([1.0, 0.3, 0.1])
 def test_rest_after_a_sudden_stop_is_as_dialled(load: Load, name: str, resolution: int, fps: int) -> None:
     bpy.ops.wm.open_mainfile(filepath=str(SAMPLES / f"{name}.blend"))
     scene = bpy.context.scene
-    snapshot, simulate, test = load("dampsim_addon.snapshot"), load("core.simulate"), load("core.release")
+    snapshot, simulate, test = (
+        load("dampsim_addon.scene.snapshot"),
+        load("core.simulation.simulation"),
+        load("core.measure.release"),
+    )
     with snapshot.Sampler(scene, bpy.context.view_layer, bpy.context.object) as sampler:
         taken = snapshot.take(sampler)
         pose = sampler.world(float(scene.frame_start))
@@ -60,7 +64,7 @@ def test_rest_after_a_sudden_stop_is_as_dialled(load: Load, name: str, resolutio
     # Constant speed leaves no deformation, so that the shape at the stop is the one at rest.
     rest = frames[0].state.positions
     hanging = test.Still(system, frames[0].state, None, stiffness)
-    stiff = load("core.inertia").tangent(system, frames[0].state)
+    stiff = load("core.stepping.inertia").tangent(system, frames[0].state)
     for region in system.regions:
         mode = (system.mass[:, None] * test.first_mode(hanging, region, stiff))[region.free]
         along = np.array([float(np.vdot(mode, (f.state.positions - rest)[region.free])) for f in frames])
@@ -70,7 +74,7 @@ def test_rest_after_a_sudden_stop_is_as_dialled(load: Load, name: str, resolutio
         shift = 0.5 * (before - after) / (before - 2.0 * top + after)
         size = top - 0.25 * (before - after) * shift
         relative = np.abs(along[peak:] / size)
-        limit = load("core.settle").REST_FRACTION
+        limit = load("core.stepping.law").REST_FRACTION
         k = int(np.flatnonzero(relative > limit)[-1])
         frames_to_rest = k + (relative[k] - limit) / (relative[k] - relative[k + 1]) - shift
         assert frames_to_rest == pytest.approx(settings.settle, abs=1.0)

@@ -84,7 +84,7 @@ def test_every_bake_plays_without_the_addon_at_frames_and_between(load: Load, na
     plain = tmp_path / "plain.blend"
     bpy.ops.wm.save_as_mainfile(filepath=str(plain), compress=False)
     kept, paths = tmp_path / "kept", {}
-    frame_cache = load("dampsim_addon.caches").frame_cache
+    frame_cache = load("dampsim_addon.scene.caches").frame_cache
     kept.mkdir()
     # One key per frame comes last: its shapes are what half-frames are compared with.
     for target in sorted(TARGETS, key=lambda target: target == "FRAME_KEYS"):

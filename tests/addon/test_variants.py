@@ -18,10 +18,10 @@ OTHER = {"settle": 5.0, "bounce": 70.0, "follow_through": 0.4, "stiffness": 60.0
 
 
 def bake(load: Load, obj: bpy.types.Object) -> np.ndarray:
-    job = load("dampsim_addon.job")
+    job = load("dampsim_addon.jobs.bake")
     for _ in job.run(bpy.context.scene, bpy.context.view_layer, obj, True):
         pass
-    cache = load("dampsim_addon.caches").frame_cache(obj)
+    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
     made = np.array([cache.read(number).surface for number in cache.numbers()], dtype=np.float32)
     assert bpy.ops.dampsim.clear() == {"FINISHED"}
     return made
@@ -36,7 +36,7 @@ def test_ghosts_are_what_a_bake_with_their_dials_makes_and_the_picked_one_dials_
     scene = fresh()
     obj = wobbler(tmp_path)
     armature(obj)
-    ghosts = load("dampsim_addon.ghosts")
+    ghosts = load("dampsim_addon.compare.ghosts")
     obj.dampsim.keyframe_insert("settle", frame=1)
     own = {name: getattr(obj.dampsim, name) for name in OTHER}
     assert bpy.ops.dampsim.ghost_add() == {"FINISHED"}
@@ -79,7 +79,7 @@ def test_there_are_four_ghosts_at_most_and_each_can_be_removed(load: Load, tmp_p
 def test_ghosts_of_an_edited_scene_are_called_out_of_date(load: Load, tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)
-    live, ghosts = load("dampsim_addon.live"), load("dampsim_addon.ghosts")
+    live, ghosts = load("dampsim_addon.live"), load("dampsim_addon.compare.ghosts")
     live.install()
     try:
         bpy.ops.dampsim.ghost_add()

@@ -95,7 +95,7 @@ def played(scene: bpy.types.Scene, obj: bpy.types.Object, frames: int) -> Iterat
 
 
 def damped(frames: int, accuracy: str) -> Iterator[None]:
-    from dampsim.dampsim_addon import job
+    from dampsim.dampsim_addon.jobs import bake as job
 
     name = f"DampSim {accuracy.lower()}"
     scene = scene_of(name, frames)

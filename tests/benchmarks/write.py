@@ -37,12 +37,12 @@ def swing(vertices: np.ndarray, frame: int) -> np.ndarray:
 
 
 def measure(name: str, vertices: int, frames: int) -> None:
-    from dampsim.core.cache import FrameCache
-    from dampsim.core.frame import Frame
-    from dampsim.core.state import State
-    from dampsim.dampsim_addon.bake import Shot, target
-    from dampsim.dampsim_addon.sampler import Sampler
-    from dampsim.dampsim_addon.writing import away
+    from dampsim.core.frames.cache import FrameCache
+    from dampsim.core.frames.frame import Frame
+    from dampsim.core.system.state import State
+    from dampsim.dampsim_addon.blender.sampler import Sampler
+    from dampsim.dampsim_addon.jobs.write import away
+    from dampsim.dampsim_addon.targets import Shot, target
 
     dampsim.register()
     bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
@@ -100,7 +100,7 @@ def main() -> None:
     if options.target:
         measure(options.target, options.vertices, options.frames)
         return
-    from dampsim.dampsim_addon.bake import TARGETS
+    from dampsim.dampsim_addon.targets import TARGETS
 
     for kind in TARGETS:
         again = [sys.executable, __file__, "--vertices", str(options.vertices), "--frames", str(options.frames)]

@@ -11,14 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dampsim.core.bake import bake
-from dampsim.core.cache import FrameCache
+from dampsim.core.bodies.pins import Followers
+from dampsim.core.bodies.volume import build_volume
 from dampsim.core.errors import CacheError, DampSimError, SceneError, StaleCacheError
-from dampsim.core.models.pins import Followers
-from dampsim.core.models.volume import build_volume
-from dampsim.core.parameters import Settings
-from dampsim.core.scene import Body, Scene
-from dampsim.core.simulate import Simulation
+from dampsim.core.frames.cache import FrameCache
+from dampsim.core.scene.parameters import Settings
+from dampsim.core.scene.scene import Body, Scene
+from dampsim.core.simulation.record import bake
+from dampsim.core.simulation.simulation import Simulation
 from shapes import box, sphere
 
 ROOT = Path(__file__).parents[2]

@@ -7,14 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dampsim.core.dampings import METHODS, Method
+from dampsim.core.damping.registry import METHODS, Method
 from dampsim.core.errors import ParameterError, StepError
-from dampsim.core.frame import Frame
-from dampsim.core.integration import remarks
+from dampsim.core.frames.frame import Frame
 from dampsim.core.integrators import INTEGRATORS, Integrator
-from dampsim.core.parameters import PARAMETERS, Settings
-from dampsim.core.scene import Body, Scene
-from dampsim.core.simulate import Simulation
+from dampsim.core.scene.parameters import PARAMETERS, Settings
+from dampsim.core.scene.scene import Body, Scene
+from dampsim.core.simulation.choice import remarks
+from dampsim.core.simulation.simulation import Simulation
 from shapes import tube
 
 DAMPED = {"gamma": 0.6, "damping_ratio": 0.5, "wavelength": 0.3}

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from dampsim.core import compare
-from dampsim.core.dampings import METHODS
+from dampsim.core.damping.registry import METHODS
 from dampsim.core.errors import ParameterError
+from dampsim.core.papers import compare
 from newcomer import copy_with_a_new_damping
 
 
@@ -42,7 +42,7 @@ def test_a_free_body_shows_what_each_damping_does_to_its_momentum(tmp_path: Path
 def test_an_undamped_bars_largest_stable_step_is_two_over_its_highest_frequency() -> None:
     case = compare.released()
     explicit = next(one for one in compare.INTEGRATORS if one.name == "SYMPLECTIC_EULER")
-    from dampsim.core.step import Stepper, highest_frequency
+    from dampsim.core.stepping.step import Stepper, highest_frequency
 
     wanted = 2.0 / highest_frequency(Stepper(case.system), 1.0)
     # Found within 2%; near the bound growth is slow, so that a little beyond it still looks bounded.
@@ -72,7 +72,7 @@ def test_a_new_damping_is_one_file_and_one_line(tmp_path: Path) -> None:
 
     page = call(
         "-c", "import sys; sys.path[:0] = ['tests', 'tools']; import conftest, parameters_page as page;"
-        "from dampsim.core.parameters import PARAMETERS; print(page.parameters_page(PARAMETERS))",
+        "from dampsim.core.scene.parameters import PARAMETERS; print(page.parameters_page(PARAMETERS))",
     )  # fmt: skip
     assert "HALF" in page
     assert "half" in call("tools/compare.py", "--help")

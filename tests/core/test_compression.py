@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dampsim.core.compression import compress
+from dampsim.core.frames.compression import compress
 
 FRAMES, VERTICES = 60, 400
 

@@ -1,4 +1,4 @@
-"""Every damping of core.dampings.METHODS, and what [Sch] promises of those that act on velocities."""
+"""Every damping of core.damping.registry.METHODS, and what [Sch] promises of those that act on velocities."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from dampsim.core.damping.clusters import CLUSTERS, Mesh, body
+from dampsim.core.damping.registry import METHODS, Method, Subject
 from dampsim.core.damping.spring import fastest, incidence
 from dampsim.core.damping.torque import TORQUE_SCHEMES
-from dampsim.core.dampings import METHODS, Method, Subject
-from dampsim.core.diagnostics import angular_momentum, linear_momentum
 from dampsim.core.energies import Material
-from dampsim.core.models.bar import bar
-from dampsim.core.parameters import Settings
-from dampsim.core.settle import remembered
-from dampsim.core.state import State
-from dampsim.core.system import System
+from dampsim.core.measure.diagnostics import angular_momentum, linear_momentum
+from dampsim.core.papers.bar import bar
+from dampsim.core.scene.parameters import Settings
+from dampsim.core.stepping.law import remembered
+from dampsim.core.system.state import State
+from dampsim.core.system.system import System
 
 H = 1.0 / 24.0
 STATES = 200

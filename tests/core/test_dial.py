@@ -7,12 +7,12 @@ import functools
 import numpy as np
 import pytest
 
-from dampsim.core.models.bar import HALF, bar
-from dampsim.core.parameters import TOLERANCES
-from dampsim.core.release import Release, pulled, release, unloaded
-from dampsim.core.settle import visible_swings
-from dampsim.core.state import State
-from dampsim.core.system import System, build_system
+from dampsim.core.measure.release import Release, pulled, release, unloaded
+from dampsim.core.papers.bar import HALF, bar
+from dampsim.core.scene.parameters import TOLERANCES
+from dampsim.core.stepping.law import visible_swings
+from dampsim.core.system.state import State
+from dampsim.core.system.system import System, build_system
 
 
 @functools.cache

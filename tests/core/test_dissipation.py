@@ -10,23 +10,23 @@ from scipy.spatial.transform import Rotation
 
 from dampsim.core.arrays import Array, Index
 from dampsim.core.damping.method import Subject
-from dampsim.core.dissipation.elements import Dissipation, StrainEnergy, isotropic
-from dampsim.core.dissipation.rayleigh import Rayleigh
-from dampsim.core.dissipation.rods import SMALL_ANGLE, Angle, Tangent, bending
-from dampsim.core.dissipation.strain_rate import StrainRate
-from dampsim.core.dissipation.strains import Biot, Green, Spatial, Strain, Stretch
-from dampsim.core.dissipation.traditional import viscosities
+from dampsim.core.damping.rayleigh import Rayleigh
+from dampsim.core.damping.strain_rate import StrainRate
+from dampsim.core.damping.traditional import viscosities
+from dampsim.core.elements.bending import SMALL_ANGLE, Angle, Tangent, bending
+from dampsim.core.elements.quadratic import Dissipation, StrainEnergy, isotropic
+from dampsim.core.elements.strains import Biot, Green, Spatial, Strain, Stretch
 from dampsim.core.energies import Material, StVK, TetElasticity
-from dampsim.core.energies.elastic import tet_volumes
+from dampsim.core.energies.tetrahedra import tet_volumes
 from dampsim.core.geometry.box import box_tets
-from dampsim.core.integration import Integration
 from dampsim.core.integrators.implicit import ImplicitMidpoint
-from dampsim.core.models.bar import bar
-from dampsim.core.parameters import Settings
-from dampsim.core.release import pulled, unloaded
-from dampsim.core.settle import BackwardEulerLaw
-from dampsim.core.state import PinMotion
-from dampsim.core.step import Controls
+from dampsim.core.measure.release import pulled, unloaded
+from dampsim.core.papers.bar import bar
+from dampsim.core.scene.parameters import Settings
+from dampsim.core.simulation.choice import Integration
+from dampsim.core.stepping.law import BackwardEulerLaw
+from dampsim.core.stepping.step import Controls
+from dampsim.core.system.state import PinMotion
 
 RNG = np.random.default_rng(5)
 TET_REST, TETS = box_tets((1.0, 0.8, 0.6), (1, 1, 1))

@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from dampsim.core.energies import ELASTIC_MODELS, DeadLoad, Energy, Material, SoftPins, TetElasticity
-from dampsim.core.energies.elastic import tet_volumes
+from dampsim.core.energies.tetrahedra import tet_volumes
 from dampsim.core.geometry.box import box_tets
 
 REST, TETS = box_tets((1.0, 0.5, 0.4), (2, 1, 1))

@@ -11,19 +11,19 @@ from scipy.sparse import csr_matrix, eye
 
 from dampsim.core.arrays import Array
 from dampsim.core.damping.method import ByPotential, Method
-from dampsim.core.diagnostics import energies
-from dampsim.core.dissipation.elements import Dissipation, StrainEnergy
-from dampsim.core.dissipation.rayleigh import StiffnessDrag
-from dampsim.core.integration import Integration
+from dampsim.core.damping.rayleigh import StiffnessDrag
+from dampsim.core.elements.quadratic import Dissipation, StrainEnergy
 from dampsim.core.integrators import INTEGRATORS, Integrator
-from dampsim.core.models.flat import cloth, orbit
-from dampsim.core.settle import BackwardEulerLaw
+from dampsim.core.measure.diagnostics import energies
+from dampsim.core.papers.flat_scenes import cloth, orbit
+from dampsim.core.simulation.choice import Integration
 from dampsim.core.solvers.lbfgs import minimise_lbfgs
 from dampsim.core.solvers.newton import minimise_newton
 from dampsim.core.solvers.problem import Outcome
-from dampsim.core.state import PinMotion, State
-from dampsim.core.step import Controls, Minimiser, Stepper
-from dampsim.core.system import System, build_system
+from dampsim.core.stepping.law import BackwardEulerLaw
+from dampsim.core.stepping.step import Controls, Minimiser, Stepper
+from dampsim.core.system.state import PinMotion, State
+from dampsim.core.system.system import System, build_system
 
 # Of the oscillator: 1 kg at the end of 40 N/m and 1.5 N s/m.
 STIFFNESS, DRAG = 40.0, 1.5

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dampsim.core.settle import (
+from dampsim.core.stepping.law import (
     GOOD_PHASE,
     MAX_PHASE,
     MAX_SUBSTEPS,

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dampsim.core.calibrate import calibrate
-from dampsim.core.curve import shot_curve
 from dampsim.core.errors import PinError, SceneError
-from dampsim.core.frame import Frame
+from dampsim.core.frames.frame import Frame
 from dampsim.core.geometry.surface import Surface
-from dampsim.core.parameters import Settings
-from dampsim.core.scene import Body, Motion, Scene
-from dampsim.core.settle import remembered, removed
-from dampsim.core.simulate import Simulation
+from dampsim.core.measure.calibrate import calibrate
+from dampsim.core.measure.curve import shot_curve
+from dampsim.core.scene.parameters import Settings
+from dampsim.core.scene.scene import Body, Motion, Scene
+from dampsim.core.simulation.simulation import Simulation
+from dampsim.core.stepping.law import remembered, removed
 from shapes import tube
 
 GRAVITY = np.array([0.0, 0.0, -9.81])
@@ -142,7 +142,7 @@ def test_where_settle_is_painted_half_it_takes_half_the_frames() -> None:
     simulation = Simulation(replace(made, body=replace(made.body, pins=middle.astype(float))))
     regions = simulation.model.system.regions
     assert len(regions) == 2
-    from dampsim.core.release import pulled, unloaded, watch
+    from dampsim.core.measure.release import pulled, unloaded, watch
 
     still = unloaded(simulation.model.system)
     substeps = simulation.substeps(settings)

@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from dampsim.core.diagnostics import angular_momentum, linear_momentum
 from dampsim.core.energies import ELASTIC_MODELS, DeadLoad, Material
-from dampsim.core.models.bar import bar
-from dampsim.core.rigid import rigid_basis, rigid_motion
-from dampsim.core.settle import BackwardEulerLaw, choose_substeps, settle_law
+from dampsim.core.geometry.rigid import rigid_basis, rigid_motion
+from dampsim.core.measure.diagnostics import angular_momentum, linear_momentum
+from dampsim.core.papers.bar import bar
 from dampsim.core.solvers.lbfgs import minimise_lbfgs
 from dampsim.core.solvers.newton import minimise_newton
 from dampsim.core.solvers.problem import Outcome
-from dampsim.core.state import PinMotion, State
-from dampsim.core.static import settled
-from dampsim.core.step import Controls, Stepper
-from dampsim.core.system import System, build_system
+from dampsim.core.stepping.law import BackwardEulerLaw, choose_substeps, settle_law
+from dampsim.core.stepping.static import settled
+from dampsim.core.stepping.step import Controls, Stepper
+from dampsim.core.system.state import PinMotion, State
+from dampsim.core.system.system import System, build_system
 
 CELLS = (8, 2, 2)
 DOWN = np.array([0.0, 0.0, -9.81])

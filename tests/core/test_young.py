@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 from dampsim.core.arrays import Array
-from dampsim.core.dissipation.elements import StrainEnergy, isotropic
-from dampsim.core.dissipation.strains import Green
+from dampsim.core.elements.quadratic import StrainEnergy, isotropic
+from dampsim.core.elements.strains import Green
 from dampsim.core.geometry.box import box_tets
-from dampsim.core.models.flat import annulus, membrane, trapezoid
-from dampsim.core.rigid import rigid_basis
-from dampsim.core.settle import FixedLaw
-from dampsim.core.state import PinMotion, State
-from dampsim.core.step import Controls, Stepper
-from dampsim.core.system import System, build_system
-from dampsim.core.young import StressForm
+from dampsim.core.geometry.rigid import rigid_basis
+from dampsim.core.papers.flat_scenes import annulus, membrane, trapezoid
+from dampsim.core.papers.stress_form import StressForm
+from dampsim.core.stepping.law import FixedLaw
+from dampsim.core.stepping.step import Controls, Stepper
+from dampsim.core.system.state import PinMotion, State
+from dampsim.core.system.system import System, build_system
 
 TAU, H = 0.5, 0.02
 

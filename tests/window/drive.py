@@ -130,7 +130,8 @@ def play_live(creature: bpy.types.Object) -> Iterator[float]:
     """Play once through; print DampSim's time beside its solver's, from the second frame on."""
     handlers, session = ours("dampsim_addon.live.handlers"), ours("dampsim_addon.live.session")
     total, paces = Clock(), []
-    inner = {(ours("core.simulate").Simulation, "step"): Clock(), (ours("core.step").Stepper, "step"): Clock()}
+    simulation, stepping = ours("core.simulation.simulation"), ours("core.stepping.step")
+    inner = {(simulation.Simulation, "step"): Clock(), (stepping.Stepper, "step"): Clock()}
     plain = {place: getattr(*place) for place in inner}
     before, after = handlers.before_frame, handlers.after_frame
     lists = {before: bpy.app.handlers.frame_change_pre, after: bpy.app.handlers.frame_change_post}
@@ -228,7 +229,7 @@ def play() -> Iterator[float]:
         "window: while baking the longest gap between redraws was {:.2f} s ({} redraws)".format(*gaps.end()), flush=True
     )
     yield 1.0
-    cache = ours("dampsim_addon.caches").frame_cache(creature)
+    cache = ours("dampsim_addon.scene.caches").frame_cache(creature)
     assert cache.numbers() == list(range(1, FRAMES + 1))
     for frame in played:
         baked = cache.read(frame.number)
@@ -263,7 +264,7 @@ def play() -> Iterator[float]:
     yield from until(lambda: "Releasing" in progress().text, 60, "Calibrate to start by a click")
     shell("xdotool", "key", "Escape")
     yield from until(lambda: not progress().object_name, 5, "ESC to stop the calibration")
-    curves = ours("dampsim_addon.curves")
+    curves = ours("dampsim_addon.scene.results")
     assert creature.dampsim.calibration == 1.0
     assert curves.of(creature) is None
     yield 1.0

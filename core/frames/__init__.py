@@ -1,0 +1,1 @@
+"""Frames, and how they are kept on disk."""

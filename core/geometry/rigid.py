@@ -1,0 +1,115 @@
+"""Rigid motions: the basis R that must not be damped, and the motion c that animated pins impose."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from ..arrays import Array, Index
+
+# Below this part of the region's size a pin's displacement counts as none.
+_HELD = 1e-6
+# Points whose second extent is below this part of the square of the first lie on a line.
+_FLAT = 1e-12
+
+
+def rigid_fields(positions: Array) -> Array:
+    """The six rigid velocity fields about the centre of the positions, each of unit size, (n, 3, 6)."""
+    offset = positions - positions.mean(axis=0)
+    scale = max(float(np.abs(offset).max(initial=0.0)), np.finfo(float).tiny)
+    fields = np.zeros((len(positions), 3, 6))
+    fields[:, [0, 1, 2], [0, 1, 2]] = 1.0
+    for axis in range(3):
+        fields[:, :, 3 + axis] = np.cross(np.eye(3)[axis], offset / scale)
+    return fields
+
+
+def rigid_basis(positions: Array, mass: Array, free: Index, held: Index) -> Array:
+    """M-orthonormal basis R of the rigid velocity fields that vanish at the held nodes (physics.md section 2).
+
+    positions: (n, 3) m.  mass: (n,) kg.  Returns (f, 3, k), 0 <= k <= 6, with R^T M R = I over the free nodes.
+    """
+    fields = rigid_fields(positions[np.concatenate([free, held])])
+    own, pinned = fields[: len(free)].reshape(-1, 6), fields[len(free) :].reshape(-1, 6)
+    if len(held):
+        _, sizes, directions = np.linalg.svd(pinned, full_matrices=len(pinned) < 6)
+        sizes = np.append(sizes, np.zeros(6 - len(sizes)))
+        own = own @ directions[sizes <= _HELD * np.sqrt(len(held))].T
+    if own.shape[1] == 0:
+        return np.zeros((len(free), 3, 0))
+    root = np.sqrt(mass[free].repeat(3))[:, None]
+    # Fields that move no free node (one node, a line about itself) have no inertia: they drop out.
+    vectors, sizes, _ = np.linalg.svd(root * own, full_matrices=False)
+    basis: Array = vectors[:, sizes > _HELD * max(float(sizes.max()), float(np.finfo(float).tiny))] / root
+    return basis.reshape(len(free), 3, -1)
+
+
+def free_spin(held: Array) -> Array:
+    """Unit axes (3, r) about which a body may turn when the points held (p, 3) keep their place."""
+    if len(held) == 0:
+        return np.eye(3)
+    offset = held - held.mean(axis=0)
+    _, sizes, directions = np.linalg.svd(offset, full_matrices=True)
+    sizes = np.append(sizes, np.zeros(3 - len(sizes)))
+    free = sizes <= _HELD * max(float(np.abs(held).max()), 1.0) * np.sqrt(len(held))
+    # Points on one line leave a turn about it, one point leaves all of them.
+    rank = int((~free).sum())
+    return np.eye(3) if rank == 0 else directions[:1].T if rank == 1 else np.zeros((3, 0))
+
+
+def coasting(offset: Array, mass: Array, momentum: Array, axes: Array, h: float) -> Array:
+    """The turn Q (3, 3) in a time h that has a given angular momentum.
+
+    offset: (f, 3) from the point about which is turned.  momentum: (3,) about it.  axes: (3, r), see free_spin.
+    The angular momentum of the displacement Q r - r over h, taken at its end, is what the step conserves.
+    """
+    second = (mass[:, None] * offset).T @ offset
+    inertia = np.trace(second) * np.eye(3) - second
+    inverse = np.linalg.pinv(axes.T @ inertia @ axes, rcond=1e-9)
+    turn, Q = np.zeros(3), np.eye(3)
+    for _ in range(30):
+        # - sum m Q r x r / h from the 3 x 3 matrix of second moments.
+        S = Q @ second
+        now = np.array([S[2, 1] - S[1, 2], S[0, 2] - S[2, 0], S[1, 0] - S[0, 1]]) / h
+        change = h * axes @ (inverse @ (axes.T @ (momentum - now)))
+        turn = turn + change
+        size = float(np.linalg.norm(turn))
+        if size > 1.5:
+            # Faster than a quarter turn in a step no displacement has that momentum: as much as there is.
+            turn *= 1.5 / size
+        Q = Rotation.from_rotvec(turn).as_matrix()
+        if float(np.linalg.norm(change)) < 1e-14:
+            break
+    return Q
+
+
+def rigid_motion(old: Array, new: Array) -> tuple[Array, Array]:
+    """Rotation (3, 3) and translation (3,) that carry the points old (p, 3) to new best: new ~ R old + t.
+
+    Kabsch, *A solution for the best rotation to relate two sets of vectors* (1976), for any angle. Where the points
+    leave an axis open (one point, a line), nothing turns about it.
+    """
+    a0, b0 = old.mean(axis=0), new.mean(axis=0)
+    products = (new - b0).T @ (old - a0)
+    if not np.isfinite(products).all():
+        # Of a state that ran away; the step finds that out.
+        return np.full((3, 3), np.nan), np.full(3, np.nan)
+    left, sizes, right = np.linalg.svd(products)
+    if sizes[1] > _FLAT * sizes[0]:
+        left[:, 2] *= np.sign(np.linalg.det(left @ right))
+        R = left @ right
+    elif sizes[0] > 0.0:
+        R = _shortest_turn(right[0], left[:, 0])
+    else:
+        R = np.eye(3)
+    return R, b0 - R @ a0
+
+
+def _shortest_turn(old: Array, new: Array) -> Array:
+    """The rotation (3, 3) that carries one unit vector to another and turns nothing else."""
+    axis, cosine = np.cross(old, new), float(old @ new)
+    if cosine < -1.0 + 1e-12:
+        axis = np.cross(old, np.eye(3)[np.abs(old).argmin()])
+        return np.asarray(Rotation.from_rotvec(np.pi * axis / np.linalg.norm(axis)).as_matrix())
+    cross = np.cross(np.eye(3), axis).T
+    return np.asarray(np.eye(3) - cross + cross @ cross / (1.0 + cosine))

@@ -1,0 +1,71 @@
+"""Line charts as SVG, for tables and pages where no plotting library is at hand, as within Blender."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+
+import numpy as np
+
+from ..arrays import Array
+
+# Told apart by people with any colour vision: Okabe and Ito's palette.
+COLORS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7", "#8a8a00")
+_LEFT, _TOP, _WIDTH, _HEIGHT = 70, 30, 520, 260
+_LEAST = 1e-16
+
+
+def steps(low: float, high: float) -> Array:
+    """Round numbers between two, about five of them."""
+    span = max(high - low, 1e-300)
+    power = 10.0 ** np.floor(np.log10(span / 5.0))
+    step = next(m * power for m in (1.0, 2.0, 5.0, 10.0) if m * power >= span / 5.0)
+    return np.asarray(np.arange(np.ceil(low / step), np.floor(high / step) + 1) * step)
+
+
+def chart(lines: Mapping[str, tuple[Array, Array]], title: str, across: str, up: str, log: bool = False) -> str:
+    """An SVG picture. lines: by name, what goes across and up, each (k,).  log: powers of ten up."""
+    seen = {name: (np.asarray(x, float), np.asarray(y, float)) for name, (x, y) in lines.items()}
+    if log:
+        seen = {name: (x, np.log10(np.maximum(y, _LEAST))) for name, (x, y) in seen.items()}
+    every_x = np.concatenate([x for x, _ in seen.values()])
+    every_y = np.concatenate([y[np.isfinite(y)] for _, y in seen.values()])
+    low_x, high_x = float(every_x.min()), float(every_x.max())
+    low, high = float(every_y.min()), float(every_y.max())
+    margin = 0.05 * (high - low) or 1.0
+    low, high = low - margin, high + margin
+
+    def place(x: Array, y: Array) -> tuple[Array, Array]:
+        return _LEFT + _WIDTH * (x - low_x) / ((high_x - low_x) or 1.0), _TOP + _HEIGHT * (high - y) / (high - low)
+
+    rows = (len(seen) + 2) // 3
+    size = (_LEFT + _WIDTH + 20, _TOP + _HEIGHT + 50 + 18 * rows)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{size[0]}" height="{size[1]}" font-family="sans-serif" '
+        f'font-size="12"><rect width="100%" height="100%" fill="white"/>',
+        f'<text x="{_LEFT}" y="19" font-size="13">{html.escape(title)}</text>',
+    ]
+    for x in steps(low_x, high_x):
+        a, _ = place(np.array(x), np.array(low))
+        parts.append(f'<path d="M{a:.1f},{_TOP}v{_HEIGHT}" stroke="#e4e4e4"/>')
+        parts.append(f'<text x="{a:.1f}" y="{_TOP + _HEIGHT + 15}" text-anchor="middle">{x:g}</text>')
+    for y in steps(low, high):
+        if log and abs(y - round(y)) > 1e-9:
+            continue
+        _, b = place(np.array(low_x), np.array(y))
+        text = f"1e{round(y)}" if log else f"{y:g}"
+        parts.append(f'<path d="M{_LEFT},{b:.1f}h{_WIDTH}" stroke="#e4e4e4"/>')
+        parts.append(f'<text x="{_LEFT - 6}" y="{b + 4:.1f}" text-anchor="end">{text}</text>')
+    parts.append(f'<text x="{_LEFT + _WIDTH}" y="{_TOP + _HEIGHT + 31}" text-anchor="end">{html.escape(across)}</text>')
+    parts.append(f'<text x="{_LEFT + 6}" y="{_TOP + 13}">{html.escape(up)}</text>')
+    for k, (name, (x, y)) in enumerate(seen.items()):
+        there = np.isfinite(y)
+        a, b = place(x[there], y[there])
+        color = COLORS[k % len(COLORS)]
+        dash = ' stroke-dasharray="5 3"' if k >= len(COLORS) else ""
+        path = "L".join(f"{p:.1f},{q:.1f}" for p, q in zip(a, b, strict=True))
+        parts.append(f'<path d="M{path}" fill="none" stroke="{color}" stroke-width="1.6"{dash}/>')
+        left, top = _LEFT + 180 * (k % 3), _TOP + _HEIGHT + 50 + 18 * (k // 3)
+        parts.append(f'<path d="M{left},{top - 4}h18" stroke="{color}" stroke-width="3"{dash}/>')
+        parts.append(f'<text x="{left + 23}" y="{top}">{html.escape(name)}</text>')
+    return "\n".join([*parts, "</svg>"]) + "\n"

@@ -1,0 +1,168 @@
+"""The release test: pull a body into its first mode, let go, and watch how it comes to rest."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.sparse import csr_matrix, diags
+from scipy.sparse.linalg import eigsh
+
+from ..arrays import Array
+from ..energies import DeadLoad
+from ..errors import StepError
+from ..solvers.problem import Outcome
+from ..stepping.inertia import tangent
+from ..stepping.law import Substeps, choose_substeps, settle_law
+from ..stepping.static import settled
+from ..stepping.step import Controls, Stepper
+from ..system.region import Region
+from ..system.state import PinMotion, State
+from ..system.system import System
+from .diagnostics import count_swings, largest_distance, rest_time
+
+# A region that starts nearer to rest than this part of the farthest one's way is not looked at.
+_MOVED = 1e-3
+
+
+@dataclass(frozen=True)
+class Still:
+    """A system at rest. state: where.  pins: as they are held.  stiffness: factor on all energies."""
+
+    system: System
+    state: State
+    pins: PinMotion
+    stiffness: float = 1.0
+
+
+def unloaded(system: System) -> Still:
+    """A system without gravity, which rests in the shape that it was made in."""
+    held = system.rest[system.pinned]
+    return Still(system, State.at_rest(system.rest), PinMotion(held, held))
+
+
+@dataclass(frozen=True)
+class Release:
+    """times: (k,) s, from 0.  distance: (k,) largest distance of a node from rest, over the first one.  along: (k,) the
+    signed way of the farthest node along its first way.  iterations: of the solver per step, mean.
+    """
+
+    times: Array
+    distance: Array
+    along: Array
+    substeps: Substeps
+    iterations: float
+
+    @property
+    def rest(self) -> float:
+        """Measured rest time, s."""
+        return rest_time(self.distance, float(self.times[1]))
+
+    @property
+    def swings(self) -> int:
+        return count_swings(np.copysign(self.distance, self.along))
+
+    @property
+    def overshoot(self) -> float:
+        """Largest swing to the other side."""
+        return max(-float(self.along.min()), 0.0)
+
+
+def first_mode(still: Still, region: Region, tangent_stiffness: csr_matrix) -> Array:
+    """The first mode's shape (n, 3) of a region that cannot float; its largest node displacement is 1.
+
+    tangent_stiffness: the Hessian in the still state, (3n, 3n) N/m.
+    """
+    dof = (3 * region.free[:, None] + np.arange(3)).ravel()
+    root = 1.0 / np.sqrt(still.system.mass[region.free].repeat(3))
+    scaled = diags(root) @ tangent_stiffness[dof][:, dof] @ diags(root)
+    _, vectors = eigsh(scaled.tocsc(), k=1, sigma=0.0, v0=np.ones(len(root)))
+    shape = np.zeros(still.system.rest.shape)
+    shape[region.free] = (root * vectors[:, 0]).reshape(-1, 3)
+    shape /= np.linalg.norm(shape, axis=1).max()
+    # The sign of an eigenvector is arbitrary; the largest component shall be positive.
+    return np.asarray(shape * np.sign(shape.ravel()[np.abs(shape).argmax()]))
+
+
+def pulled(still: Still, deflection: float, which: int | None = None) -> State:
+    """At rest under a load M a along the first mode a of a region, as strong as it takes for the deflection (m).
+
+    which: the region; all of them at once where none is given.
+    """
+    system, rest = still.system, still.state.positions
+    stiff = tangent(system, still.state)
+    chosen = [r for k, r in enumerate(system.regions) if which in (None, k)]
+    loads = []
+    for region in chosen:
+        strength = deflection * region.eigenvalue_at(still.stiffness)
+        loads.append(system.mass[:, None] * first_mode(still, region, stiff) * strength)
+    # The stepper scales all energies, this load included.
+    strengths = np.ones(len(chosen)) / still.stiffness
+    state = still.state
+    for _ in range(8):
+        load = np.asarray(sum(strength * load for strength, load in zip(strengths, loads, strict=True)))
+        loaded = replace(system, energies=(*system.energies, DeadLoad(load)))
+        state = settled(Stepper(loaded), state, still.pins, 1e-8, still.stiffness)
+        reached = np.array([largest_distance(state.positions[r.free], rest[r.free]) for r in chosen])
+        if (np.abs(reached / deflection - 1.0) < 1e-4).all():
+            break
+        strengths *= deflection / reached
+    return state
+
+
+def watch(
+    still: Still, start: State, controls: Controls, h: float, count: int, substeps: Substeps
+) -> Generator[int, None, list[Release]]:
+    """Let go of the start and take count steps of h seconds, yielding after each; returns a Release for each region.
+
+    A region that starts at rest gets none. Raises StepError.
+    """
+    stepper, state, iterations = Stepper(still.system), start, 0
+    rest = still.state.positions
+    moved = [largest_distance(start.positions[r.free], rest[r.free]) for r in still.system.regions]
+    watched = [r.free for r, way in zip(still.system.regions, moved, strict=True) if way > _MOVED * max(moved)]
+    ways = [start.positions[free] - rest[free] for free in watched]
+    far = [int(np.linalg.norm(way, axis=1).argmax()) for way in ways]
+    sizes = [float(np.linalg.norm(way[k])) for way, k in zip(ways, far, strict=True)]
+    distance, along = np.ones((len(watched), count + 1)), np.ones((len(watched), count + 1))
+    for step in range(1, count + 1):
+        state, report = stepper.step(state, still.pins, h, controls)
+        if report.outcome is not Outcome.CONVERGED:
+            raise StepError(report.outcome.value)
+        iterations += report.iterations
+        for k, free in enumerate(watched):
+            now = state.positions[free] - rest[free]
+            distance[k, step] = largest_distance(now, np.zeros(3)) / sizes[k]
+            along[k, step] = float(now[far[k]] @ ways[k][far[k]]) / sizes[k] ** 2
+        yield step
+    times = h * np.arange(count + 1)
+    return [Release(times, d, a, substeps, iterations / count) for d, a in zip(distance, along, strict=True)]
+
+
+def release(
+    still: Still,
+    start: State,
+    settle: float,
+    overshoot: float,
+    frame_time: float,
+    least: int,
+    tolerance: float,
+) -> Release:
+    """Let go of the start and watch the region that moves for one and a third of the settle time (s).
+
+    Raises StepError.
+    """
+    substeps = choose_substeps(settle, overshoot, frame_time, least)
+    h = frame_time / substeps.count
+    laws = tuple(
+        settle_law(settle, substeps.overshoot, region.eigenvalue_at(still.stiffness)) for region in still.system.regions
+    )
+    count = int(np.ceil((1.3 * settle + 4.0 * frame_time) / h))
+    steps = watch(still, start, Controls(laws, 1.0, tolerance, still.stiffness), h, count, substeps)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            only: Release = end.value[0]
+            return only

@@ -1,1 +1,0 @@
-"""Simulation models made from the artist's meshes."""

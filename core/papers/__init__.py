@@ -1,0 +1,1 @@
+"""The literature's scenes and experiments."""

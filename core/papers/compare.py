@@ -1,0 +1,300 @@
+"""One scene under a list of dampings: energy, distance from rest, momentum, the largest stable step and time."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from ..arrays import Array
+from ..damping.method import Method, Subject
+from ..damping.registry import METHODS
+from ..energies import ElasticDensity, Material, StableNeoHookean, TetElasticity
+from ..energies.tetrahedra import lumped_mass, tet_volumes
+from ..errors import DampSimError, ParameterError
+from ..integrators import INTEGRATORS, Integrator
+from ..measure.diagnostics import angular_momentum, energies, linear_momentum
+from ..measure.plot import chart
+from ..scene.parameters import PARAMETERS, Settings
+from ..simulation.choice import Integration
+from ..solvers.problem import Outcome
+from ..stepping.law import BackwardEulerLaw
+from ..stepping.step import Controls
+from ..system.state import PinMotion, State
+from ..system.system import System, build_system
+from .bar import bar
+
+MATERIAL = Material(2e5, 0.35, 1000.0)
+UNDAMPED = "UNDAMPED"
+FPS, FRAMES = 24.0, 48
+# A step is stable if this many of it leave the energy below this many times its start.
+_TRIED, _BOUND = 200, 20.0
+
+
+@dataclass(frozen=True)
+class Case:
+    """text: what happens.  pins: (p, 3) m at a time in s."""
+
+    text: str
+    system: System
+    start: State
+    pins: Callable[[float], Array]
+
+
+def _held(system: System) -> Callable[[float], Array]:
+    place = system.rest[system.pinned]
+    return lambda time: place
+
+
+def _bar(clamped: bool, model: type[ElasticDensity] = StableNeoHookean) -> System:
+    return bar((8, 2, 2), clamped=clamped, material=MATERIAL, model=model)
+
+
+def released() -> Case:
+    system = _bar(True)
+    x = system.rest + np.outer(system.rest[:, 0] ** 2, [0.0, 0.0, 0.2])
+    return Case("A clamped bar, bent and let go", system, State.at_rest(x), _held(system))
+
+
+def thrown() -> Case:
+    system = _bar(False)
+    stretch: Array = system.rest * np.array([1.15, 0.95, 0.95])
+    v: Array = np.array([0.5, 0.0, 0.2]) + np.cross([0.0, 3.0, 1.0], stretch)
+    state = State(0.0, stretch, v, np.zeros_like(v))
+    return Case("A free bar, stretched, thrown and spinning", system, state, _held(system))
+
+
+def dragged() -> Case:
+    system = _bar(True)
+    place = system.rest[system.pinned]
+
+    def pins(time: float) -> Array:
+        return place + np.array([0.0, 1.0, 0.0]) * min(time, 1.0)
+
+    return Case("A bar dragged along by one end, which stops after a second", system, State.at_rest(system.rest), pins)
+
+
+def slivers() -> Case:
+    """The clamped bar with every other layer 20 times thinner."""
+    plain = _bar(True)
+    x = np.unique(plain.rest[:, 0])
+    thick = np.where(np.arange(len(x) - 1) % 2, 0.05, 1.0)
+    place = np.concatenate([[0.0], np.cumsum(thick)]) / thick.sum()
+    rest = plain.rest.copy()
+    rest[:, 0] = place[np.searchsorted(x, rest[:, 0])]
+    volumes = tet_volumes(rest, plain.elements)
+    elastic = TetElasticity(rest, plain.elements, volumes, StableNeoHookean(MATERIAL))
+    mass = lumped_mass(plain.elements, volumes, MATERIAL.density, len(rest))
+    system = build_system(rest, plain.elements, mass, (elastic,), plain.gravity, plain.pinned, plain.pin_stiffness)
+    start = State.at_rest(rest + np.outer(rest[:, 0] ** 2, [0.0, 0.0, 0.2]))
+    return Case("The same with slivers", system, start, _held(system))
+
+
+SCENES: dict[str, Callable[[], Case]] = {
+    "released": released,
+    "thrown": thrown,
+    "dragged": dragged,
+    "slivers": slivers,
+}
+
+
+def damping(text: str, system: System) -> Method | None:
+    """A damping from `name` or `name:parameter=value,…`; raises ParameterError."""
+    name, _, rest = text.partition(":")
+    if name.upper() == UNDAMPED:
+        return None
+    method = next((one for one in METHODS if one.name == name.upper()), None)
+    if method is None:
+        known = ", ".join(one.name.lower() for one in METHODS)
+        raise ParameterError(f"damping {name!r} is not known; choose {UNDAMPED.lower()} or one of {known}.")
+    dials: dict[str, object] = {}
+    for entry in filter(None, rest.split(",")):
+        key, _, value = entry.partition("=")
+        if key not in method.parameters:
+            raise ParameterError(f"damping {name!r} has no {key!r}; it has {', '.join(method.parameters)}.")
+        dials[key] = PARAMETERS[key].checked(value.upper() if PARAMETERS[key].choices else value)
+    settings = Settings(damping_by=method.name, poisson=MATERIAL.poisson, **dials)  # type: ignore[arg-type]
+    slowest = min(region.eigenvalue for region in system.regions)
+    return method(Subject("Bar", system, settings, MATERIAL, slowest))
+
+
+@dataclass(frozen=True)
+class Course:
+    """times: (k,) s.  energy: (k,) J, kinetic and elastic.  d1, d2: (k,) m, [You]'s distances from the rest shape.
+
+    linear, angular: largest change of a free body's momenta, in parts of sum m |v| (times the size).  pace: s for one
+    frame.  problem: why it ended early.
+    """
+
+    times: Array
+    energy: Array
+    d1: Array
+    d2: Array
+    linear: float
+    angular: float
+    pace: float
+    problem: str = ""
+
+
+def controls(system: System, tolerance: float = 1e-6) -> Controls:
+    return Controls((BackwardEulerLaw(),) * len(system.regions), 1.0, tolerance)
+
+
+def course(case: Case, integrator: type[Integrator], method: Method | None, h: float, seconds: float) -> Course:
+    """Run a scene with steps of h seconds."""
+    system, state = case.system, case.start
+    stepping, dials = Integration(integrator, system, method), controls(system)
+    times, energy, distance = [0.0], [_energy(system, state)], [_distances(system, state)]
+    size = float(system.mass @ np.linalg.norm(state.velocities, axis=1)) or 1.0
+    reach = float(np.ptp(system.rest, axis=0).max())
+    off = np.zeros(2)
+    problem, began = "", time.perf_counter()
+    for step in range(round(seconds / h)):
+        pins = PinMotion(case.pins(step * h), case.pins((step + 1) * h))
+        after, report = stepping.step(state, pins, h, dials)
+        if report.outcome is not Outcome.CONVERGED:
+            problem = report.outcome.value
+            break
+        if not len(system.pinned):
+            linear = np.abs(linear_momentum(system, after) - linear_momentum(system, case.start)).max() / size
+            angular = np.abs(angular_momentum(system, after) - angular_momentum(system, case.start)).max()
+            off = np.maximum(off, [linear, angular / (size * reach)])
+        state = after
+        times.append((step + 1) * h)
+        energy.append(_energy(system, state))
+        distance.append(_distances(system, state))
+    pace = (time.perf_counter() - began) / max(len(times) - 1, 1) / (h * FPS)
+    d1, d2 = np.array(distance).T
+    return Course(np.array(times), np.array(energy), d1, d2, float(off[0]), float(off[1]), pace, problem)
+
+
+def _energy(system: System, state: State) -> float:
+    now = energies(system, state)
+    return now.kinetic + now.elastic
+
+
+def _distances(system: System, state: State) -> tuple[float, float]:
+    """d1 and d2 from the rest shape, put where the body is if nothing holds it."""
+    goal = system.rest
+    if not len(system.pinned):
+        turn, shift = (
+            Rotation.align_vectors(state.positions - state.positions.mean(axis=0), goal - goal.mean(axis=0))[0],
+            state.positions.mean(axis=0),
+        )
+        goal = (goal - goal.mean(axis=0)) @ turn.as_matrix().T + shift
+    else:
+        held = system.pinned
+        goal = goal + (state.positions[held] - system.rest[held]).mean(axis=0)
+    way = np.linalg.norm(state.positions - goal, axis=1)
+    return float(np.linalg.norm(way)), float(way.max())
+
+
+class PerStep(Method):
+    """A damping that removes its gamma in every step, however short, as the paper has it."""
+
+    def __init__(self, inner: Method) -> None:
+        self._inner = inner
+
+    def velocities(self, positions: Array, before: Array, predicted: Array, h: float) -> Array:
+        return self._inner.velocities(positions, before, predicted, 1.0 / FPS)
+
+
+def largest_step(case: Case, integrator: type[Integrator], method: Method | None) -> float:
+    """The longest h in s with which an explicit integrator stays bounded, within 2%."""
+    system = case.system
+    rng = np.random.default_rng(0)
+    spacing = float(np.ptp(system.rest, axis=0).max()) / 24.0
+    x = system.rest + 1e-3 * spacing * rng.standard_normal(system.rest.shape)
+    x[system.pinned] = system.rest[system.pinned]
+    start = State.at_rest(x)
+    limit = _BOUND * _energy(system, start)
+    place, dials = system.rest[system.pinned], controls(system)
+
+    def holds(h: float) -> bool:
+        stepping, state = Integration(integrator, system, method), start
+        for _ in range(_TRIED):
+            state, report = stepping.step(state, PinMotion(place, place), h, dials)
+            if report.outcome is not Outcome.CONVERGED or not _energy(system, state) <= limit:
+                return False
+        return True
+
+    low, high = 1e-6, 1e-6
+    while high < 0.1 and holds(high):
+        low, high = high, 2.0 * high
+    while high / low > 1.02:
+        middle = float(np.sqrt(low * high))
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
+
+
+def compare(
+    scene: str, names: Sequence[str], integrator: str, folder: Path, stable: bool = True
+) -> list[dict[str, str]]:
+    """Run a scene under dampings and write compare.csv, energy.svg, d1.svg and d2.svg; returns the table's rows."""
+    case = SCENES[scene]()
+    chosen = next(one for one in INTEGRATORS if one.name == integrator)
+    explicit = next(one for one in INTEGRATORS if not one.implicit)
+    rows, courses = [], {}
+    for name in names:
+        method = damping(name, case.system)
+        h = 1.0 / FPS if chosen.implicit else 0.8 * largest_step(case, chosen, None)
+        made = course(case, chosen, method, h, FRAMES / FPS)
+        courses[name] = made
+        rows.append(
+            {
+                "damping": name,
+                "energy_left": f"{made.energy[-1] / max(made.energy.max(), 1e-300):.3g}",
+                "d1_left": f"{made.d1[-1] / max(made.d1.max(), 1e-300):.3g}",
+                "d2_left": f"{made.d2[-1] / max(made.d2.max(), 1e-300):.3g}",
+                "linear_momentum_error": f"{made.linear:.1e}",
+                "angular_momentum_error": f"{made.angular:.1e}",
+                "largest_stable_step_ms": f"{1e3 * largest_step(case, explicit, method):.3g}" if stable else "",
+                "ms_per_frame": f"{1e3 * made.pace:.3g}",
+                "problem": made.problem,
+            }
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / "compare.csv").open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+        for key, up in (("energy", "kinetic and elastic energy, J"), ("d1", "d1, m"), ("d2", "d2, m")):
+            lines = {name: (made.times, getattr(made, key)) for name, made in courses.items()}
+            (folder / f"{key}.svg").write_text(chart(lines, f"{case.text}: {key}", "s", up), encoding="utf-8")
+    except OSError as error:
+        raise DampSimError(
+            f"{scene}: {folder} cannot be written ({error.strerror or error}); choose another folder."
+        ) from error
+    return rows
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    known = ", ".join(one.name.lower() for one in METHODS)
+    parser.add_argument("--scene", choices=SCENES, default="released")
+    parser.add_argument(
+        "--damping",
+        action="append",
+        default=[],
+        metavar="NAME[:PARAMETER=VALUE,…]",
+        help=f"undamped, {known}; all if none",
+    )
+    parser.add_argument("--integrator", choices=[one.name.lower() for one in INTEGRATORS], default="backward_euler")
+    parser.add_argument("--output", required=True, metavar="FOLDER", help="for the table and the plots")
+    parser.add_argument("--no-step", action="store_true", help="do not look for the largest stable step")
+
+
+def run(options: argparse.Namespace) -> list[dict[str, str]]:
+    """What the parsed arguments ask for; prints the table."""
+    names = options.damping or [UNDAMPED.lower(), *(one.name.lower() for one in METHODS)]
+    rows = compare(options.scene, names, options.integrator.upper(), Path(options.output), not options.no_step)
+    widths = {key: max(len(key), *(len(row[key]) for row in rows)) for key in rows[0]}
+    for line in (dict(zip(rows[0], rows[0], strict=True)), *rows):
+        print("  ".join(line[key].ljust(width) for key, width in widths.items()).rstrip())
+    return rows

@@ -1,0 +1,98 @@
+"""Young's own formulation ([You] section 3.2), kept as a reference: a minimum over stress instead of velocities.
+
+    v+ = v - h M^-1 B^T w sigma,   minimise  KE(v+) + (tau/h) PE(x + h v+)  over a symmetric stress sigma per element
+
+with B the strain's gradient at the old positions. DampSim's step with kappa = 0 is the same minimum over velocities.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.sparse import csr_matrix
+
+from ..arrays import Array
+from ..elements.quadratic import StrainEnergy
+from ..elements.strains import Strain
+from ..energies import Energy
+
+# Steepest descent: the step grows by this while it succeeds and is halved where it does not.
+_GROWTH = 1.3
+
+
+@dataclass(frozen=True)
+class StressForm:
+    """strain: of the elements, with weights (m,).  mass: (n,) kg.  energy: PE, J.  fixed: (n,) whether a node is held.
+
+    tau: inertia time, s.
+    """
+
+    strain: Strain
+    weights: Array
+    mass: Array
+    energy: Energy
+    fixed: Array
+    tau: float
+
+    @staticmethod
+    def of(energy: StrainEnergy, mass: Array, fixed: Array, tau: float) -> StressForm:
+        return StressForm(energy.strain, energy.weights, mass, energy, fixed, tau)
+
+    def step(self, positions: Array, velocities: Array, h: float, descent: bool = False) -> tuple[Array, Array]:
+        """Positions and velocities (n, 3) h seconds later. descent: by steepest descent, else by L-BFGS."""
+        pull = self._pull(positions)
+        mass = self.mass[:, None]
+        free = ~self.fixed[:, None]
+        v = np.where(free, velocities, 0.0)
+
+        def moved(stress: Array) -> Array:
+            return np.asarray(v - np.where(free, h * (pull @ stress).reshape(v.shape) / mass, 0.0))
+
+        def value_gradient(stress: Array) -> tuple[float, Array]:
+            after = moved(stress)
+            potential, slope = self.energy.value_gradient(positions + h * after)
+            value = 0.5 * float((mass * after**2).sum()) + self.tau / h * potential
+            by_velocity = np.where(free, mass * after + self.tau * slope, 0.0)
+            return value, -h * (pull.T @ (by_velocity / mass).ravel())
+
+        start = np.zeros(pull.shape[1])
+        stress = _descend(value_gradient, start) if descent else _quasi_newton(value_gradient, start)
+        after = moved(stress)
+        return positions + h * after, after
+
+    def _pull(self, positions: Array) -> csr_matrix:
+        """B^T w (3n, m c): the force of each component of the stress."""
+        B = self.strain.gradient(positions[self.strain.elements]) * self.weights[:, None, None]
+        m, c, width = B.shape
+        dof = (3 * self.strain.elements[:, :, None] + np.arange(3)).reshape(m, width)
+        rows = np.broadcast_to(dof[:, None, :], B.shape)
+        columns = np.broadcast_to(np.arange(m * c).reshape(m, c)[:, :, None], B.shape)
+        return csr_matrix((B.ravel(), (rows.ravel(), columns.ravel())), shape=(positions.size, m * c))
+
+
+def _quasi_newton(value_gradient: object, start: Array) -> Array:
+    found = minimize(
+        value_gradient, start, jac=True, method="L-BFGS-B",
+        options={"maxiter": 20000, "maxfun": 40000, "ftol": 1e-16, "gtol": 1e-13, "maxcor": 30},
+    )  # fmt: skip
+    return np.asarray(found.x)
+
+
+def _descend(value_gradient: object, start: Array, most: int = 200000) -> Array:
+    stress, length = start, 1.0
+    value, gradient = value_gradient(stress)  # type: ignore[operator]
+    for _ in range(most):
+        trial = stress - length * gradient
+        new_value, new_gradient = value_gradient(trial)  # type: ignore[operator]
+        if new_value > value:
+            length *= 0.5
+            if length < 1e-16:
+                break
+            continue
+        done = value - new_value <= 1e-16 * abs(value)
+        stress, value, gradient, length = trial, new_value, new_gradient, length * _GROWTH
+        if done:
+            break
+    return stress

@@ -1,0 +1,1 @@
+"""What the artist says: bodies, their parameters and motion, as plain arrays."""

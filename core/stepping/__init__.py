@@ -1,0 +1,1 @@
+"""One substep: the dials' law, the inertia, the minimisation."""

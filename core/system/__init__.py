@@ -1,0 +1,1 @@
+"""The constant part of a simulation, its state, and what moves it."""

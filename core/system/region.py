@@ -1,0 +1,76 @@
+"""Regions: connected pieces of free nodes with the pins that border them (physics.md section 2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import coo_matrix, csr_matrix
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import eigsh
+
+from ..arrays import Array, Index, Mask
+from ..geometry.rigid import rigid_basis
+
+# A body on the verge of buckling keeps this part of its first eigenvalue.
+_LEAST = 0.05
+
+
+@dataclass(frozen=True)
+class Region:
+    """free: (f,) free nodes.  held: (p,) nodes that hold the region, hard or soft pins (soft ones are also in free).
+
+    eigenvalue: the smallest non-rigid eigenvalue lambda_1 of K a = lambda M a at rest, 1/s^2.
+    rigid_modes: how many rigid motions the pins leave, 0 to 6.
+    weight: what the body's own weight adds to lambda_1 where it hangs, 1/s^2 (docs/decisions/0004).
+    """
+
+    free: Index
+    held: Index
+    eigenvalue: float
+    rigid_modes: int
+    weight: float = 0.0
+
+    def eigenvalue_at(self, stiffness: float) -> float:
+        """lambda_1 with a factor on all energies, which the weight does not share; 1/s^2."""
+        return max(stiffness * self.eigenvalue + self.weight, _LEAST * stiffness * self.eigenvalue)
+
+
+def find_regions(
+    rest: Array, elements: Index, mass: Array, stiffness: csr_matrix | None, fixed: Mask, soft: Mask
+) -> tuple[Region, ...]:
+    """Cut the free nodes into regions.
+
+    rest: (n, 3).  elements: (m, k).  mass: (n,) kg.  stiffness: the Hessian at rest with soft pins, (3n, 3n) N/m;
+    without it the eigenvalues are taken as 1.  fixed, soft: (n,) the hard and the soft pins.
+    """
+    n, k = len(rest), elements.shape[1]
+    ends = np.array([(i, j) for i in range(k) for j in range(k) if i != j])
+    a, b = elements[:, ends[:, 0]].ravel(), elements[:, ends[:, 1]].ravel()
+    touching = coo_matrix((np.ones(len(a), dtype=np.int8), (a, b)), shape=(n, n)).tocsr()
+    loose = np.flatnonzero(~fixed)
+    count, labels = connected_components(touching[loose][:, loose], directed=False)
+    regions = []
+    for label in range(count):
+        free = loose[labels == label]
+        border = np.unique(touching[free].indices)
+        held = np.union1d(border[fixed[border]], free[soft[free]]).astype(np.int64)
+        modes = rigid_basis(rest, mass, free, held).shape[2]
+        eigenvalue = 1.0 if stiffness is None else smallest_eigenvalue(stiffness, mass, free, modes)
+        regions.append(Region(free, held, eigenvalue, modes))
+    return tuple(regions)
+
+
+def smallest_eigenvalue(stiffness: csr_matrix, mass: Array, free: Index, rigid_modes: int) -> float:
+    """lambda_1 of K a = lambda M a on the free nodes, after the given number of rigid modes; 1/s^2."""
+    dof = (3 * free[:, None] + np.arange(3)).ravel()
+    inverse_root = 1.0 / np.sqrt(mass[free].repeat(3))
+    block = stiffness[dof][:, dof].multiply(inverse_root[:, None]).multiply(inverse_root[None, :]).tocsc()
+    wanted = rigid_modes + 1
+    if len(dof) <= max(4 * wanted, 24):
+        return float(np.linalg.eigvalsh(block.toarray())[rigid_modes])
+    # A shift a little below zero keeps the factorisation regular where rigid motions make K singular.
+    shift = -1e-6 * float(block.diagonal().mean()) if rigid_modes else 0.0
+    start = np.random.default_rng(0).standard_normal(len(dof))
+    values = eigsh(block, k=wanted, sigma=shift, v0=start, return_eigenvectors=False, tol=1e-8)
+    return float(np.sort(values)[rigid_modes])

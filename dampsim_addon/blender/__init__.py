@@ -1,0 +1,1 @@
+"""What DampSim knows of Blender's own data."""

@@ -1,0 +1,148 @@
+"""Reads an object of Blender's scene frame by frame."""
+
+from __future__ import annotations
+
+import math
+from types import TracebackType
+
+import bpy
+import numpy as np
+
+from ...core.arrays import Array
+from ...core.geometry.affine import transformed
+from .marks import is_ours
+from .modifiers import DEFORMING, deforms
+
+
+def local_vertices(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> Array:
+    """Evaluated vertices (v, 3) in the object's space, now."""
+    mesh = obj.evaluated_get(view_layer.depsgraph).data
+    flat = np.empty(3 * len(mesh.vertices), dtype=np.float32)
+    mesh.vertices.foreach_get("co", flat)
+    return flat.reshape(-1, 3).astype(float)
+
+
+def world_matrix(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> Array:
+    """The object's evaluated matrix (4, 4) to world space, now."""
+    return np.array(obj.evaluated_get(view_layer.depsgraph).matrix_world, dtype=float)
+
+
+def world_vertices(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> Array:
+    """Evaluated vertices (v, 3) in world space, now."""
+    return transformed(world_matrix(obj, view_layer), local_vertices(obj, view_layer))
+
+
+# Those at work: while there is one, nothing else may answer to a change of frame.
+SAMPLING: list[Sampler] = []
+
+
+class Sampler:
+    """Reads an object frame by frame, with our own output and all that changes its vertices' number switched off.
+
+    Use as a context: on leaving it the modifiers, shape keys and the current frame are as before.
+    """
+
+    def __init__(self, scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.Object) -> None:
+        self.scene, self.view_layer, self.obj = scene, view_layer, obj
+        self._modifiers: list[str] = []
+        self._keys: list[str] = []
+        self._absolute = 0
+        self._frame = (scene.frame_current, scene.frame_subframe)
+
+    def __enter__(self) -> Sampler:
+        self._frame = (self.scene.frame_current, self.scene.frame_subframe)
+        SAMPLING.append(self)
+        self.mute()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.unmute()
+        try:
+            self.scene.frame_set(self._frame[0], subframe=self._frame[1])
+        finally:
+            SAMPLING.remove(self)
+
+    def mute(self) -> None:
+        """Switch off what must not be sampled."""
+        for modifier in self.obj.modifiers:
+            if modifier.show_viewport and (modifier.type not in DEFORMING or is_ours(modifier.name)):
+                self._modifiers.append(modifier.name)
+                modifier.show_viewport = False
+        for key in self._key_blocks():
+            if is_ours(key.name) and not key.mute:
+                self._keys.append(key.name)
+                key.mute = True
+        keys = self.obj.data.shape_keys
+        if keys is not None and not keys.use_relative and is_ours(keys.reference_key.name):
+            # Absolute keys play though they are muted; as relative ones they rest.
+            self._absolute = keys.session_uid
+            keys.use_relative = True
+
+    def unmute(self) -> None:
+        """Switch on again what mute() switched off."""
+        for name in self._modifiers:
+            if name in self.obj.modifiers:
+                self.obj.modifiers[name].show_viewport = True
+        for key in self._key_blocks():
+            if key.name in self._keys:
+                key.mute = False
+        keys = self.obj.data.shape_keys
+        if keys is not None and keys.session_uid == self._absolute:
+            keys.use_relative = False
+        self._absolute = 0
+        self._modifiers.clear()
+        self._keys.clear()
+
+    def _key_blocks(self) -> list[bpy.types.ShapeKey]:
+        keys = self.obj.data.shape_keys
+        return list(keys.key_blocks) if keys else []
+
+    @property
+    def deforms(self) -> bool:
+        """Whether any modifier moves the vertices after the shape keys."""
+        return deforms(self.obj)
+
+    def go(self, frame: float) -> None:
+        whole = math.floor(frame)
+        self.scene.frame_set(whole, subframe=frame - whole)
+
+    def local(self) -> Array:
+        """Evaluated vertices (v, 3) in the object's space, now."""
+        return local_vertices(self.obj, self.view_layer)
+
+    def undeformed(self) -> Array:
+        """Vertices (v, 3) in the object's space, now: shape keys count, modifiers do not."""
+        deforming = [m for m in self.obj.modifiers if m.show_viewport]
+        try:
+            for modifier in deforming:
+                modifier.show_viewport = False
+            self.view_layer.update()
+            return self.local()
+        finally:
+            for modifier in deforming:
+                modifier.show_viewport = True
+
+    def matrix(self) -> Array:
+        """The object's matrix (4, 4) to world space, now."""
+        return world_matrix(self.obj, self.view_layer)
+
+    def world(self, frame: float) -> Array:
+        """Animated vertices (v, 3) m in world space at a frame."""
+        self.go(frame)
+        return self.here()
+
+    def here(self) -> Array:
+        """Animated vertices (v, 3) m in world space, now."""
+        return world_vertices(self.obj, self.view_layer)
+
+    def rest(self) -> Array:
+        """Undeformed vertices (v, 3) in world space at the first frame: shape keys count, modifiers do not."""
+        self.go(float(self.scene.frame_start))
+        local = self.undeformed()
+        return transformed(self.matrix(), local)
+
+
+def frame_rate(scene: bpy.types.Scene) -> float:
+    return float(scene.render.fps) / float(scene.render.fps_base)

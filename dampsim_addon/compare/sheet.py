@@ -1,0 +1,119 @@
+"""Renders simulated frames without a bake, and puts them side by side in one picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import bpy
+import numpy as np
+
+from ...core.arrays import Array
+from ...core.errors import SceneError
+from ...core.geometry.affine import transformed
+from ..blender.sampler import Sampler
+from ..live import display
+
+_WIDTH = 320
+_SAMPLES = 16
+
+
+def check(scene: bpy.types.Scene) -> None:
+    """Raise SceneError where nothing can be rendered."""
+    if scene.camera is None:
+        raise SceneError(f"{scene.name}: the scene has no camera to render with; add one, or ask for no pictures.")
+    if not bpy.app.build_options.cycles:
+        raise SceneError(f"{scene.name}: this Blender is built without Cycles; ask for no pictures.")
+
+
+def render(sampler: Sampler, frames: Mapping[int, Array], folder: Path, number: int, label: str) -> Iterator[Path]:
+    """Render the object with vertices (v, 3) m in world space for each frame; yields the pictures' files.
+
+    Cycles on the processor: what works on every machine, with or without a window.
+    """
+    scene, obj = sampler.scene, sampler.obj
+    with _Settings(scene, label):
+        sampler.unmute()
+        try:
+            for frame, surface in frames.items():
+                scene.frame_set(frame)
+                local = transformed(np.linalg.inv(sampler.matrix()), surface.astype(float))
+                display.show(obj, local.astype("<f4"))
+                path = folder / f"frame_{number:02d}_{frame:04d}.png"
+                scene.render.filepath = str(path)
+                scene.render.stamp_note_text = f"{number}: {label}; frame {frame}"
+                bpy.ops.render.render(write_still=True, scene=scene.name)
+                yield path
+        finally:
+            display.remove(obj)
+            sampler.mute()
+
+
+class _Settings:
+    """Small, quick pictures with a note on them; on leaving, the scene renders as before."""
+
+    def __init__(self, scene: bpy.types.Scene, label: str) -> None:
+        self.scene = scene
+        self._before: list[tuple[Any, str, object]] = []
+
+    def __enter__(self) -> None:
+        self._put(self.scene.render, "engine", "CYCLES")
+        r = self.scene.render
+        height = round(_WIDTH * r.resolution_y * r.pixel_aspect_y / (r.resolution_x * r.pixel_aspect_x))
+        still = {"resolution_x": _WIDTH, "resolution_y": max(height, 4), "resolution_percentage": 100}
+        plain = {"use_motion_blur": False, "use_border": False, "use_compositing": False, "use_sequencer": False}
+        for name, value in {**still, **plain, "use_persistent_data": True, "filepath": "", "use_stamp": True}.items():
+            self._put(r, name, value)
+        for prop in r.bl_rna.properties:
+            if prop.identifier.startswith("use_stamp_") and prop.type == "BOOLEAN":
+                self._put(r, prop.identifier, prop.identifier == "use_stamp_note")
+        self._put(r, "stamp_font_size", 12)
+        self._put(r, "stamp_background", (0.0, 0.0, 0.0, 1.0))
+        self._put(r, "stamp_foreground", (1.0, 1.0, 1.0, 1.0))
+        self._put(r, "stamp_note_text", "")
+        if hasattr(r.image_settings, "media_type"):
+            self._put(r.image_settings, "media_type", "IMAGE")
+        self._put(r.image_settings, "file_format", "PNG")
+        self._put(r.image_settings, "color_mode", "RGB")
+        cycles = {"device": "CPU", "samples": _SAMPLES, "use_denoising": True, "use_adaptive_sampling": False}
+        for name, value in cycles.items():
+            self._put(self.scene.cycles, name, value)
+
+    def _put(self, owner: Any, name: str, value: object) -> None:
+        before = getattr(owner, name)
+        # A color is the property itself, not its value.
+        self._before.append((owner, name, tuple(before) if isinstance(value, tuple) else before))
+        setattr(owner, name, value)
+
+    def __exit__(self, *_: object) -> None:
+        for owner, name, value in reversed(self._before):
+            setattr(owner, name, value)
+
+
+def assemble(strips: Sequence[Sequence[Path]], path: Path) -> None:
+    """One picture with a row for each strip of pictures of the same size."""
+    rows = [np.concatenate([_pixels(one) for one in strip], axis=1) for strip in strips]
+    # Pixels go from below to above.
+    whole = np.concatenate(rows[::-1], axis=0)
+    image = bpy.data.images.new("DampSim Sheet", whole.shape[1], whole.shape[0])
+    try:
+        pixels: Any = image.pixels
+        pixels.foreach_set(np.ascontiguousarray(whole, dtype=np.float32).ravel())
+        image.file_format = "PNG"
+        image.filepath_raw = str(path)
+        image.save()
+    finally:
+        bpy.data.images.remove(image)
+
+
+def _pixels(path: Path) -> Array:
+    image = bpy.data.images.load(str(path))
+    try:
+        pixels: Any = image.pixels
+        flat = np.empty(len(pixels), dtype=np.float32)
+        pixels.foreach_get(flat)
+        size: Any = image.size
+        return flat.reshape(size[1], size[0], -1).astype(float)
+    finally:
+        bpy.data.images.remove(image)

@@ -1,0 +1,238 @@
+"""A grid of parameters, simulated one after the other: a table, settle curves and a contact sheet to compare them."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import itertools
+import time
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import bpy
+import numpy as np
+
+from ...core.arrays import Array
+from ...core.errors import DampSimError, SceneError
+from ...core.frames.frame import Frame
+from ...core.measure import picture
+from ...core.measure.calibrate import release_test
+from ...core.measure.curve import SettleCurve, simulation_curve
+from ...core.scene.parameters import PARAMETERS
+from ...core.simulation.simulation import Simulation
+from ..blender.sampler import Sampler
+from ..scene.snapshot import check_object, take
+from ..work.steps import Step, paired
+from . import sheet
+from .variants import Variants, simulated
+
+Values = Mapping[str, object]
+TABLE, PAGE, SHEET = "sweep.csv", "index.html", "contact_sheet.png"
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """number: from 1 on.  curve: of a release, or of the shot where nothing can be released.  problem: see errors.
+
+    shot_rest: frames after the shot's last push.  offset: largest distance from the animation, in parts of the size.
+    young: Pa.  sag: in parts of the size.  pace: s for one frame.
+    """
+
+    number: int
+    values: Values
+    curve: SettleCurve | None = None
+    shot_rest: float | None = None
+    offset: float | None = None
+    young: float | None = None
+    sag: float | None = None
+    pace: float | None = None
+    problem: str = ""
+
+    @property
+    def label(self) -> str:
+        return ", ".join(f"{name} {_text(value)}" for name, value in self.values.items())
+
+
+def grid(lists: Mapping[str, Sequence[object]]) -> list[Values]:
+    """All combinations of the values listed for each parameter, the last parameter changing fastest."""
+    return [dict(zip(lists, chosen, strict=True)) for chosen in itertools.product(*lists.values())]
+
+
+def run(
+    scene: bpy.types.Scene,
+    view_layer: bpy.types.ViewLayer,
+    obj: bpy.types.Object,
+    choices: Sequence[Values],
+    folder: Path,
+    pictures: int,
+) -> Generator[Step, None, list[Row]]:
+    """Simulate all choices and write the comparison into the folder. The object's bake and dials stay as they are.
+
+    pictures: rendered frames of each choice.  Choices that cannot be simulated are rows with a problem.
+    """
+    check_object(obj, view_layer)
+    if pictures:
+        sheet.check(scene)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SceneError(
+            f"{obj.name}: the folder {folder} cannot be made ({error.strerror or error}); choose another one."
+        ) from error
+    rows: list[Row] = []
+    made: dict[int, list[Array]] = {}
+    with Sampler(scene, view_layer, obj) as sampler:
+        variants = Variants(take(sampler))
+        for number, values in enumerate(choices):
+            try:
+                row, frames = yield from _measured(variants, values, number, len(choices), obj.dampsim.swing / 100.0)
+            except DampSimError as error:
+                rows.append(Row(number + 1, values, problem=str(error)))
+                continue
+            rows.append(row)
+            made[number] = [frame.surface.astype("<f4") for frame in frames]
+            if row.curve is not None:
+                _write(folder / curve_name(row), picture.svg(row.curve, html.escape(row.label)), obj.name)
+        if made and pictures:
+            chosen = telling(list(made.values()), pictures)
+            yield from _pictured(
+                sampler,
+                {rows[number]: [made[number][k] for k in chosen] for number in made},
+                [scene.frame_start + k for k in chosen],
+                folder,
+            )
+    _write(folder / TABLE, _table(rows), obj.name)
+    _write(folder / PAGE, _page(rows, obj.name, bool(made and pictures)), obj.name)
+    return rows
+
+
+def telling(variants: Sequence[Sequence[Array]], count: int) -> list[int]:
+    """Places of frames at which variants, each a list of surfaces (v, 3), differ; spread so that each has its share."""
+    first = variants[0]
+    differ = np.array([max(np.abs(one[k] - first[k]).max() for one in variants) for k in range(len(first))])
+    moved = np.array([0.0, *(np.abs(b - a).max() for a, b in itertools.pairwise(first))])
+    # Where nothing differs, what moves; and some of the rest.
+    share = differ / (differ.sum() or 1.0) + 0.5 * moved / (moved.sum() or 1.0) + 0.5 / len(first)
+    reached = np.cumsum(share) / share.sum()
+    return sorted({int(np.searchsorted(reached, (k + 0.5) / count)) for k in range(count)})
+
+
+def _pictured(
+    sampler: Sampler, surfaces: Mapping[Row, Sequence[Array]], frames: Sequence[int], folder: Path
+) -> Generator[Step]:
+    strips: list[list[Path]] = []
+    total = len(surfaces) * len(frames)
+    pictures = folder / "frames"
+    for row, there in surfaces.items():
+        strip = []
+        for path in sheet.render(sampler, dict(zip(frames, there, strict=True)), pictures, row.number, row.label):
+            strip.append(path)
+            yield Step(len(strips) * len(frames) + len(strip), total, "Rendering")
+        strips.append(strip)
+    sheet.assemble(strips, folder / SHEET)
+
+
+def curve_name(row: Row) -> str:
+    return f"curve_{row.number:02d}.svg"
+
+
+def _measured(
+    variants: Variants, values: Values, which: int, of: int, swing: float
+) -> Generator[Step, None, tuple[Row, list[Frame]]]:
+    simulation = yield from variants.prepared(values)
+    began = time.perf_counter()
+    frames = yield from simulated(simulation, which, of)
+    pace = (time.perf_counter() - began) / len(frames)
+    scene = simulation.scene
+    settings = scene.settings(float(scene.last))
+    young = simulation.young(settings)
+    shot = simulation_curve(simulation, frames, settings)
+    curve = shot
+    if simulation.held and settings.damping_by == "DIALS":
+        curve = yield from _released(simulation, swing)
+    row = Row(
+        which + 1, values, curve, shot.rest if shot else None, _offset(simulation, frames), young,
+        simulation.sag(young) if simulation.held else None, pace,
+    )  # fmt: skip
+    return row, frames
+
+
+def _released(simulation: Simulation, swing: float) -> Generator[Step, None, SettleCurve]:
+    return paired(release_test(simulation, swing), "Releasing")
+
+
+def _offset(simulation: Simulation, frames: Sequence[Frame]) -> float:
+    motion, size = simulation.scene.motion, simulation.scene.body.surface.size
+    return max(float(np.linalg.norm(f.surface - motion(float(f.number)), axis=1).max()) for f in frames) / size
+
+
+def _text(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _cells(row: Row) -> dict[str, str]:
+    """What the table says of a row; empty where it could not be measured."""
+
+    def of(value: float | None, scale: float = 1.0) -> str:
+        return "" if value is None or not np.isfinite(value) else f"{scale * value:.4g}"
+
+    curve = row.curve
+    return {
+        "number": str(row.number),
+        **{name: _text(value) for name, value in row.values.items()},
+        "rest_frames": of(curve.rest if curve else None),
+        "dialled_frames": of(curve.dial if curve else None),
+        "bounce_percent": of(curve.overshoot if curve else None, 100.0),
+        "dialled_bounce_percent": of(curve.bounce if curve else None, 100.0),
+        "shot_rest_frames": of(row.shot_rest),
+        "largest_offset_percent": of(row.offset, 100.0),
+        "young_kpa": of(row.young, 1e-3),
+        "sag_percent": of(row.sag, 100.0),
+        "ms_per_frame": of(row.pace, 1e3),
+        "problem": row.problem,
+    }
+
+
+def _write(path: Path, text: str, name: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise SceneError(
+            f"{name}: {path} cannot be written ({error.strerror or error}); choose another folder or free some space."
+        ) from error
+
+
+def _table(rows: Sequence[Row]) -> str:
+    cells = [_cells(row) for row in rows]
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, list(cells[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(cells)
+    return text.getvalue()
+
+
+def _page(rows: Sequence[Row], name: str, pictures: bool) -> str:
+    cells = [_cells(row) for row in rows]
+    heads = "".join(f"<th>{html.escape(_head(key))}</th>" for key in cells[0])
+    lines = ["".join(f"<td>{html.escape(value)}</td>" for value in row.values()) for row in cells]
+    curves = "".join(f'<img src="{curve_name(row)}" alt="{html.escape(row.label)}">\n' for row in rows if row.curve)
+    seen = f'<h2>Frames</h2>\n<img src="{SHEET}" alt="A row for each choice">\n' if pictures else ""
+    title = html.escape(f"{name}: {len(rows)} choices")
+    return (
+        f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>{title}</title>\n'
+        "<style>body{font-family:sans-serif;margin:2em}td,th{padding:.2em .7em;text-align:right;"
+        "border-bottom:1px solid #ccc}img{max-width:100%}</style>\n"
+        f"<h1>{title}</h1>\n<table><tr>{heads}</tr>\n"
+        + "".join(f"<tr>{line}</tr>\n" for line in lines)
+        + f"</table>\n<h2>After a release</h2>\n{curves}{seen}</html>\n"
+    )
+
+
+def _head(key: str) -> str:
+    """A column's name as an artist reads it."""
+    if key in PARAMETERS:
+        unit = PARAMETERS[key].unit
+        return PARAMETERS[key].label + (f" ({unit})" if unit else "")
+    return key.replace("_percent", " (%)").replace("_kpa", " (kPa)").replace("_", " ").capitalize()

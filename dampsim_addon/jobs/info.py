@@ -1,0 +1,99 @@
+"""What is known of an object: what is simulated, what is baked, and whether all of it is still good."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import bpy
+
+from ...core.errors import CacheError, DampSimError
+from ...core.scene.fingerprint import changes, inputs
+from ..blender.sampler import Sampler
+from ..scene.caches import frame_cache
+from ..scene.snapshot import check_object, take
+from ..targets.cache_file import fault, played
+
+
+@dataclass(frozen=True)
+class Info:
+    """baked: the target's name, or ''.  frames: first and last of the scene.  cached: frames that are simulated.
+
+    changed: inputs that differ from the cached frames', in words; the animation is looked at by a bake only.
+    damaged: frames that cannot be read.  file, file_fault: of a bake in a file; 'gone', 'damaged' or ''.  problem: why
+    nothing could be simulated now.  size: bytes.  error: m.
+    """
+
+    name: str
+    target: str
+    baked: str
+    frames: tuple[int, int]
+    cache: str
+    cached: int
+    changed: tuple[str, ...]
+    damaged: tuple[int, ...]
+    file: str
+    file_fault: str
+    keys: int
+    size: int
+    error: float
+    problem: str
+
+    @property
+    def faults(self) -> bool:
+        return bool(self.damaged or self.file_fault or self.problem)
+
+    @property
+    def text(self) -> str:
+        """In a line."""
+        total = self.frames[1] - self.frames[0] + 1
+        parts = [f"{self.cached} of {total} frames are simulated"]
+        parts.append(f"baked to {self.baked.lower()}" if self.baked else "not baked")
+        if self.changed:
+            parts.append(f"changed since: {', '.join(self.changed)}")
+        if self.damaged:
+            parts.append(f"damaged frames: {', '.join(map(str, self.damaged))}; re-bake from frame {self.damaged[0]}")
+        if self.file_fault:
+            parts.append(f"{self.file} is {self.file_fault}; bake again")
+        if self.problem:
+            parts.append(self.problem)
+        return "; ".join(parts)
+
+
+def of(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.Object) -> Info:
+    """Reads all of the cached frames; changes nothing."""
+    group = obj.dampsim
+    numbers, damaged, changed, problem, folder = [], [], [], "", ""
+    if group.cache_id:
+        cache = frame_cache(obj)
+        folder = str(cache.folder)
+        try:
+            numbers = cache.numbers()
+            header = cache.header()
+            for number in numbers:
+                try:
+                    cache.read(number)
+                except CacheError:
+                    damaged.append(number)
+            if header is not None:
+                check_object(obj, view_layer)
+                with Sampler(scene, view_layer, obj) as sampler:
+                    changed = changes(header.inputs, inputs(take(sampler)))
+        except DampSimError as error:
+            problem = str(error)
+    path = played(obj) if group.baked else None
+    return Info(
+        name=obj.name,
+        target=group.target,
+        baked=group.baked,
+        frames=(scene.frame_start, scene.frame_end),
+        cache=folder,
+        cached=len(numbers),
+        changed=tuple(changed),
+        damaged=tuple(damaged),
+        file=str(path or ""),
+        file_fault=fault(path) if path else "",
+        keys=group.baked_keys if group.baked else 0,
+        size=round(1e6 * group.baked_size) if group.baked else 0,
+        error=group.baked_error if group.baked else 0.0,
+        problem=problem,
+    )

@@ -1,0 +1,105 @@
+"""Where an object's simulated frames are, and whose they are."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import bpy
+
+from ...core.errors import CacheError
+from ...core.frames.cache import FrameCache
+
+_ROOT = __package__.removesuffix(".dampsim_addon.scene")
+
+
+def default_folder() -> Path:
+    """Where caches go unless the artist says otherwise."""
+    try:
+        return Path(bpy.utils.extension_path_user(_ROOT, path="cache"))
+    except ValueError:
+        # Loaded from a checkout, not installed as an extension.
+        return Path(bpy.utils.user_resource("DATAFILES", path="dampsim"))
+
+
+def cache_folder(obj: bpy.types.Object) -> Path:
+    group = obj.dampsim
+    base = Path(bpy.path.abspath(group.cache_folder)) if group.cache_folder else default_folder()
+    return base.absolute() / str(group.cache_id)
+
+
+# The name under which the file at hand will be saved, where that is another one than it has.
+_saved_as: list[str] = []
+
+
+@contextlib.contextmanager
+def saved_as(path: str) -> Iterator[None]:
+    """Within, caches are those of the file that the one at hand will be saved as."""
+    _saved_as.append(str(Path(path).resolve()))
+    try:
+        yield
+    finally:
+        _saved_as.pop()
+
+
+def file_name() -> str:
+    """Of the file whose caches are at hand; '' where it has none yet."""
+    return _saved_as[-1] if _saved_as else bpy.data.filepath
+
+
+def frame_cache(obj: bpy.types.Object) -> FrameCache:
+    return FrameCache(cache_folder(obj), obj.name, file_name())
+
+
+def own_cache(obj: bpy.types.Object) -> Iterator[tuple[int, int]]:
+    """Give the object a cache of its own; yields how many (done, total) frames were copied into it.
+
+    A duplicate has still got the original's, which stays the original's. So has a file that was saved under another
+    name, but its frames are the same ones and are copied. The name comes from the file and the object, so that a bake
+    killed before the file was saved is found again; from then on it stays with the object, whatever that or the file
+    is called.
+    """
+    group, taken = obj.dampsim, others(obj)
+    name, source = group.cache_id, None
+    if name and name not in taken and not is_owner(obj):
+        source, name = frame_cache(obj), ""
+    if not name and file_name():
+        name = hashlib.sha256(f"{file_name()}\n{obj.name}".encode()).hexdigest()[:16]
+    if not name or name in taken or (source and source.folder.name == name):
+        name = uuid.uuid4().hex[:16]
+    group.cache_id = name
+    # One that is there is of a bake that was killed.
+    if source is not None and frame_cache(obj).header() is None:
+        yield from frame_cache(obj).copy_from(source)
+
+
+def others(obj: bpy.types.Object) -> set[str]:
+    """The caches of all other objects in the file."""
+    return {other.dampsim.cache_id for other in bpy.data.objects if other != obj}
+
+
+def is_owner(obj: bpy.types.Object) -> bool:
+    """Whether the object's cache is this file's: not where the file that made it is still there under its old name."""
+    if not obj.dampsim.cache_id:
+        return False
+    try:
+        header = frame_cache(obj).header()
+    except CacheError:
+        # It is damaged, and will be made anew.
+        return True
+    there = header.owner if header else ""
+    if not there or not Path(there).exists():
+        return True
+    # Links give a file more than one name.
+    return bool(file_name()) and Path(there).resolve() == Path(file_name()).resolve()
+
+
+def frames_done(obj: bpy.types.Object) -> int:
+    """How many frames the cache holds; none where it cannot be read."""
+    try:
+        return len(frame_cache(obj).numbers()) if obj.dampsim.cache_id else 0
+    except CacheError:
+        return 0

@@ -1,0 +1,189 @@
+"""Blender properties, made from the core's parameters."""
+
+from __future__ import annotations
+
+from typing import Any, get_type_hints
+
+import bpy
+from bpy.props import (
+    BoolProperty,
+    CollectionProperty,
+    EnumProperty,
+    FloatProperty,
+    IntProperty,
+    PointerProperty,
+    StringProperty,
+)
+from bpy.types import Object, PropertyGroup, WindowManager
+
+from ...core.scene.parameters import PARAMETERS, Parameter, Settings
+from ..targets import TARGETS
+
+# The dials that ghosts have of their own.
+VARIED = ("settle", "bounce", "follow_through", "stiffness_by", "stiffness", "sag")
+
+
+def _property(parameter: Parameter, keyed: bool = True) -> Any:
+    common = {"name": parameter.label, "description": parameter.text, "default": parameter.default}
+    if not parameter.animatable or not keyed:
+        common["options"] = set()
+    if parameter.choices:
+        return EnumProperty(items=[(c.name, c.label, c.text) for c in parameter.choices], **common)
+    if isinstance(parameter.default, bool):
+        return BoolProperty(**common)
+    limits = {
+        "min": parameter.least,
+        "max": parameter.most,
+        "soft_min": parameter.soft_least or parameter.least,
+        "soft_max": parameter.soft_most or parameter.most,
+    }
+    if isinstance(parameter.default, int):
+        return IntProperty(**common, **{key: int(value) for key, value in limits.items()})
+    return FloatProperty(**common, **limits, subtype="PERCENTAGE" if parameter.unit == "%" else "NONE")
+
+
+class DampSimVariant(PropertyGroup):
+    """The dials of one ghost; those of ghosts.VARIED are added below."""
+
+
+class DampSimObject(PropertyGroup):
+    """What DampSim keeps with an object. The parameters of core.scene.parameters.PARAMETERS are added below."""
+
+    enabled: BoolProperty(name="DampSim", description="This object is simulated by DampSim")
+    pin_group: StringProperty(
+        name="Pin Group",
+        description="Vertices of this group follow the animation: 1 exactly, less as if held by springs",
+    )
+    settle_group: StringProperty(
+        name="Settle Group",
+        description="Where this group's weight is below 1, it settles in that part of the frames",
+    )
+    stiffness_group: StringProperty(
+        name="Stiffness Group",
+        description="Where this group's weight is below 1, it is softer: at 0 a hundredth as stiff as dialled",
+    )
+    live: BoolProperty(
+        name="Live",
+        description="Simulate while the animation plays, into memory; what plays is what will be baked",
+        default=True,
+        options=set(),
+    )
+    target: EnumProperty(
+        name="Bake To",
+        description="What the bake becomes",
+        items=[(target.name, target.label, target.text) for target in TARGETS],
+        default=TARGETS[0].name,
+    )
+    bound_by: EnumProperty(
+        name="Largest Error By",
+        description="How the largest error of compressed shape keys is given",
+        items=[
+            ("PERCENT", "Percent of Size", "In percent of the diagonal of the object's bounding box"),
+            ("LENGTH", "Millimetres", "In millimetres, in the scene's units"),
+        ],
+        options=set(),
+    )
+    bound_percent: FloatProperty(
+        name="Largest Error",
+        description="No vertex of a compressed bake is farther from the simulation at any frame, in percent of size",
+        default=0.1,
+        min=0.0001,
+        max=10.0,
+        soft_min=0.01,
+        soft_max=2.0,
+        precision=3,
+        subtype="PERCENTAGE",
+        options=set(),
+    )
+    bound_length: FloatProperty(
+        name="Largest Error (mm)",
+        description="No vertex of a compressed bake is farther from the simulation at any frame, in millimetres",
+        default=1.0,
+        min=0.0001,
+        soft_max=100.0,
+        precision=3,
+        options=set(),
+    )
+    cache_folder: StringProperty(
+        name="Cache",
+        description="Folder for simulated frames; empty for DampSim's own folder in the user's files",
+        subtype="DIR_PATH",
+        options={"ANIMATABLE", "PATH_SUPPORTS_BLEND_RELATIVE"},
+    )
+    cache_id: StringProperty(options={"HIDDEN"})
+    baked: StringProperty(options={"HIDDEN"})
+    baked_keys: IntProperty(options={"HIDDEN"})
+    baked_size: FloatProperty(options={"HIDDEN"})
+    baked_error: FloatProperty(options={"HIDDEN"})
+    baked_part: FloatProperty(options={"HIDDEN"})
+    baked_seconds: FloatProperty(options={"HIDDEN"})
+    exported: StringProperty(options={"HIDDEN"})
+    swing: FloatProperty(
+        name="Swing",
+        description="How far Calibrate pulls the object before it lets go, in percent of its size",
+        default=10.0,
+        min=0.1,
+        max=60.0,
+        subtype="PERCENTAGE",
+        options=set(),
+    )
+    variants: CollectionProperty(type=DampSimVariant)
+    show_rest: BoolProperty(name="Rest Shape", description="Draw the shape that it strives for", options=set())
+    show_cage: BoolProperty(name="Cage", description="Draw the tetrahedra that are simulated", options=set())
+    show_pins: BoolProperty(
+        name="Pins", description="Mark what follows the animation: exactly in red, as if by springs in yellow",
+        options=set(),
+    )  # fmt: skip
+    show_worst: BoolProperty(
+        name="Worst Element", description="Mark the tetrahedron that is stretched or squeezed most", options=set()
+    )
+    measured_fill: FloatProperty(options={"HIDDEN"})
+    measured_eigenvalue: FloatProperty(options={"HIDDEN"})
+    loop_error: FloatProperty(options={"HIDDEN"}, default=-1.0)
+    baked_fps: FloatProperty(options={"HIDDEN"})
+    measured_young: FloatProperty(options={"HIDDEN"})
+    measured_sag: FloatProperty(options={"HIDDEN"})
+    measured_for: StringProperty(options={"HIDDEN"})
+
+
+for _name, _parameter in PARAMETERS.items():
+    DampSimObject.__annotations__[_name] = _property(_parameter)
+
+
+class DampSimProgress(PropertyGroup):
+    """Of the bake that runs; lives in the window manager, so it is never saved."""
+
+    object_name: StringProperty()
+    factor: FloatProperty()
+    text: StringProperty()
+
+
+def read_settings(obj: Object) -> Settings:
+    """The object's dials; raises ParameterError."""
+    group = obj.dampsim
+    return Settings(**{name: getattr(group, name) for name in PARAMETERS})
+
+
+for _name in VARIED:
+    DampSimVariant.__annotations__[_name] = _property(PARAMETERS[_name], keyed=False)
+
+# Else what is dialled and baked on a library override would be lost when the file is opened again.
+for _name, _deferred in get_type_hints(DampSimObject).items():
+    _deferred.keywords["override"] = {"LIBRARY_OVERRIDABLE"}
+    DampSimObject.__annotations__[_name] = _deferred
+
+CLASSES = (DampSimVariant, DampSimObject, DampSimProgress)
+
+
+def register() -> None:
+    for cls in CLASSES:
+        bpy.utils.register_class(cls)
+    Object.dampsim = PointerProperty(type=DampSimObject, override={"LIBRARY_OVERRIDABLE"})
+    WindowManager.dampsim_progress = PointerProperty(type=DampSimProgress)
+
+
+def unregister() -> None:
+    del WindowManager.dampsim_progress
+    del Object.dampsim
+    for cls in reversed(CLASSES):
+        bpy.utils.unregister_class(cls)

@@ -1,0 +1,128 @@
+"""Blender's scene as plain arrays of the core."""
+
+from __future__ import annotations
+
+import bpy
+import numpy as np
+
+from ...core.arrays import Array, Index
+from ...core.errors import MeshError, PinError, SceneError
+from ...core.geometry.surface import Surface, check_surface
+from ...core.scene.scene import Body, Scene
+from ..blender.marks import is_our_curve
+from ..blender.modifiers import deforms
+from ..blender.sampler import Sampler, frame_rate
+from .properties import read_settings
+
+# Properties of DampSimObject that name a vertex group.
+GROUPS = ("pin_group", "settle_group", "stiffness_group")
+# A column of the object's matrix shorter than this times the longest squeezes the mesh flat.
+_FLAT = 1e-9
+
+
+def check_object(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> None:
+    """Raise an error for the artist where the object cannot be taken as it is; changes nothing."""
+    if obj.type != "MESH":
+        raise MeshError(f"{obj.name}: only meshes can be simulated; convert the object to a mesh first.")
+    if obj.mode != "OBJECT":
+        raise SceneError(f"{obj.name}: leave {obj.mode.title()} Mode before baking.")
+    if obj.library is not None:
+        raise SceneError(f"{obj.name}: the object is linked from another file; bake it there, or make it local.")
+    if not obj.visible_get(view_layer=view_layer):
+        # Blender does not evaluate what cannot be seen, so that its pins would stand still.
+        raise SceneError(f"{obj.name}: the object is hidden; show it in the outliner before baking.")
+    if len(obj.data.polygons) == 0:
+        raise MeshError(f"{obj.name}: the mesh has no faces; choose an object with a closed surface.")
+    for role in GROUPS:
+        group = getattr(obj.dampsim, role)
+        if group and group not in obj.vertex_groups:
+            what = role.replace("_", " ")
+            raise PinError(f"{obj.name}: {what} '{group}' is gone; choose a {what}.")
+    columns = np.linalg.norm(np.array(obj.matrix_world)[:3, :3], axis=0)
+    if not columns.min() > _FLAT * max(columns.max(), 1e-30):
+        raise MeshError(f"{obj.name}: its scale is zero along an axis; set a scale above zero.")
+
+
+def pin_weights(obj: bpy.types.Object) -> Array:
+    """Weights (v,) of the pin group; zero without one."""
+    name = obj.dampsim.pin_group
+    if not name:
+        return np.zeros(len(obj.data.vertices))
+    weights = group_weights(obj, name)
+    if not weights.max(initial=0.0) > 0.0:
+        raise PinError(
+            f"{obj.name}: no vertex has a weight in pin group '{name}'; assign some or choose another group."
+        )
+    return weights
+
+
+def group_weights(obj: bpy.types.Object, name: str) -> Array:
+    """Weights (v,) of a vertex group; zero where a vertex is not in it."""
+    weights = np.zeros(len(obj.data.vertices))
+    index = obj.vertex_groups[name].index
+    for vertex in obj.data.vertices:
+        for element in vertex.groups:
+            if element.group == index:
+                weights[vertex.index] = element.weight
+    return np.round(weights, 6)
+
+
+def _painted(obj: bpy.types.Object, name: str) -> Array | None:
+    return group_weights(obj, name) if name else None
+
+
+def triangles(mesh: bpy.types.Mesh) -> Index:
+    mesh.calc_loop_triangles()
+    flat = np.empty(3 * len(mesh.loop_triangles), dtype=np.int32)
+    mesh.loop_triangles.foreach_get("vertices", flat)
+    return flat.reshape(-1, 3).astype(np.int64)
+
+
+def take(sampler: Sampler) -> Scene:
+    """The core's scene for an object; raises the errors for the artist before anything is changed."""
+    obj, scene = sampler.obj, sampler.scene
+    check_object(obj, sampler.view_layer)
+    surface = Surface(obj.name, sampler.rest(), triangles(obj.data))
+    check_surface(surface)
+    # Read after rest(), which goes to the first frame: keyframed dials have their first values there.
+    settings = read_settings(obj)
+    gravity = np.array(scene.gravity, dtype=float) if scene.use_gravity else np.zeros(3)
+    group = obj.dampsim
+    body = Body(
+        surface, pin_weights(obj), settings, _painted(obj, group.settle_group), _painted(obj, group.stiffness_group)
+    )
+    dials = (lambda frame: read_settings(obj)) if has_keyed_dials(obj) else None
+    return Scene(
+        body, sampler.world, frame_rate(scene), gravity, scene.frame_start, scene.frame_end, dials, deforming(obj)
+    )
+
+
+def deforming(obj: bpy.types.Object) -> bool:
+    """Whether modifiers, or shape keys that move, bend the artist's mesh."""
+    if deforms(obj):
+        return True
+    keys = obj.data.shape_keys
+    return keys is not None and bool(animated_paths(keys))
+
+
+def has_keyed_dials(obj: bpy.types.Object) -> bool:
+    """Whether anything animates the object's dials: keyframes, drivers or NLA strips."""
+    return any(path.startswith("dampsim.") for path in animated_paths(obj))
+
+
+def animated_paths(block: bpy.types.ID) -> list[str]:
+    """Data paths of a datablock that keyframes, drivers or NLA strips of the artist move."""
+    data = block.animation_data
+    if data is None:
+        return []
+    actions = [data.action, *(strip.action for track in data.nla_tracks for strip in track.strips)]
+    return [
+        curve.data_path
+        for action in actions
+        if action is not None
+        for layer in action.layers
+        for strip in layer.strips
+        for bag in strip.channelbags
+        for curve in bag.fcurves
+        if not is_our_curve(action, curve.data_path)
+    ] + [driver.data_path for driver in data.drivers]

@@ -1,0 +1,51 @@
+"""Absolute shape keys, one for each frame, that the mesh runs through: plays fastest of all keys, does not export."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import bpy
+
+from ...core.arrays import Single
+from ...core.errors import SceneError
+from ..blender.marks import frame_name, is_ours
+from . import keys
+from .target import Cost, Shot, as_it_is
+
+
+class AbsoluteKeys:
+    name: ClassVar[str] = "ABSOLUTE_KEYS"
+    label: ClassVar[str] = "Absolute Keys"
+    text: ClassVar[str] = "A shape key for each frame, run through by Evaluation Time: plays fast; no glTF, no FBX"
+    exact: ClassVar[bool] = True
+
+    record = staticmethod(keys.record)
+    fit = staticmethod(as_it_is)
+    clear = staticmethod(keys.clear)
+    cost = staticmethod(keys.cost)
+    forget = staticmethod(keys.forget)
+
+    @staticmethod
+    def check(obj: bpy.types.Object) -> None:
+        keys.check(obj)
+        there = obj.data.shape_keys
+        if there is not None and any(not is_ours(key.name) for key in there.key_blocks):
+            raise SceneError(
+                f"{obj.name}: absolute shape keys leave no room for the shape keys that it has; bake to another target."
+            )
+
+    @staticmethod
+    def store(shot: Shot, fitted: Single) -> Cost:
+        obj = shot.sampler.obj
+        basis = keys.begin(obj)
+        made = []
+        for number, move in zip(shot.numbers, fitted, strict=True):
+            key = keys.add(obj, frame_name(number), basis + move)
+            key.interpolation = "KEY_LINEAR"
+            made.append(key)
+        block = obj.data.shape_keys
+        block.reference_key.interpolation = "KEY_LINEAR"
+        block.use_relative = False
+        # Blender gave each key its place; rounding makes them not quite even.
+        keys.animate(obj, {"eval_time": [(number, key.frame) for number, key in zip(shot.numbers, made, strict=True)]})
+        return keys.cost(len(basis), len(shot.numbers))

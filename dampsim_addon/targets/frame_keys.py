@@ -1,0 +1,38 @@
+"""One relative shape key for each frame, its value running 0-1-0 linearly: exact on frames, right between them."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from ...core.arrays import Single
+from ..blender.marks import frame_name
+from . import keys
+from .target import Cost, Shot, as_it_is
+
+
+class FrameKeys:
+    name: ClassVar[str] = "FRAME_KEYS"
+    label: ClassVar[str] = "Key per Frame"
+    text: ClassVar[str] = "A shape key for each frame: exact and large; exports to glTF and FBX"
+    exact: ClassVar[bool] = True
+
+    check = staticmethod(keys.check)
+    record = staticmethod(keys.record)
+    fit = staticmethod(as_it_is)
+    clear = staticmethod(keys.clear)
+    cost = staticmethod(keys.cost)
+    forget = staticmethod(keys.forget)
+
+    @staticmethod
+    def store(shot: Shot, fitted: Single) -> Cost:
+        obj = shot.sampler.obj
+        basis = keys.begin(obj)
+        first, last = shot.numbers[0], shot.numbers[-1]
+        curves = {}
+        for number, move in zip(shot.numbers, fitted, strict=True):
+            key = keys.add(obj, frame_name(number), basis + move)
+            points = [(number - 1.0, 0.0), (float(number), 1.0), (number + 1.0, 0.0)]
+            # Before the first and after the last frame these hold.
+            curves[keys.value_path(key)] = points[int(number == first) : 3 - int(number == last)]
+        keys.animate(obj, curves)
+        return keys.cost(len(basis), len(shot.numbers))

@@ -1,0 +1,186 @@
+"""What the targets made of shape keys have in common: their mesh, their animation and how they go away again."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping
+from pathlib import Path
+
+import bpy
+import numpy as np
+
+from ...core.arrays import Array, Single
+from ...core.errors import SceneError
+from ..blender.marks import BASIS, PREFIX, TRACK, is_marked, is_our_curve, is_ours, mark, unmark
+from .motion import can_precede, moves, points, set_points
+from .target import VERTEX_BYTES, Cost, Shot
+
+
+def check(obj: bpy.types.Object) -> None:
+    """Raise SceneError where shape keys would not last, or would change what the artist sees."""
+    if not can_precede(obj):
+        raise SceneError(
+            f"{obj.name}: its mesh is linked and would lose shape keys; bake to a point cache, or make it local."
+        )
+    users = _users(obj.data)
+    if users > 1:
+        raise SceneError(
+            f"{obj.name}: its mesh is shared by {users} objects; make it a single-user copy or bake to a point cache."
+        )
+    if obj.show_only_shape_key:
+        raise SceneError(f"{obj.name}: one shape key is shown alone; switch off the pin beside the shape keys.")
+    keys = obj.data.shape_keys
+    if keys is None:
+        return
+    if not keys.use_relative and not is_ours(keys.reference_key.name):
+        raise SceneError(f"{obj.name}: its shape keys are absolute; make them relative or bake to a point cache.")
+    data = keys.animation_data
+    if data is None:
+        return
+    if not data.use_nla:
+        raise SceneError(f"{obj.name}: NLA is off for its shape keys; switch it on or bake to a point cache.")
+    if any(track.is_solo for track in data.nla_tracks):
+        raise SceneError(
+            f"{obj.name}: an NLA track of its shape keys plays solo and would mute the bake; switch its star off or "
+            "bake to a point cache."
+        )
+
+
+def record(shot: Shot) -> Generator[int, None, Single]:
+    """The moves (f, v, 3), in single precision, that keys have to make."""
+    count = len(shot.sampler.obj.data.vertices)
+    found = np.empty((len(shot.numbers), count, 3), dtype=np.float32)
+    for done, move in enumerate(moves(shot.sampler, shot.cache, shot.numbers)):
+        found[done] = move
+        yield done + 1
+    return found
+
+
+def cost(vertices: int, keys: int) -> Cost:
+    return Cost(keys, VERTEX_BYTES * vertices * keys)
+
+
+def forget(folder: Path) -> None:
+    """Shape keys live in the .blend file alone."""
+
+
+def check_alone(obj: bpy.types.Object) -> None:
+    """Raise SceneError where taking a bake's keys away would take them from another object too."""
+    keys, users = obj.data.shape_keys, _users(obj.data)
+    if users > 1 and keys is not None and any(is_ours(key.name) for key in keys.key_blocks):
+        raise SceneError(
+            f"{obj.name}: its mesh is baked, and shared by {users} objects; make it a single-user copy first."
+        )
+
+
+def _users(mesh: bpy.types.Mesh) -> int:
+    return mesh.users - int(mesh.use_fake_user)
+
+
+def begin(obj: bpy.types.Object) -> Array:
+    """Make room for the bake's keys; returns the basis (v, 3)."""
+    clear(obj)
+    if obj.data.shape_keys is None:
+        # Named as ours, so that Clear knows that the mesh had no keys before.
+        obj.shape_key_add(name=BASIS, from_mix=False)
+        obj.active_shape_key_index = 0
+    return points(obj.data.shape_keys.reference_key)
+
+
+def add(obj: bpy.types.Object, name: str, shape: Array) -> bpy.types.ShapeKey:
+    index = obj.active_shape_key_index
+    key = obj.shape_key_add(name=name, from_mix=False)
+    set_points(key, shape)
+    obj.active_shape_key_index = index
+    return key
+
+
+def value_path(key: bpy.types.ShapeKey) -> str:
+    return f'key_blocks["{bpy.utils.escape_identifier(key.name)}"].value'
+
+
+def animate(obj: bpy.types.Object, curves: Mapping[str, Iterable[tuple[float, float]]]) -> None:
+    """Points (frame, value) of curves by data path, in an action of the bake's own.
+
+    It is the active one where the keys have none, else it lies on an NLA track above the artist's.
+    """
+    keys = obj.data.shape_keys
+    action = bpy.data.actions.new(f"{PREFIX}{obj.name}")
+    mark(action)
+    slot = action.slots.new(id_type="KEY", name=keys.name)
+    strip = action.layers.new("Bake").strips.new(type="KEYFRAME")
+    made = strip.channelbag(slot, ensure=True).fcurves
+    # Constant keys would make steps of sub-frames.
+    linear = bpy.types.Keyframe.bl_rna.properties["interpolation"].enum_items["LINEAR"].value
+    first, last = np.inf, -np.inf
+    for path, values in curves.items():
+        flat = np.array(list(values), dtype=np.float32)
+        curve = made.new(path)
+        curve.keyframe_points.add(len(flat))
+        curve.keyframe_points.foreach_set("co", flat.ravel())
+        curve.keyframe_points.foreach_set("interpolation", np.full(len(flat), linear, dtype=np.int32))
+        curve.update()
+        first, last = min(first, flat[0, 0]), max(last, flat[-1, 0])
+    data = keys.animation_data or keys.animation_data_create()
+    if data.action is None and not data.nla_tracks:
+        data.action = action
+        data.action_slot = slot
+        return
+    track = data.nla_tracks.new()
+    track.name = TRACK
+    bar = track.strips.new(action.name, int(first), action)
+    bar.action_slot = slot
+    bar.extrapolation = "HOLD"
+
+
+def clear(obj: bpy.types.Object) -> None:
+    """Remove the bake's keys and their animation."""
+    keys = obj.data.shape_keys
+    if keys is None or not can_precede(obj):
+        return
+    index = int(obj.active_shape_key_index or 0)
+    _remove_animation(keys)
+    ours = [key for key in keys.key_blocks if is_ours(key.name)]
+    if len(ours) == len(keys.key_blocks):
+        obj.shape_key_clear()
+        return
+    if is_ours(keys.reference_key.name):
+        # The artist added keys after the bake; they need what they are relative to.
+        ours.remove(keys.reference_key)
+        keys.reference_key.name = "Basis"
+        keys.use_relative = True
+    for key in ours:
+        obj.shape_key_remove(key)
+    obj.active_shape_key_index = min(index, len(keys.key_blocks) - 1)
+
+
+def _remove_animation(keys: bpy.types.Key) -> None:
+    data = keys.animation_data
+    if data is None:
+        return
+    for track in list(data.nla_tracks):
+        actions = {strip.action for strip in track.strips if strip.action is not None}
+        if is_ours(track.name) and all(is_marked(action) for action in actions):
+            data.nla_tracks.remove(track)
+            for action in actions:
+                _remove(action)
+    action = data.action
+    if action is not None and is_marked(action):
+        bags = [bag for layer in action.layers for strip in layer.strips for bag in strip.channelbags]
+        if all(is_our_curve(action, curve.data_path) for bag in bags for curve in bag.fcurves):
+            data.action = None
+            _remove(action)
+        else:
+            # The artist keyed something into it since: the rest is theirs.
+            for bag in bags:
+                for curve in [curve for curve in bag.fcurves if is_our_curve(action, curve.data_path)]:
+                    bag.fcurves.remove(curve)
+            unmark(action)
+            action.name = f"{keys.name}Action"
+    if data.action is None and not data.nla_tracks and not data.drivers:
+        keys.animation_data_clear()
+
+
+def _remove(action: bpy.types.Action) -> None:
+    # A duplicate of the object may play it too.
+    if action.users == 0:
+        bpy.data.actions.remove(action)

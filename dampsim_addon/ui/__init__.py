@@ -1,0 +1,1 @@
+"""Panels, buttons, and what is drawn over the viewport."""

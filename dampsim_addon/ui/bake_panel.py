@@ -1,0 +1,94 @@
+"""The panel that bakes."""
+
+from __future__ import annotations
+
+import bpy
+from bpy.types import Context, Panel, UILayout
+
+from ..scene import caches
+from ..targets import target
+from ..work.modal import baking, chosen, simulated
+from .bake_operators import DAMPSIM_OT_bake, DAMPSIM_OT_export
+from .doctor import DAMPSIM_OT_mend, findings
+from .layout import Child, split, wrapped
+from .operators import DAMPSIM_OT_clear
+
+
+class DAMPSIM_PT_bake(Child, Panel):
+    bl_label = "Bake"
+    bl_idname = "DAMPSIM_PT_bake"
+
+    def draw(self, context: Context) -> None:
+        layout = self.layout
+        obj, scene = chosen(context), context.scene
+        group = obj.dampsim
+        kind = target(group.target)
+        column = split(layout.column(), context)
+        column.prop(group, "target")
+        if not kind.exact:
+            column.prop(group, "bound_by", text="Error By")
+            column.prop(group, "bound_percent" if group.bound_by == "PERCENT" else "bound_length")
+        frames = column.column(align=True)
+        frames.prop(scene, "frame_start", text="Frame Start")
+        frames.prop(scene, "frame_end", text="End")
+        total = scene.frame_end - scene.frame_start + 1
+        cost = kind.cost(len(obj.data.vertices), max(total, 0))
+        wrapped(column, f"{'' if kind.exact else 'At most '}{amount(cost.keys, cost.size / 1e6)}", "NONE", context)
+        for name, finding in findings(obj, scene).items():
+            box = layout.box().column(align=True)
+            wrapped(box, finding.text, "ERROR", context)
+            if finding.mend is not None:
+                box.operator(DAMPSIM_OT_mend.bl_idname, text=finding.button, icon="TOOL_SETTINGS").check = name
+        if baking(context):
+            progress = context.window_manager.dampsim_progress
+            layout.progress(factor=progress.factor, text=progress.text)
+            layout.label(text="ESC stops and keeps what is done", icon="INFO")
+            return
+        _buttons(layout, context, min(caches.frames_done(obj), total), total)
+        if group.baked:
+            layout.label(text=f"Baked: {target(group.baked).label}", icon="CHECKMARK")
+            size = amount(group.baked_keys, group.baked_size)
+            error = f"largest error {group.baked_part:.2g}% ({length(group.baked_error, scene)})"
+            wrapped(layout, f"{size}, {error}, {group.baked_seconds:.1f} s", "BLANK1", context)
+            layout.operator(DAMPSIM_OT_export.bl_idname, icon="EXPORT")
+            wrapped(layout, f"Error after export: {group.exported}" if group.exported else "", "BLANK1", context)
+
+
+def _buttons(layout: UILayout, context: Context, done: int, total: int) -> None:
+    scene = context.scene
+    row = layout.row()
+    row.scale_y = 1.4
+    row.operator(DAMPSIM_OT_bake.bl_idname, icon="RENDER_ANIMATION")
+    row = layout.row(align=True)
+    part = row.row(align=True)
+    # Also where the frames are there, and only the writing was stopped.
+    part.enabled = done > 0 and (done < total or not chosen(context).dampsim.baked)
+    part.operator(DAMPSIM_OT_bake.bl_idname, text="Resume", icon="PLAY").resume = True
+    row.operator(DAMPSIM_OT_clear.bl_idname, icon="TRASH")
+    if done:
+        row = layout.row()
+        row.enabled = scene.frame_start < scene.frame_current <= scene.frame_start + done
+        again = row.operator(
+            DAMPSIM_OT_bake.bl_idname, text=f"Re-bake from Frame {scene.frame_current}", icon="FILE_REFRESH"
+        )
+        again.rebake, again.frame = True, scene.frame_current
+    if 0 < done < total:
+        layout.label(text=f"{done} of {total} frames are simulated", icon="TIME")
+    everything, some = simulated(scene.objects), simulated(context.selected_objects)
+    if len(everything) > 1:
+        row = layout.row(align=True)
+        one = row.row(align=True)
+        one.enabled = len(some) > 0
+        one.operator(DAMPSIM_OT_bake.bl_idname, text=f"Bake Selected ({len(some)})").which = "SELECTED"
+        row.operator(DAMPSIM_OT_bake.bl_idname, text=f"Bake All ({len(everything)})").which = "ALL"
+
+
+def amount(keys: int, size: float) -> str:
+    """size: MB."""
+    return f"{keys} shape keys, {size:.3g} MB" if keys else f"{size:.3g} MB in a file"
+
+
+def length(value: float, scene: bpy.types.Scene) -> str:
+    """value: in Blender's units."""
+    metres = value * scene.unit_settings.scale_length
+    return f"{1000.0 * metres:.2g} mm" if metres < 1.0 else f"{metres:.3g} m"

@@ -1,0 +1,200 @@
+"""What stands in the way of a good bake, found before it, with a mend for each. A new check is one entry of CHECKS."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import bpy
+import numpy as np
+from bpy.props import StringProperty
+from bpy.types import Context, Operator
+
+from ..blender.marks import is_ours
+from ..blender.modifiers import DEFORMING
+from ..blender.sampler import frame_rate
+from ..scene.snapshot import GROUPS
+from ..targets.cache_file import played
+from ..work.modal import chosen
+
+# m: smaller or larger than this is rarely meant, and gravity makes it look like water or rock.
+_TINY, _HUGE = 0.01, 50.0
+# Where the tets are filled by less than this part, on the mean, the body is thinner than two of them.
+_COARSE = 0.45
+# Parts of a scale that count as another one.
+_SCALE = 1e-4
+
+Mend = Callable[[bpy.types.Object, bpy.types.Scene], None]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """text: what is wrong.  button: what the mend does.  mend: does it; None where only the artist can."""
+
+    text: str
+    button: str = ""
+    mend: Mend | None = None
+
+
+Check = Callable[[bpy.types.Object, bpy.types.Scene], Finding | None]
+
+
+def _scale(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
+    scale = np.abs(np.array(obj.matrix_world.to_scale()))
+    negative, uneven = obj.matrix_world.determinant() < 0.0, bool(np.ptp(scale) > _SCALE * scale.max())
+    if not negative and not uneven:
+        return None
+    text = "Its scale is negative" if negative else "Its scale differs between axes"
+    if obj.data.users > 1:
+        return Finding(f"{text}, and other objects share its mesh: make it a single user, then apply the scale")
+    return Finding(text, "Apply Scale", _apply)
+
+
+def _apply(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
+    with bpy.context.temp_override(
+        active_object=obj, object=obj, selected_objects=[obj], selected_editable_objects=[obj]
+    ):
+        bpy.ops.object.transform_apply(location=False, rotation=False, scale=True)
+
+
+def _group(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
+    for role in GROUPS:
+        name = getattr(obj.dampsim, role)
+        if name and name not in obj.vertex_groups:
+            what = role.replace("_", " ").capitalize()
+            return Finding(
+                f"{what} '{name}' is gone", "Choose None", lambda o, s, role=role: setattr(o.dampsim, role, "")
+            )
+    return None
+
+
+def _pins(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
+    if obj.dampsim.pin_group or not scene.use_gravity:
+        return None
+    named = [g.name for g in obj.vertex_groups if g.name.lower() in ("pin", "pins", "goal")]
+    if named:
+        return Finding("Nothing holds it, so it will fall", f"Pin '{named[0]}'", lambda o, s: _pin(o, named[0]))
+    return Finding("Nothing holds it, so it will fall: choose a pin group")
+
+
+def _pin(obj: bpy.types.Object, name: str) -> None:
+    obj.dampsim.pin_group = name
+
+
+def _misplaced(obj: bpy.types.Object) -> list[str]:
+    """Modifiers that change the vertices' number and stand above a deforming one."""
+    stack = [m for m in obj.modifiers if m.show_viewport and not is_ours(m.name)]
+    last = max((k for k, m in enumerate(stack) if m.type in DEFORMING), default=-1)
+    return [m.name for m in stack[: last + 1] if m.type not in DEFORMING]
+
+
+def _topology(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
+    names = _misplaced(obj)
+    if not names:
+        return None
+    return Finding(f"{names[0]} changes the vertices' number above a deforming modifier", "Move It Down", _move_down)
+
+
+def _move_down(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
+    for name in _misplaced(obj):
+        obj.modifiers.move(obj.modifiers.find(name), len(obj.modifiers) - 1)
+
+
+def _rate(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
+    rate = obj.dampsim.baked_fps
+    if not obj.dampsim.baked or abs(rate - frame_rate(scene)) < 1e-3:
+        return None
+    return Finding(
+        f"Baked at {rate:.4g} frames per second, and now there are {frame_rate(scene):.4g}",
+        f"Back to {rate:.4g}",
+        _back,
+    )
+
+
+def _back(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
+    rate = obj.dampsim.baked_fps
+    scene.render.fps = max(int(np.ceil(rate - 1e-6)), 1)
+    scene.render.fps_base = scene.render.fps / rate
+
+
+def _size(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
+    size = max(obj.dimensions[:]) * scene.unit_settings.scale_length
+    if size < _TINY:
+        return Finding(f"It is only {1000.0 * size:.2g} mm large; real materials hardly move so small")
+    if size > _HUGE:
+        return Finding(f"It is {size:.3g} m large; real materials hang and swing slowly so large")
+    return None
+
+
+def _coarse(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
+    fill = obj.dampsim.measured_fill
+    if not 0.0 < fill < _COARSE:
+        return None
+    return Finding(f"The tetrahedra are coarse: only {100.0 * fill:.0f}% of them is filled", "Twice as Many", _refine)
+
+
+def _refine(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
+    obj.dampsim.resolution *= 2
+    # Until it is made anew, nobody knows.
+    obj.dampsim.measured_fill = 0.0
+
+
+def _file(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
+    path = played(obj)
+    if path is None or path.is_file():
+        return None
+    return Finding(f"The file of its bake, {path}, is gone: bake again, or put it back")
+
+
+CHECKS: dict[str, Check] = {
+    "scale": _scale,
+    "group": _group,
+    "pins": _pins,
+    "topology": _topology,
+    "rate": _rate,
+    "size": _size,
+    "coarse": _coarse,
+    "file": _file,
+}
+
+
+def findings(obj: bpy.types.Object, scene: bpy.types.Scene) -> dict[str, Finding]:
+    """What is wrong with an object, by the name of the check. Looks at nothing that takes time."""
+    found = {name: check(obj, scene) for name, check in CHECKS.items()}
+    return {name: finding for name, finding in found.items() if finding is not None}
+
+
+class DAMPSIM_OT_mend(Operator):
+    """Do what this button says"""
+
+    bl_idname = "dampsim.mend"
+    bl_label = "Mend"
+    bl_options = {"REGISTER", "UNDO"}
+
+    check: StringProperty(options={"SKIP_SAVE"})
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        return chosen(context) is not None
+
+    def execute(self, context: Context) -> set[str]:
+        obj = chosen(context)
+        finding = findings(obj, context.scene).get(self.check)
+        if finding is None or finding.mend is None:
+            self.report({"INFO"}, f"{obj.name}: there is nothing to mend")
+            return {"CANCELLED"}
+        try:
+            finding.mend(obj, context.scene)
+        except RuntimeError as error:
+            # Blender's own operators say why they can't.
+            self.report({"ERROR"}, f"{obj.name}: {error}")
+            return {"CANCELLED"}
+        return {"FINISHED"}
+
+
+def register() -> None:
+    bpy.utils.register_class(DAMPSIM_OT_mend)
+
+
+def unregister() -> None:
+    bpy.utils.unregister_class(DAMPSIM_OT_mend)

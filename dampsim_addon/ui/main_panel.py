@@ -1,0 +1,193 @@
+"""The sidebar tab."""
+
+from __future__ import annotations
+
+import bpy
+from bpy.types import Context, Panel
+
+from ...core.scene.parameters import PARAMETERS
+from ...core.simulation.choice import is_own, remarks
+from ...core.stepping.law import choose_substeps, remembered, removed, settle_law
+from .. import live
+from ..blender.sampler import frame_rate
+from ..compare import ghosts
+from ..jobs import bake as job
+from ..scene import results as curves
+from ..scene.presets import draw_presets
+from ..scene.properties import read_settings
+from ..scene.snapshot import deforming
+from ..work.modal import baking, chosen
+from .bake_panel import DAMPSIM_PT_bake
+from .layout import UNIT_X, Child, Sidebar, dials, split, wrapped
+from .operators import DAMPSIM_OT_add, DAMPSIM_OT_calibrate, DAMPSIM_OT_measure, DAMPSIM_OT_remove
+from .overlay import standing
+
+
+class DAMPSIM_PT_main(Sidebar, Panel):
+    bl_label = "DampSim"
+    bl_idname = "DAMPSIM_PT_main"
+
+    def draw(self, context: Context) -> None:
+        layout = self.layout
+        obj = chosen(context)
+        if obj is None:
+            layout.operator(DAMPSIM_OT_add.bl_idname, icon="ADD")
+            if context.object is None or context.object.type != "MESH":
+                layout.label(text="Select a mesh", icon="INFO")
+            return
+        row = layout.row()
+        row.label(text=obj.name, icon="MESH_DATA")
+        row.operator(DAMPSIM_OT_remove.bl_idname, text="", icon="X")
+        column = split(layout.column(), context)
+        draw_presets(column)
+        dials(column, obj.dampsim, "dials")
+        by = next(choice for choice in PARAMETERS["damping_by"].choices if choice.name == obj.dampsim.damping_by)
+        if by.name != PARAMETERS["damping_by"].default:
+            column.label(text=f"Damped by {by.label}, see Advanced", icon="INFO")
+        text = DAMPSIM_OT_measure.bl_label
+        if obj.dampsim.measured_for == job.weighing(obj):
+            text = f"Hangs {obj.dampsim.measured_sag:.3g}% at {obj.dampsim.measured_young:.4g} kPa"
+        column.operator(DAMPSIM_OT_measure.bl_idname, text=text, icon="DRIVER_DISTANCE")
+        settings = read_settings(obj)
+        frame_time = 1.0 / frame_rate(context.scene)
+        substeps = choose_substeps(settings.settle * frame_time, settings.overshoot, frame_time, settings.substeps)
+        if substeps.limited:
+            column.label(text=f"So short a settle carries {100 * substeps.overshoot:.0f}% bounce", icon="INFO")
+        column.prop_search(obj.dampsim, "pin_group", obj, "vertex_groups", text="Pins")
+        column.prop(obj.dampsim, "live")
+        text, wrong = standing(obj, context.scene)
+        wrapped(layout, text, "ERROR" if wrong else "NONE", context)
+
+
+class DAMPSIM_PT_curve(Child, Panel):
+    bl_label = "Settle Curve"
+    bl_idname = "DAMPSIM_PT_curve"
+
+    def draw(self, context: Context) -> None:
+        layout, obj = self.layout, chosen(context)
+        shown = curves.of(obj)
+        if shown is None:
+            wrapped(layout, "Calibrate, or play or bake a shot that ends still, to see how it settles", "INFO", context)
+        else:
+            column = layout.column(align=True)
+            number = curves.icon(shown, curves.is_dark(context.preferences.themes[0]))
+            # As wide as the panel.
+            width = context.region.width / context.preferences.system.ui_scale / UNIT_X
+            column.template_icon(number, scale=max(width - 2.5, 4.0))
+            row = column.row()
+            row.label(text="Measured", icon="STRIP_COLOR_02")
+            row.label(text="Dialled", icon="STRIP_COLOR_05")
+            column.label(text="Where it is to be at rest", icon="STRIP_COLOR_01")
+            wrapped(column, shown.curve.text, "NONE", context)
+            column.label(text=f"From the {shown.source}")
+        column = split(layout.column(), context)
+        column.prop(obj.dampsim, "swing")
+        row = column.row(align=True)
+        row.prop(obj.dampsim, "calibration")
+        layout.operator(DAMPSIM_OT_calibrate.bl_idname, icon="FCURVE")
+
+
+class DAMPSIM_PT_compare(Child, Panel):
+    bl_label = "Compare"
+    bl_idname = "DAMPSIM_PT_compare"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    def draw(self, context: Context) -> None:
+        layout, obj = self.layout, chosen(context)
+        layout.enabled = not baking(context)
+        for number, variant in enumerate(obj.dampsim.variants):
+            box = layout.box()
+            row = box.row(align=True)
+            row.label(text=ghosts.NAMES[number])
+            row.operator(ghosts.DAMPSIM_OT_ghost_pick.bl_idname, icon="CHECKMARK").number = number
+            row.operator(ghosts.DAMPSIM_OT_ghost_remove.bl_idname, text="", icon="X").number = number
+            grid = box.grid_flow(columns=2, align=True, row_major=True)
+            for name in ("settle", "bounce", "follow_through", "sag" if variant.stiffness_by == "SAG" else "stiffness"):
+                grid.prop(variant, name)
+        row = layout.row(align=True)
+        row.operator(ghosts.DAMPSIM_OT_ghost_add.bl_idname, icon="ADD")
+        row.operator(ghosts.DAMPSIM_OT_compare.bl_idname, icon="GHOST_ENABLED")
+        shown = ghosts.of(obj)
+        if shown is not None and shown.stale:
+            layout.label(text="The ghosts are out of date", icon="TIME")
+
+
+class DAMPSIM_PT_show(Child, Panel):
+    bl_label = "Show in Viewport"
+    bl_idname = "DAMPSIM_PT_show"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    def draw(self, context: Context) -> None:
+        column, obj = self.layout.column(), chosen(context)
+        for name in ("show_rest", "show_cage", "show_pins", "show_worst"):
+            column.prop(obj.dampsim, name)
+        wrapped(column, "Of what is simulated live", "INFO", context)
+
+
+class DAMPSIM_PT_shot(Child, Panel):
+    bl_label = "Start and Loop"
+    bl_idname = "DAMPSIM_PT_shot"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    def draw(self, context: Context) -> None:
+        obj = chosen(context)
+        dials(split(self.layout.column(), context), obj.dampsim, "shot")
+        session = live.find(obj)
+        error = 100.0 * session.loop_error if session and session.loop_error else obj.dampsim.loop_error
+        if obj.dampsim.loop and error >= 0.0:
+            self.layout.label(text=f"The loop closes within {error:.2g}% of the size", icon="FILE_REFRESH")
+
+
+class DAMPSIM_PT_advanced(Child, Panel):
+    bl_label = "Advanced"
+    bl_idname = "DAMPSIM_PT_advanced"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    def draw(self, context: Context) -> None:
+        obj = chosen(context)
+        column = split(self.layout.column(), context)
+        dials(column, obj.dampsim, "advanced")
+        if obj.dampsim.carrier == "AUTO":
+            column.label(text=f"Carrier now: {'the animated mesh' if deforming(obj) else 'the pins'}")
+        for name in ("settle_group", "stiffness_group"):
+            column.prop_search(obj.dampsim, name, obj, "vertex_groups")
+        column.prop(obj.dampsim, "cache_folder")
+        column.separator()
+        dials(column, obj.dampsim, "papers")
+        settings = read_settings(obj)
+        for remark in remarks(settings):
+            wrapped(column, remark, "INFO", context)
+        if is_own(settings):
+            wrapped(column, in_force(obj, context.scene), "NONE", context)
+
+
+def in_force(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
+    """tau, kappa and gamma as the dials have them for the slowest region, for one substep."""
+    settings, eigenvalue = read_settings(obj), obj.dampsim.measured_eigenvalue
+    frame_time = 1.0 / frame_rate(scene)
+    settle = settings.settle * settings.calibration * frame_time
+    substeps = choose_substeps(settle, settings.overshoot, frame_time, settings.substeps)
+    if settings.damping_by != "DIALS":
+        h = frame_time / settings.substeps
+        kappa = settings.kappa if settings.damping_by == "TAU_KAPPA" else remembered(settings.gamma, h)
+        tau = settings.tau
+    elif eigenvalue > 0.0:
+        h = frame_time / substeps.count
+        found = settle_law(settle, substeps.overshoot, eigenvalue).coefficients(h)
+        tau, kappa = float(found.s), float(found.kappa)
+    else:
+        return "τ, κ and γ are known after the first simulation"
+    return f"In force: τ {tau:.3g} s, κ {kappa:.3g}, γ {removed(kappa, h):.3g}, {frame_time / h:.0f} substeps"
+
+
+CLASSES = (
+    DAMPSIM_PT_main,
+    DAMPSIM_PT_bake,
+    DAMPSIM_PT_curve,
+    DAMPSIM_PT_compare,
+    DAMPSIM_PT_show,
+    DAMPSIM_PT_shot,
+    DAMPSIM_PT_advanced,
+)
+
+register, unregister = bpy.utils.register_classes_factory(CLASSES)

@@ -1,0 +1,158 @@
+"""The buttons."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import bpy
+import numpy as np
+from bpy.types import Context, Operator
+
+from ...core.errors import DampSimError
+from ...core.scene.parameters import PARAMETERS
+from .. import live
+from ..jobs import bake as job
+from ..scene import caches
+from ..scene import results as curves
+from ..work.modal import ModalJob, baking, chosen
+from ..work.steps import Step
+
+# A new object's Young's modulus in parts of the pressure at the foot of a column of its height: sags by a few percent.
+_FIRM = 30.0
+
+
+class DAMPSIM_OT_add(Operator):
+    """Simulate the selected meshes as solid bodies"""
+
+    bl_idname = "dampsim.add"
+    bl_label = "Add"
+    bl_options = {"REGISTER", "UNDO"}
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        if not any(obj.type == "MESH" and not obj.dampsim.enabled for obj in context.selected_objects):
+            cls.poll_message_set("Select a mesh that DampSim does not simulate yet")
+            return False
+        return True
+
+    def execute(self, context: Context) -> set[str]:
+        for obj in context.selected_objects:
+            if obj.type != "MESH" or obj.dampsim.enabled:
+                continue
+            group = obj.dampsim
+            group.enabled = True
+            if not group.pin_group and len(obj.vertex_groups) and obj.vertex_groups.active is not None:
+                named = [g.name for g in obj.vertex_groups if g.name.lower() in ("pin", "pins", "goal")]
+                group.pin_group = named[0] if named else ""
+            height = max(*obj.dimensions)
+            if height > 0.0:
+                pressure = group.density * np.linalg.norm(context.scene.gravity) * height / 1000.0
+                if pressure > 0.0:
+                    group.stiffness = float(f"{_FIRM * pressure:.2g}")
+        return {"FINISHED"}
+
+
+class DAMPSIM_OT_remove(Operator):
+    """Take the object out of DampSim; its bake is cleared first"""
+
+    bl_idname = "dampsim.remove"
+    bl_label = "Remove"
+    bl_options = {"REGISTER", "UNDO"}
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        return chosen(context) is not None and not baking(context)
+
+    def execute(self, context: Context) -> set[str]:
+        obj = chosen(context)
+        try:
+            job.clear(obj)
+        except DampSimError as error:
+            self.report({"ERROR"}, str(error))
+            return {"CANCELLED"}
+        live.drop(obj)
+        obj.dampsim.enabled = False
+        return {"FINISHED"}
+
+
+class DAMPSIM_OT_clear(Operator):
+    """Remove the bake and its cached frames; the object is as it was before"""
+
+    bl_idname = "dampsim.clear"
+    bl_label = "Clear"
+    bl_options = {"REGISTER", "UNDO"}
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        obj = chosen(context)
+        if obj is None or baking(context):
+            return False
+        if not obj.dampsim.baked and not caches.frames_done(obj):
+            cls.poll_message_set("There is no bake to clear")
+            return False
+        return True
+
+    def execute(self, context: Context) -> set[str]:
+        try:
+            job.clear(chosen(context))
+        except DampSimError as error:
+            self.report({"ERROR"}, str(error))
+            return {"CANCELLED"}
+        return {"FINISHED"}
+
+
+class DAMPSIM_OT_measure(Operator):
+    """Find out how far the object hangs under its own weight, without baking"""
+
+    bl_idname = "dampsim.measure"
+    bl_label = "Measure Sag"
+    bl_options = {"REGISTER", "UNDO"}
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        return chosen(context) is not None and not baking(context)
+
+    def execute(self, context: Context) -> set[str]:
+        try:
+            job.measure(context.scene, context.view_layer, chosen(context))
+        except DampSimError as error:
+            self.report({"ERROR"}, str(error))
+            return {"CANCELLED"}
+        group = chosen(context).dampsim
+        self.report({"INFO"}, f"Hangs {group.measured_sag:.3g}% of its size at {group.measured_young:.4g} kPa")
+        return {"FINISHED"}
+
+
+class DAMPSIM_OT_calibrate(ModalJob, Operator):
+    """Pull the object as far as given, let it go, measure when it rests, and correct Settle for what bends differ"""
+
+    bl_idname = "dampsim.calibrate"
+    bl_label = "Calibrate"
+    bl_options = {"UNDO"}
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        obj = chosen(context)
+        if obj is not None and obj.dampsim.damping_by != PARAMETERS["damping_by"].default:
+            cls.poll_message_set("Calibrate corrects Settle; dial the damping by Settle and Bounce")
+            return False
+        return super().poll(context)
+
+    def work(self, context: Context) -> Generator[Step]:
+        return job.calibrate(context.scene, context.view_layer, chosen(context))
+
+    def said(self, context: Context) -> tuple[str, str]:
+        obj = chosen(context)
+        shown = curves.of(obj) if obj else None
+        return shown.curve.text if shown else "calibrated", "calibration stopped; nothing was changed"
+
+
+CLASSES = (
+    DAMPSIM_OT_add,
+    DAMPSIM_OT_remove,
+    DAMPSIM_OT_clear,
+    DAMPSIM_OT_measure,
+    DAMPSIM_OT_calibrate,
+)
+
+register, unregister = bpy.utils.register_classes_factory(CLASSES)

@@ -1,0 +1,261 @@
+"""What is drawn over the viewport: rest shape, cage, pins, worst element and ghosts; and a line on how it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import blf
+import bpy
+import gpu
+import numpy as np
+from bpy_extras.view3d_utils import location_3d_to_region_2d
+from gpu_extras.batch import batch_for_shader
+from mathutils import Vector
+
+from ...core.arrays import Array, Index
+from ...core.geometry.rigid import rigid_motion
+from ...core.simulation.simulation import Simulation
+from ...core.system.state import State
+from .. import live
+from ..compare import ghosts
+
+Color = tuple[float, float, float, float]
+_CAGE: Color = (0.35, 0.75, 1.0, 0.35)
+_REST: Color = (0.55, 1.0, 0.45, 0.5)
+_HARD: Color = (1.0, 0.25, 0.2, 0.9)
+_SOFT: Color = (1.0, 0.8, 0.2, 0.8)
+_WORST: Color = (1.0, 0.1, 0.7, 1.0)
+_WORDS: Color = (1.0, 1.0, 1.0, 1.0)
+_TINTS = ((0.95, 0.6, 0.25), (0.35, 0.65, 0.95), (0.5, 0.85, 0.4), (0.85, 0.5, 0.9))
+# Ghosts stand so far apart, in parts of the object's width on the screen.
+_APART = 1.15
+# Pixels: to be told apart where pins are many.
+_POINT = 3.0
+_handles: list[Any] = []
+
+
+def edges(tets: Index) -> Index:
+    """The edges (e, 2) of tetrahedra (m, 4), each once."""
+    pairs = np.array([(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)])
+    return np.unique(np.sort(tets[:, pairs].reshape(-1, 2), axis=1), axis=0)
+
+
+def stretches(simulation: Simulation, positions: Array) -> Array:
+    """Largest of stretch and squeeze of each tet (m,): 1 where it is as at rest; infinite where it is turned over.
+
+    What follows the animation altogether is not simulated, and counts as 1.
+    """
+    rest = simulation.model.system.rest
+    tets = simulation.model.system.elements
+
+    def spans(points: Array) -> Array:
+        corners = points[tets]
+        return (corners[:, 1:] - corners[:, :1]).transpose(0, 2, 1)
+
+    F = spans(positions) @ np.linalg.inv(spans(rest))
+    sizes = np.linalg.svd(F, compute_uv=False)
+    worst = np.maximum(sizes[:, 0], 1.0 / np.maximum(sizes[:, 2], 1e-9))
+    worst = np.where(np.linalg.det(F) > 0.0, worst, np.inf)
+    return np.where(simulation.model.system.fixed[tets].all(axis=1), 1.0, worst)
+
+
+def standing(obj: bpy.types.Object, scene: bpy.types.Scene) -> tuple[str, bool]:
+    """A line that says how the live shape stands, and whether the artist has something to mend."""
+    session = live.find(obj)
+    if obj.dampsim.baked or not obj.dampsim.live:
+        return "", False
+    if session is None:
+        return "Live: press play", False
+    if session.problem:
+        return session.problem, True
+    total = scene.frame_end - scene.frame_start + 1
+    number = min(scene.frame_current, scene.frame_end)
+    state = session.standing(obj, scene, number)
+    if state is live.Standing.STALE:
+        return f"Live: frame {number} is out of date; play to simulate it again", False
+    if state is live.Standing.MISSING:
+        return f"Live: frame {number} is not simulated yet; play from frame {scene.frame_start}", False
+    return f"Live: {session.verified} of {total} frames, {session.megabytes:.0f} MB", False
+
+
+def _state(obj: bpy.types.Object, scene: bpy.types.Scene) -> tuple[Simulation, State] | None:
+    """The live simulation and its state at the current frame, if that is valid."""
+    session = live.find(obj)
+    number = min(scene.frame_current, scene.frame_end)
+    if session is None or session.simulation is None:
+        return None
+    if session.standing(obj, scene, number) is not live.Standing.VALID:
+        return None
+    return session.simulation, session.frames[number - scene.frame_start].frame.state
+
+
+def _objects(context: bpy.types.Context) -> list[bpy.types.Object]:
+    return [
+        obj
+        for obj in context.scene.objects
+        if obj.type == "MESH" and obj.dampsim.enabled and obj.visible_get(view_layer=context.view_layer)
+    ]
+
+
+def draw_view() -> None:
+    """In the scene's space."""
+    context = bpy.context
+    if not context.space_data.overlay.show_overlays:
+        return
+    gpu.state.blend_set("ALPHA")
+    for obj in _objects(context):
+        found = _state(obj, context.scene)
+        if found is not None:
+            _draw_parts(obj.dampsim, *found)
+        _draw_ghosts(context, obj)
+    gpu.state.blend_set("NONE")
+    gpu.state.depth_test_set("NONE")
+
+
+def _draw_parts(group: bpy.types.PropertyGroup, simulation: Simulation, state: State) -> None:
+    system = simulation.model.system
+    gpu.state.depth_test_set("LESS_EQUAL")
+    if group.show_cage:
+        _lines(state.positions, edges(system.elements), _CAGE)
+    if group.show_rest:
+        turn, shift = rigid_motion(system.rest, state.positions)
+        held = system.pinned[np.isinf(system.pin_stiffness)]
+        if len(held) > 2:
+            turn, shift = rigid_motion(system.rest[held], state.positions[held])
+        surface = simulation.scene.body.surface
+        _lines(surface.vertices @ turn.T + shift, edges_of_triangles(surface.triangles), _REST)
+    gpu.state.depth_test_set("NONE")
+    if group.show_pins:
+        hard = np.isinf(system.pin_stiffness)
+        _points(state.positions[system.pinned[hard]], _HARD)
+        _points(state.positions[system.pinned[~hard]], _SOFT)
+    if group.show_worst:
+        tet = system.elements[int(stretches(simulation, state.positions).argmax())]
+        corners = np.array([(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)])
+        _lines(state.positions, tet[corners], _WORST, width=3.0)
+
+
+def edges_of_triangles(triangles: Index) -> Index:
+    pairs = np.array([(0, 1), (1, 2), (2, 0)])
+    return np.unique(np.sort(triangles[:, pairs].reshape(-1, 2), axis=1), axis=0)
+
+
+def _lines(points: Array, pairs: Index, color: Color, width: float = 1.0) -> None:
+    shader = gpu.shader.from_builtin("POLYLINE_UNIFORM_COLOR")
+    batch = batch_for_shader(shader, "LINES", {"pos": _buffer(points[pairs].reshape(-1, 3))})
+    shader.uniform_float("viewportSize", gpu.state.viewport_get()[2:])
+    shader.uniform_float("lineWidth", width)
+    shader.uniform_float("color", color)
+    batch.draw(shader)
+
+
+def _buffer(values: Array) -> Any:
+    return values.astype(np.float32)
+
+
+def _points(points: Array, color: Color) -> None:
+    if len(points) == 0:
+        return
+    shader = gpu.shader.from_builtin("UNIFORM_COLOR")
+    gpu.state.point_size_set(_POINT * bpy.context.preferences.system.ui_scale)
+    batch = batch_for_shader(shader, "POINTS", {"pos": _buffer(points)})
+    shader.uniform_float("color", color)
+    batch.draw(shader)
+
+
+def _places(context: bpy.types.Context, shown: ghosts.Ghosts) -> Array:
+    """How far each ghost (k, 3) is moved aside, along the screen's horizontal."""
+    right = np.array(context.region_data.view_matrix.inverted())[:3, 0]
+    first = shown.surfaces[0]
+    along = first[0] @ right
+    width = _APART * float(np.ptp(along))
+    return np.array([(k + 1) * width * right for k in range(len(shown.surfaces))])
+
+
+def _now(shown: ghosts.Ghosts, scene: bpy.types.Scene) -> int:
+    return int(np.clip(scene.frame_current - shown.first, 0, len(shown.surfaces[0]) - 1))
+
+
+def _draw_ghosts(context: bpy.types.Context, obj: bpy.types.Object) -> None:
+    shown = ghosts.of(obj)
+    if shown is None:
+        return
+    shader = gpu.shader.from_builtin("SMOOTH_COLOR")
+    gpu.state.depth_test_set("LESS_EQUAL")
+    gpu.state.depth_mask_set(True)
+    light = np.array(context.region_data.view_matrix.inverted().to_3x3() @ Vector((0.3, 0.4, 0.87)))
+    for tint, surfaces, aside in zip(_TINTS, shown.surfaces, _places(context, shown), strict=False):
+        points = surfaces[_now(shown, context.scene)].astype(float)
+        bright = 0.35 + 0.65 * np.maximum(normals(points, shown.triangles) @ light, 0.0)
+        fade = 0.35 if shown.stale else 1.0
+        colors = np.column_stack([bright[:, None] * np.array(tint) * fade, np.ones(len(points))])
+        batch = batch_for_shader(
+            shader, "TRIS", {"pos": _buffer(points + aside), "color": _buffer(colors)},
+            indices=shown.triangles.astype(np.int32),
+        )  # fmt: skip
+        batch.draw(shader)
+    gpu.state.depth_mask_set(False)
+
+
+def normals(points: Array, triangles: Index) -> Array:
+    """Unit normals (v, 3) of a surface at its vertices."""
+    corners = points[triangles]
+    faces = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]).repeat(3, axis=0)
+    where = triangles.ravel()
+    total = np.stack([np.bincount(where, faces[:, k], minlength=len(points)) for k in range(3)], axis=1)
+    return np.asarray(total / np.maximum(np.linalg.norm(total, axis=1, keepdims=True), 1e-30))
+
+
+def draw_pixels() -> None:
+    """In the region's pixels: what the drawings mean."""
+    context = bpy.context
+    if not context.space_data.overlay.show_overlays:
+        return
+    scale = context.preferences.system.ui_scale
+    for obj in _objects(context):
+        shown = ghosts.of(obj)
+        if shown is not None:
+            places = _places(context, shown)
+            for tint, surfaces, aside, text in zip(_TINTS, shown.surfaces, places, shown.labels, strict=False):
+                points = surfaces[_now(shown, context.scene)]
+                foot = points.mean(axis=0) + aside
+                foot[2] = float(points[:, 2].min()) + aside[2]
+                name, _, dialled = text.partition(": ")
+                lines = [name, *dialled.split(", "), *(["out of date"] if shown.stale else [])]
+                for row, line in enumerate(lines):
+                    _text(context, foot, line, (*tint, 1.0), scale, down=1.3 * row + 1.5)
+        found = _state(obj, context.scene)
+        if found is not None and obj.dampsim.show_worst:
+            simulation, state = found
+            worst = stretches(simulation, state.positions)
+            tet = simulation.model.system.elements[int(worst.argmax())]
+            words = f"stretched {worst.max():.2f} times" if np.isfinite(worst.max()) else "turned over"
+            _text(context, state.positions[tet].mean(axis=0), words, _WORDS, scale, down=-1.0)
+
+
+def _text(context: bpy.types.Context, place: Array, text: str, color: Color, scale: float, down: float) -> None:
+    spot = location_3d_to_region_2d(context.region, context.region_data, Vector(place))
+    if spot is None:
+        return
+    blf.size(0, 12.0 * scale)
+    width, _ = blf.dimensions(0, text)
+    blf.enable(0, blf.SHADOW)
+    blf.shadow(0, 6, 0.0, 0.0, 0.0, 1.0)
+    blf.position(0, spot.x - 0.5 * width, spot.y - down * 13.0 * scale, 0.0)
+    blf.color(0, *color)
+    blf.draw(0, text)
+    blf.disable(0, blf.SHADOW)
+
+
+def register() -> None:
+    if bpy.app.background:
+        return
+    draws: tuple[tuple[Callable[[], None], str], ...] = ((draw_view, "POST_VIEW"), (draw_pixels, "POST_PIXEL"))
+    for draw, when in draws:
+        _handles.append(bpy.types.SpaceView3D.draw_handler_add(draw, (), "WINDOW", when))
+
+
+def unregister() -> None:
+    while _handles:
+        bpy.types.SpaceView3D.draw_handler_remove(_handles.pop(), "WINDOW")

@@ -1,0 +1,1 @@
+"""Work in steps: progress, threads, and the modal operator that runs it."""

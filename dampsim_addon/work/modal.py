@@ -1,0 +1,164 @@
+"""Long work behind a progress bar: step by step between redraws, and ended by ESC."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Iterable
+from typing import Any
+
+import bpy
+import numpy as np
+from bpy.types import Context, Event
+
+from ...core.errors import DampSimError
+from ..blender.views import redraw
+from .steps import Step
+
+# Between two redraws a job works for about this long, s.
+_SLICE = 0.05
+_TIMER = 0.01
+# Events that only turn the view.
+_LOOKING = {"MIDDLEMOUSE", "MOUSEMOVE", "WHEELUPMOUSE", "WHEELDOWNMOUSE", "TRACKPADPAN", "TRACKPADZOOM", "MOUSEROTATE"}
+
+
+def chosen(context: Context) -> bpy.types.Object | None:
+    """The active object if DampSim simulates it."""
+    obj = context.object
+    return obj if obj is not None and obj.type == "MESH" and obj.dampsim.enabled else None
+
+
+def simulated(objects: Iterable[bpy.types.Object]) -> list[bpy.types.Object]:
+    """Those that DampSim simulates."""
+    return [obj for obj in objects if obj.type == "MESH" and obj.dampsim.enabled]
+
+
+def baking(context: Context) -> bool:
+    """Whether a job runs."""
+    return bool(context.window_manager.dampsim_progress.object_name)
+
+
+def free(cls: Any, context: Context) -> bool:
+    """For the poll of an operator's class: whether no job is in its way."""
+    if baking(context):
+        cls.poll_message_set("DampSim is at work; press ESC to stop it")
+        return False
+    return True
+
+
+class Pace:
+    """How long each kind of work takes."""
+
+    def __init__(self) -> None:
+        self._text, self._first, self._began = "", 0, 0.0
+
+    def left(self, step: Step) -> float | None:
+        """How long the work in hand will still take, s; None where nobody knows yet."""
+        if step.text != self._text or step.done < self._first:
+            self._text, self._first, self._began = step.text, step.done, time.monotonic()
+        if step.done == self._first:
+            return None
+        return (time.monotonic() - self._began) / (step.done - self._first) * (step.total - step.done)
+
+
+class ModalJob:
+    """Of an operator on the chosen object: work() is its work."""
+
+    _steps: Generator[Step, None, object]
+    _timer: bpy.types.Timer
+    _pace: Pace
+
+    def subject(self, context: Context) -> str:
+        """What the work is on, by name."""
+        return str(chosen(context).name)
+
+    def work(self, context: Context) -> Generator[Step, None, object]:
+        """The work. Closing it leaves everything as it is then."""
+        raise NotImplementedError
+
+    def said(self, context: Context) -> tuple[str, str]:
+        """What to report at the end: of work that was done, and of work that was stopped."""
+        raise NotImplementedError
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        if chosen(context) is None:
+            cls.poll_message_set("Select an object that DampSim simulates")
+            return False
+        return free(cls, context)
+
+    def execute(self, context: Context) -> set[str]:
+        """Without a window: all at once."""
+        try:
+            for _ in self.work(context):
+                pass
+        except DampSimError as error:
+            self.report({"ERROR"}, str(error))
+            return {"CANCELLED"}
+        return {"FINISHED"}
+
+    def invoke(self, context: Context, event: Event) -> set[str]:
+        if context.screen.is_animation_playing:
+            bpy.ops.screen.animation_cancel(restore_frame=False)
+        self._steps = self.work(context)
+        self._pace = Pace()
+        progress = context.window_manager.dampsim_progress
+        progress.object_name = self.subject(context)
+        progress.factor, progress.text = 0.0, "Preparing"
+        self._timer = context.window_manager.event_timer_add(_TIMER, window=context.window)
+        context.window_manager.modal_handler_add(self)
+        redraw()
+        return {"RUNNING_MODAL"}
+
+    def modal(self, context: Context, event: Event) -> set[str]:
+        if event.type == "ESC" and event.value == "PRESS":
+            return self._end(context, stopped=True)
+        if event.type != "TIMER":
+            # Nothing of the scene may change while it is being read, but the view may be turned.
+            return {"PASS_THROUGH"} if event.type in _LOOKING else {"RUNNING_MODAL"}
+        until = time.monotonic() + _SLICE
+        try:
+            for step in self._steps:
+                self._show(context, step)
+                if time.monotonic() >= until:
+                    break
+            else:
+                return self._end(context, stopped=False)
+        except DampSimError as error:
+            self.report({"ERROR"}, str(error))
+            self._end(context, stopped=True, say=False)
+            return {"CANCELLED"}
+        except Exception:
+            self._end(context, stopped=True, say=False)
+            raise
+        return {"RUNNING_MODAL"}
+
+    def cancel(self, context: Context) -> None:
+        self._end(context, stopped=True)
+
+    def _show(self, context: Context, step: Step) -> None:
+        progress = context.window_manager.dampsim_progress
+        progress.factor = step.done / step.total
+        progress.text = f"{step.text} {step.done} / {step.total}" if step.total > 1 else step.text
+        left = self._pace.left(step)
+        if left is not None:
+            progress.text += f", {time_left(left)} left"
+        context.workspace.status_text_set(f"DampSim: {progress.text}    ESC: stop and keep what is done")
+        redraw()
+
+    def _end(self, context: Context, stopped: bool, say: bool = True) -> set[str]:
+        # Closing the generator gives the scene back as it was.
+        self._steps.close()
+        progress = context.window_manager.dampsim_progress
+        name, progress.object_name = progress.object_name, ""
+        context.window_manager.event_timer_remove(self._timer)
+        context.workspace.status_text_set(None)
+        redraw()
+        done, ended = self.said(context)
+        if say:
+            self.report({"INFO"}, f"{name}: {ended if stopped else done}")
+        return {"CANCELLED"} if stopped else {"FINISHED"}
+
+
+def time_left(seconds: float) -> str:
+    whole = int(np.ceil(seconds))
+    return f"{whole // 60}:{whole % 60:02d}"
