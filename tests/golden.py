@@ -61,10 +61,11 @@ def differs(found: dict[str, Any], known: dict[str, Any], same: bool) -> str:
 
 def dampings() -> Iterator[tuple[str, dict[str, Any]]]:
     """A rod on a shaken foot under every damping with backward Euler, and every integrator."""
-    from dampsim.core.damping.registry import METHODS
+    from dampsim.core.damping.registry import DAMPINGS
     from dampsim.core.integrators import INTEGRATORS
     from dampsim.core.scene.parameters import PARAMETERS, Settings
-    from dampsim.core.scene.scene import Body, Scene
+    from dampsim.core.scene.body import Body
+    from dampsim.core.scene.scene import Scene
     from dampsim.core.simulation.simulation import Simulation
     from shapes import tube
 
@@ -76,14 +77,14 @@ def dampings() -> Iterator[tuple[str, dict[str, Any]]]:
 
     def run(**dials: Any) -> dict[str, Any]:
         settings = Settings(stiffness=2500.0, settle=16.0, bounce=40.0, resolution=300, poisson=0.35, **dials)
-        scene = Scene(Body(surface, pins, settings), motion, 24.0, np.array([0.0, 0.0, -9.81]), 1, 24)
+        scene = Scene((Body(surface, pins, settings, motion),), 24.0, np.array([0.0, 0.0, -9.81]), 1, 24)
         return summary(Simulation(scene).frames(), surface.size)
 
     for choice in PARAMETERS["damping_by"].choices:
         yield f"damping {choice.name}", run(damping_by=choice.name)
     for one in INTEGRATORS:
         if one.implicit:
-            yield f"integrator {one.name}", run(damping_by=METHODS[0].name, integrator=one.name)
+            yield f"integrator {one.name}", run(damping_by=DAMPINGS[0].name, integrator=one.name)
 
 
 def samples() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -100,7 +101,7 @@ def samples() -> Iterator[tuple[str, dict[str, Any]]]:
         for obj in [obj for obj in scene.objects if obj.type == "MESH" and obj.dampsim.enabled]:
             with Sampler(scene, layer, obj) as sampler:
                 taken = take(sampler)
-                yield f"sample {path.stem} {obj.name}", summary(Simulation(taken).frames(), taken.body.surface.size)
+                yield f"sample {path.stem} {obj.name}", summary(Simulation(taken).frames(), taken.bodies[0].surface.size)
 
 
 def main() -> None:

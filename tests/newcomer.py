@@ -11,10 +11,10 @@ NEW = '''
 
 from ..arrays import Array
 from ..stepping.law import remembered
-from .method import Method
+from .damping import Damping
 
 
-class Half(Method):
+class Half(Damping):
     name = "HALF"
     label = "A Half"
     text = "Every velocity is damped half as much as dialled"
@@ -34,5 +34,5 @@ def copy_with_a_new_damping(folder: Path) -> None:
     (folder / "core" / "damping" / "half.py").write_text(NEW, encoding="utf-8")
     registry = folder / "core" / "damping" / "registry.py"
     lines = registry.read_text(encoding="utf-8")
-    added = lines.replace("METHODS: tuple", "from .half import Half\n\nMETHODS: tuple")
+    added = lines.replace("DAMPINGS: tuple", "from .half import Half\n\nMETHODS: tuple")
     registry.write_text(added.replace("    Point,\n", "    Point,\n    Half,\n"), encoding="utf-8")

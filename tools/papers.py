@@ -20,12 +20,13 @@ import test_integrators as stepping  # noqa: E402
 import test_young as young  # noqa: E402
 from dampsim.core.arrays import Array  # noqa: E402
 from dampsim.core.damping.clusters import Mesh, body  # noqa: E402
-from dampsim.core.damping.method import ByPotential, Method  # noqa: E402
+from dampsim.core.damping.damping import ByPotential, Damping  # noqa: E402
 from dampsim.core.damping.rayleigh import StiffnessDrag  # noqa: E402
 from dampsim.core.damping.spring import fastest, incidence  # noqa: E402
 from dampsim.core.damping.torque import TORQUE_SCHEMES  # noqa: E402
 from dampsim.core.damping.traditional import viscosities  # noqa: E402
-from dampsim.core.elements.quadratic import Dissipation, StrainEnergy  # noqa: E402
+from dampsim.core.damping.dissipation import Dissipation  # noqa: E402
+from dampsim.core.energies.strain_energy import StrainEnergy  # noqa: E402
 from dampsim.core.integrators import INTEGRATORS  # noqa: E402
 from dampsim.core.measure.diagnostics import angular_momentum, energies, linear_momentum  # noqa: E402
 from dampsim.core.measure.plot import chart  # noqa: E402
@@ -159,7 +160,7 @@ def _steps() -> str:
     for label, name, torque, dials in wanted:
         cells = [label, SCHEME.get(torque, "")]
         for case in cases.values():
-            method: Method | None = None
+            method: Damping | None = None
             if name:
                 kind = next(one for one in damping.ACTING if one.name == name)
                 method = PerStep(damping.made(kind, case.system, gamma=0.5, **dials))

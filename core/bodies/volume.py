@@ -1,23 +1,27 @@
-"""A solid body: tetrahedra around the artist's surface, which is carried along in them."""
+"""Solid bodies: tetrahedra around the artist's surface, which is carried along in them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.spatial import cKDTree
 
-from ..arrays import Array
+from ..arrays import Array, Index
 from ..energies import ELASTIC_MODELS, Material, TetElasticity
 from ..energies.tetrahedra import lumped_mass, tet_volumes
-from ..geometry.cover import cover_surface
-from ..geometry.embedding import Embedding
-from ..scene.scene import Body
-from ..system.system import System, build_system
-from .pins import Followers, pin_nodes, spread
+from ..geometry.cover import Cover, cover_surface
+from ..geometry.embedding import Embedding, locate
+from ..geometry.surface import check_surface
+from ..scene.body import Body
+from ..scene.parameters import Settings
+from ..system.block import Block
+from ..system.term import Potential, pin_springs
+from .followers import Tied
+from .kind import BASE_YOUNG, Kind
+from .model import Model
+from .pins import pin_nodes, spread
 
-# Pa. Models are made with this modulus; the dialled one is a factor on all energies (step.Controls), so that neither a
-# keyframe nor an edit of it needs another factorisation.
-BASE_YOUNG = 1e5
 # Part of the dialled modulus where Stiffness is painted 0; in between it goes by equal ratios.
 _SOFTEST = 0.01
 # Least part of the settle time that can be painted.
@@ -25,64 +29,122 @@ LEAST_PACE = 0.05
 
 
 @dataclass(frozen=True)
-class VolumeModel:
-    """embedding: of the surface.  pins, start: how the pinned nodes, and all, go with the animation.
+class Embedded:
+    """A surface embedded in tetrahedra.
 
-    hold: (v,) how much of each surface vertex stays on the animation, whatever the nodes do.
-    pace: (n,) painted parts of the settle time; None where not painted.
-    fill: mean part of the tets that lies inside of the surface.
+    hold: (v,) how much of each vertex stays on the animation, whatever the nodes do.
     """
 
-    system: System
     embedding: Embedding
-    pins: Followers
-    start: Followers
+    nodes: Array
+    tets: Index
     hold: Array
-    pace: Array | None
-    fill: float
 
-    def surface(self, nodes: Array, animated: Array) -> Array:
-        """The simulated surface (v, 3) for node positions (n, 3) and the animated surface (v, 3)."""
+    def __call__(self, nodes: Array, animated: Array) -> Array:
         carried = self.embedding(nodes)
         return carried + self.hold[:, None] * (animated - carried)
 
+    def attached(self, points: Array) -> tuple[Index, Array]:
+        centres = self.nodes[self.tets].mean(axis=1)
+        tets, weights = locate(points, self.nodes, self.tets, cKDTree(centres).query(points)[1])
+        return self.tets[tets], weights
 
-def build_volume(body: Body, gravity: Array) -> VolumeModel:
-    """Make the model; raises MeshError where there is no volume to be had."""
-    settings, surface = body.settings, body.surface
-    cover = cover_surface(surface, settings.resolution)
-    material = Material(BASE_YOUNG, settings.poisson, settings.density)
-    filled = cover.fill * tet_volumes(cover.nodes, cover.tets)
-    mass = lumped_mass(cover.tets, filled, settings.density, len(cover.nodes))
-    law = next(model for model in ELASTIC_MODELS if model.__name__ == settings.material)
-    stiff = filled
-    if body.stiffness_map is not None:
-        painted = spread(cover.embedding, cover.tets, len(cover.nodes), np.clip(body.stiffness_map, 0.0, 1.0))
-        stiff = filled * _SOFTEST ** (1.0 - painted[cover.tets].mean(axis=1))
-    pace = None
-    if body.settle_map is not None:
-        pace = np.maximum(
-            spread(cover.embedding, cover.tets, len(cover.nodes), np.clip(body.settle_map, 0.0, 1.0)), LEAST_PACE
+
+@dataclass(frozen=True)
+class Covered:
+    """A surface covered with tetrahedra, and what of its body is painted on it."""
+
+    cover: Cover
+    body: Body
+
+    @staticmethod
+    def of(body: Body) -> Covered:
+        """Raises MeshError where there is no volume to be had."""
+        return Covered(cover_surface(body.surface, body.settings.resolution), body)
+
+    @property
+    def filled(self) -> Array:
+        """(m,) m^3 of material in each tet."""
+        return np.asarray(self.cover.fill * tet_volumes(self.cover.nodes, self.cover.tets))
+
+    @property
+    def mass(self) -> Array:
+        """(n,) kg."""
+        return lumped_mass(self.cover.tets, self.filled, self.body.settings.density, len(self.cover.nodes))
+
+    @property
+    def stiff(self) -> Array:
+        """(m,) m^3 that count for the stiffness: less where it is painted softer."""
+        painted = self.painted(self.body.stiffness_map)
+        return self.filled if painted is None else self.filled * softened(painted[self.cover.tets].mean(axis=1))
+
+    @property
+    def pace(self) -> Array | None:
+        """(n,) painted parts of the settle time."""
+        painted = self.painted(self.body.settle_map)
+        return None if painted is None else np.maximum(painted, LEAST_PACE)
+
+    def painted(self, values: Array | None) -> Array | None:
+        """Weights (v,) of the surface at the nodes (n,)."""
+        if values is None:
+            return None
+        return spread(self.cover.embedding, self.cover.tets, len(self.cover.nodes), np.clip(values, 0.0, 1.0))
+
+    def pins(self, young: float) -> tuple[Index, Array]:
+        """See pins.pin_nodes."""
+        cover, body = self.cover, self.body
+        return pin_nodes(cover.embedding, cover.tets, len(cover.nodes), body.surface, body.pins, young)
+
+    def model(self, block: Block) -> Model:
+        """With the block's nodes as this cover has them."""
+        cover, body = self.cover, self.body
+        # What its pins hold altogether costs nothing.
+        bordering = np.zeros(len(cover.nodes), dtype=bool)
+        for group in block.groups:
+            bordering[group[~block.fixed[group].all(axis=1)]] = True
+        vertices = body.surface.vertices
+        leading, everything = np.flatnonzero(body.pins > 0.0), np.arange(len(vertices))
+        leaders = leading if len(leading) else everything
+        return Model(
+            block,
+            Embedded(cover.embedding, cover.nodes, cover.tets, body.pins**4),
+            Tied.tie(cover.nodes[block.pinned], vertices, leaders, bordering[block.pinned]),
+            Tied.tie(cover.nodes, vertices, everything, ~block.fixed),
+            float(cover.fill.mean()),
         )
-    pinned, stiffness = pin_nodes(cover.embedding, cover.tets, len(cover.nodes), surface, body.pins, material.young)
-    fixed = np.zeros(len(cover.nodes), dtype=bool)
-    fixed[pinned[np.isinf(stiffness)]] = True
-    # What its pins hold altogether costs nothing.
-    moving = ~fixed[cover.tets].all(axis=1)
-    bordering = np.zeros(len(cover.nodes), dtype=bool)
-    bordering[cover.tets[moving]] = True
-    elastic = TetElasticity(cover.nodes, cover.tets[moving], stiff[moving], law(material))
-    system = build_system(cover.nodes, cover.tets, mass, (elastic,), gravity, pinned, stiffness)
-    leading = np.flatnonzero(body.pins > 0.0)
-    everything = np.arange(len(surface.vertices))
-    return VolumeModel(
-        system,
-        cover.embedding,
-        Followers.tie(
-            cover.nodes[pinned], surface.vertices, leading if len(leading) else everything, bordering[pinned]
-        ),
-        Followers.tie(cover.nodes, surface.vertices, everything, ~fixed),
-        body.pins**4,
-        pace,
-        float(cover.fill.mean()),
-    )
+
+
+def softened(painted: Array) -> Array:
+    """Parts of the dialled stiffness for weights from 0 to 1."""
+    return np.asarray(_SOFTEST ** (1.0 - painted))
+
+
+class Solid(Kind):
+    """Tetrahedra of an elastic material."""
+
+    name = "SOLID"
+    label = "Solid"
+    text = "Flesh, jelly, rubber: whatever has a volume"
+
+    @staticmethod
+    def sections(settings: Settings) -> tuple[str, ...]:
+        return ("solid", "tets")
+
+    @staticmethod
+    def check(body: Body) -> None:
+        check_surface(body.surface)
+
+    @staticmethod
+    def build(body: Body) -> Model:
+        settings, covered = body.settings, Covered.of(body)
+        nodes, tets = covered.cover.nodes, covered.cover.tets
+        material = Material(BASE_YOUNG, settings.poisson, settings.density)
+        law = next(model for model in ELASTIC_MODELS if model.name == settings.material)
+        pinned, stiffness = covered.pins(material.young)
+        fixed = np.zeros(len(nodes), dtype=bool)
+        fixed[pinned[np.isinf(stiffness)]] = True
+        moving = ~fixed[tets].all(axis=1)
+        elastic = TetElasticity(nodes, tets[moving], covered.stiff[moving], law(material))
+        terms = (Potential(elastic), *pin_springs(pinned, stiffness))
+        block = Block(body.name, nodes, covered.mass, (tets,), terms, pinned, stiffness, covered.pace)
+        return covered.model(block)

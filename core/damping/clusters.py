@@ -11,23 +11,21 @@ from scipy.sparse import coo_matrix, csr_matrix, eye
 from scipy.sparse.csgraph import connected_components
 
 from ..arrays import Array, Index
+from ..elements.assembly import edges_of
 
 
 @dataclass(frozen=True)
 class Mesh:
-    """mass: (n,) kg.  edges: (e, 2).  elements: (m, k) nodes of each."""
+    """mass: (n,) kg.  edges: (e, 2).  groups: each (m, k), nodes of elements."""
 
     mass: Array
     edges: Index
-    elements: Index
+    groups: tuple[Index, ...]
 
     @staticmethod
-    def of(mass: Array, elements: Index) -> Mesh:
+    def of(mass: Array, groups: tuple[Index, ...]) -> Mesh:
         """With the edges between all nodes of an element."""
-        k = elements.shape[1]
-        pairs = np.array([(i, j) for i in range(k) for j in range(i + 1, k)])
-        edges = np.unique(np.sort(elements[:, pairs].reshape(-1, 2), axis=1), axis=0)
-        return Mesh(mass, edges, elements)
+        return Mesh(mass, edges_of(*groups), groups)
 
     @property
     def touching(self) -> csr_matrix:
@@ -99,8 +97,9 @@ def pieces(mesh: Mesh) -> Clusters:
 
 
 def elements(mesh: Mesh) -> Clusters:
-    m, k = mesh.elements.shape
-    return Clusters.build(np.arange(m).repeat(k), mesh.elements.ravel(), mesh)
+    counts = np.concatenate([np.full(len(group), group.shape[1]) for group in mesh.groups])
+    nodes = np.concatenate([group.ravel() for group in mesh.groups])
+    return Clusters.build(np.arange(len(counts)).repeat(counts), nodes, mesh)
 
 
 def rings(mesh: Mesh, steps: int = 1) -> Clusters:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from ..arrays import Array
-from ..stepping.law import remembered
-from .method import Method
+from .damping import Damping
+from .rate import remembered
 
 
-class Point(Method):
+class Point(Damping):
     name = "POINT"
     label = "Point"
     text = "Every velocity is damped, as in thick air; it also slows falling"
@@ -17,7 +17,7 @@ class Point(Method):
     linear = angular = False
 
     def velocities(self, positions: Array, before: Array, predicted: Array, h: float) -> Array:
-        mass = self.subject.system.mass
+        mass = self.body.block.mass
         # One coefficient in kg/s for all nodes: it takes gamma from one of mean mass, and at most all from the others.
-        strength = (1.0 - remembered(self.subject.settings.gamma, h)) * float(mass.mean())
+        strength = (1.0 - remembered(self.body.dials["gamma"], h)) * float(mass.mean())
         return np.asarray((1.0 - np.minimum(strength / mass, 1.0))[:, None] * predicted)

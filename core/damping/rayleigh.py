@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from scipy.sparse import csr_matrix
 
 from ..arrays import Array
 from ..energies import Energy
-from .method import Method
-
-if TYPE_CHECKING:
-    from .method import Subject
+from .damping import DampedBody, Damping, added
 
 
-def beta(subject: Subject) -> float:
+def beta(body: DampedBody) -> float:
     """2 zeta/sqrt(lambda_1) in s: gives the first mode the dialled damping ratio."""
-    return 2.0 * subject.settings.damping_ratio / math.sqrt(subject.eigenvalue)
+    return 2.0 * float(body.dials["damping_ratio"]) / math.sqrt(body.eigenvalue)
 
 
 @dataclass(frozen=True)
@@ -29,11 +25,10 @@ class StiffnessDrag:
     beta: float
 
     def matrix(self, positions: Array) -> csr_matrix:
-        parts = [energy.hessian(positions, True) for energy in self.energies]
-        return (self.beta * sum(parts[1:], parts[0])).tocsr()
+        return (self.beta * added([energy.hessian(positions, True) for energy in self.energies])).tocsr()
 
 
-class Rayleigh(Method):
+class Rayleigh(Damping):
     name = "RAYLEIGH"
     label = "Rayleigh"
     text = "Damped by the stiffness matrix, as most solvers do; a stretched body is slowed when it turns"
@@ -41,5 +36,5 @@ class Rayleigh(Method):
     angular = False
 
     def matrix(self, positions: Array) -> csr_matrix:
-        scale = beta(self.subject) * self.subject.stiffness
-        return StiffnessDrag(self.subject.system.energies, scale).matrix(positions)
+        scale = beta(self.body) * self.body.stiffness
+        return StiffnessDrag(self.body.block.energies, scale).matrix(positions)

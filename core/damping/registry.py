@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from .damping import DampedBody, Damping
 from .direct import Direct
-from .method import Method, Subject
 from .point import Point
 from .rayleigh import Rayleigh
 from .spring import Spring, WholeSpring
 from .strain_rate import StrainRate
 from .traditional import Traditional
 
-METHODS: tuple[type[Method], ...] = (
+DAMPINGS: tuple[type[Damping], ...] = (
     Point,
     Spring,
     WholeSpring,
@@ -20,4 +20,4 @@ METHODS: tuple[type[Method], ...] = (
     Traditional,
 )
 
-__all__ = ["METHODS", "Method", "Subject"]
+__all__ = ["DAMPINGS", "DampedBody", "Damping"]

@@ -7,9 +7,9 @@ from scipy.sparse import coo_matrix, csr_matrix, diags
 from scipy.sparse.linalg import eigsh
 
 from ..arrays import Array
-from ..stepping.law import remembered
 from .clusters import Mesh
-from .method import Method, Subject
+from .damping import DampedBody, Damping
+from .rate import remembered
 
 # h gamma_s times the largest eigenvalue of M^-1 E E^T stays below 2: at 1 the stiffest relative motion is gone at once.
 _LIMIT = 1.0
@@ -37,26 +37,26 @@ def fastest(mesh: Mesh) -> float:
     return float(eigsh(matrix, k=1, which="LA", v0=start, return_eigenvectors=False, tol=1e-6)[0])
 
 
-class Spring(Method):
+class Spring(Damping):
     name = "SPRING"
     label = "Springs"
     text = "The rate at which edges change their length is damped"
     parameters = ("gamma", "damp_current", "sweeps")
 
-    def __init__(self, subject: Subject) -> None:
-        super().__init__(subject)
-        mesh = subject.mesh
+    def __init__(self, body: DampedBody) -> None:
+        super().__init__(body)
+        mesh = body.mesh
         self._incidence, self._edges, self._mass = incidence(mesh), mesh.edges, mesh.mass
         self._fastest = fastest(mesh)
 
     def velocities(self, positions: Array, before: Array, predicted: Array, h: float) -> Array:
         """Each sweep: v + h M^-1 f, the force along the edges (twice the unit vector, where the paper prints one)."""
-        settings = self.subject.settings
+        dials = self.body.dials
         # h gamma_s in kg.
-        strength = _LIMIT * (1.0 - remembered(settings.gamma, h)) / self._fastest
+        strength = _LIMIT * (1.0 - remembered(dials["gamma"], h)) / self._fastest
         unit = self._units(positions)
-        source, damped = (before if settings.damp_current else predicted), predicted
-        for _ in range(settings.sweeps):
+        source, damped = (before if dials["damp_current"] else predicted), predicted
+        for _ in range(dials["sweeps"]):
             change = self._pushed(source, unit)
             damped = damped - strength * change / self._mass[:, None]
             source = damped

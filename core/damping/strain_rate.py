@@ -10,30 +10,39 @@ from collections.abc import Callable
 from scipy.sparse import csr_matrix
 
 from ..arrays import Array, Index
-from ..elements.quadratic import Dissipation, isotropic
 from ..elements.strains import Biot, Green, Spatial, Strain
-from .method import Method, Subject
+from ..energies import Energy, StrainEnergy, TetElasticity
+from ..energies.strain_energy import isotropic
+from .damping import DampedBody, Damping, added
+from .dissipation import Dissipation
 from .rayleigh import beta
 
 STRAINS: dict[str, Callable[[Array, Index], Strain]] = {"GREEN": Green, "BIOT": Biot, "SPATIAL": Spatial}
 
 
-class StrainRate(Method):
+class StrainRate(Damping):
     name = "STRAIN_RATE"
     label = "Strain Rate"
     text = "The rate of deformation is damped, by the damping ratio of the first swing; turning and flying are not"
     parameters = ("damping_ratio", "strain", "anisotropy", "damp_axis")
 
-    def __init__(self, subject: Subject) -> None:
-        super().__init__(subject)
-        settings, elastic = subject.settings, subject.elastic
-        scale = beta(subject)
-        viscosity = scale * isotropic(subject.material.lam, subject.material.mu, 3)
+    def __init__(self, body: DampedBody) -> None:
+        super().__init__(body)
+        self._potentials = [self._of(energy) for energy in body.block.energies]
+
+    def _of(self, energy: Energy) -> Dissipation:
+        body, dials = self.body, self.body.dials
+        scale, count = beta(body), len(body.block.rest)
+        if isinstance(energy, StrainEnergy):
+            # The strain's own modulus, as dialled.
+            return Dissipation(energy.strain, scale * body.stiffness * energy.moduli, energy.weights, count)
+        assert isinstance(energy, TetElasticity)
+        viscosity = scale * isotropic(body.material.lam, body.material.mu, 3)
         # A potential allows that one direction of the rest shape is damped more.
-        along = "XYZ".index(settings.damp_axis)
-        viscosity[along, along] *= settings.anisotropy
-        strain = STRAINS[settings.strain](subject.system.rest, elastic.tets)
-        self._potential = Dissipation(strain, viscosity, elastic.weights, len(subject.system.rest))
+        along = "XYZ".index(dials["damp_axis"])
+        viscosity[along, along] *= dials["anisotropy"]
+        strain = STRAINS[dials["strain"]](body.block.rest, energy.tets)
+        return Dissipation(strain, viscosity, energy.weights, count)
 
     def matrix(self, positions: Array) -> csr_matrix:
-        return self._potential.matrix(positions)
+        return added([potential.matrix(positions) for potential in self._potentials])

@@ -12,10 +12,12 @@ import math
 from scipy.sparse import csr_matrix
 
 from ..arrays import Array
-from ..elements.quadratic import Dissipation, isotropic
 from ..elements.strains import Green
+from ..energies import TetElasticity
+from ..energies.strain_energy import isotropic
 from ..errors import ParameterError
-from .method import Method, Subject
+from .damping import DampedBody, Damping, added
+from .dissipation import Dissipation
 
 # Poisson's ratio from which on no viscosity is negative.
 LEAST_POISSON = 1.0 / 3.0
@@ -28,24 +30,28 @@ def viscosities(lam: float, mu: float, density: float, wavelength: float) -> tup
     return 2.0 * math.sqrt(density * (2.0 * mu + lam)) / k - 2.0 * psi, psi
 
 
-class Traditional(Method):
+class Traditional(Damping):
     name = "TRADITIONAL"
     label = "Traditional"
     text = "Viscosity that stops waves of one length from swinging; longer ones still swing, shorter ones creep"
     parameters = ("wavelength",)
 
-    def __init__(self, subject: Subject) -> None:
-        super().__init__(subject)
-        settings, material = subject.settings, subject.material
-        if settings.poisson < LEAST_POISSON - 1e-9:
+    def __init__(self, body: DampedBody) -> None:
+        super().__init__(body)
+        block, material = body.block, body.material
+        solids = [energy for energy in block.energies if isinstance(energy, TetElasticity)]
+        if len(solids) < len(block.energies):
             raise ParameterError(
-                f"{subject.name}: traditional damping would have a negative viscosity at a Poisson's ratio of "
-                f"{settings.poisson:g}; raise it to 1/3 or more, or choose another damping."
+                f"{block.name}: traditional damping is made for solids; choose another damping for springs."
             )
-        phi, psi = viscosities(material.lam, material.mu, material.density, settings.wavelength)
-        elastic = subject.elastic
-        strain = Green(subject.system.rest, elastic.tets)
-        self._potential = Dissipation(strain, isotropic(phi, psi, 3), elastic.weights, len(subject.system.rest))
+        if material.poisson < LEAST_POISSON - 1e-9:
+            raise ParameterError(
+                f"{block.name}: traditional damping would have a negative viscosity at a Poisson's ratio of "
+                f"{material.poisson:g}; raise it to 1/3 or more, or choose another damping."
+            )
+        phi, psi = viscosities(material.lam, material.mu, material.density, float(body.dials["wavelength"]))
+        viscosity, count = isotropic(phi, psi, 3), len(block.rest)
+        self._potentials = [Dissipation(Green(block.rest, s.tets), viscosity, s.weights, count) for s in solids]
 
     def matrix(self, positions: Array) -> csr_matrix:
-        return self._potential.matrix(positions)
+        return added([potential.matrix(positions) for potential in self._potentials])

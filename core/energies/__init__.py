@@ -6,30 +6,14 @@ An energy maps positions (n, 3) m to a value in J, forces' negative (the gradien
 
 from __future__ import annotations
 
-from typing import Protocol
-
-from scipy.sparse import csr_matrix
-
-from ..arrays import Array
+from .density import ElasticDensity, Material
+from .energy import Energy
 from .load import DeadLoad
 from .pins import SoftPins
 from .stable_neo_hookean import StableNeoHookean
+from .strain_energy import StrainEnergy
 from .stvk import StVK
-from .tetrahedra import ElasticDensity, Material, TetElasticity
-
-
-class Energy(Protocol):
-    """What the step needs of a potential energy."""
-
-    @property
-    def rounding(self) -> float:
-        """Differences of values up to this are rounding, J."""
-        ...
-
-    def value_gradient(self, positions: Array) -> tuple[float, Array]: ...
-
-    def hessian(self, positions: Array, project: bool) -> csr_matrix: ...
-
+from .tetrahedra import TetElasticity
 
 ELASTIC_MODELS: tuple[type[ElasticDensity], ...] = (StableNeoHookean, StVK)
 
@@ -42,5 +26,6 @@ __all__ = [
     "SoftPins",
     "StVK",
     "StableNeoHookean",
+    "StrainEnergy",
     "TetElasticity",
 ]

@@ -13,11 +13,14 @@ from typing import ClassVar
 import numpy as np
 
 from ..arrays import Array
-from .tetrahedra import Material, cofactor
+from .density import Material, cofactor
 
 
 class StableNeoHookean:
+    name: ClassVar[str] = "StableNeoHookean"
     label: ClassVar[str] = "Stable Neo-Hookean"
+    text: ClassVar[str] = "Stays calm however far it is bent, squeezed or turned over"
+    parameters: ClassVar[tuple[str, ...]] = ("stiffness", "poisson")
 
     def __init__(self, material: Material) -> None:
         self.mu = 4.0 / 3.0 * material.mu

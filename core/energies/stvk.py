@@ -10,11 +10,14 @@ from typing import ClassVar
 import numpy as np
 
 from ..arrays import Array
-from .tetrahedra import Material
+from .density import Material
 
 
 class StVK:
+    name: ClassVar[str] = "StVK"
     label: ClassVar[str] = "Saint Venant-Kirchhoff"
+    text: ClassVar[str] = "The papers' own; it collapses where it is squeezed strongly"
+    parameters: ClassVar[tuple[str, ...]] = ("stiffness", "poisson")
 
     def __init__(self, material: Material) -> None:
         self.mu = material.mu

@@ -2,49 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, Protocol
-
 import numpy as np
 from scipy.sparse import coo_matrix, csr_matrix
 
 from ..arrays import Array, Index
-
-
-@dataclass(frozen=True)
-class Material:
-    """Isotropic material: Young's modulus E in Pa, Poisson's ratio nu, density rho in kg/m^3."""
-
-    young: float
-    poisson: float
-    density: float
-
-    @property
-    def mu(self) -> float:
-        """Second Lamé parameter (shear modulus), Pa."""
-        return self.young / (2.0 * (1.0 + self.poisson))
-
-    @property
-    def lam(self) -> float:
-        """First Lamé parameter, Pa."""
-        return self.young * self.poisson / ((1.0 + self.poisson) * (1.0 - 2.0 * self.poisson))
-
-
-class ElasticDensity(Protocol):
-    """Energy density Psi(F) in Pa. F has shape (3, 3, m): row (space), column (material), element."""
-
-    label: ClassVar[str]
-
-    def __init__(self, material: Material) -> None:
-        """Take the moduli."""
-
-    def density_stress(self, F: Array) -> tuple[Array, Array]:
-        """Psi (m,) in Pa and the first Piola-Kirchhoff stress P = dPsi/dF (3, 3, m) in Pa."""
-        ...
-
-    def stiffness(self, F: Array) -> Array:
-        """d2Psi/dF2 as (m, 9, 9) Pa, both index pairs flattened row by row."""
-        ...
+from ..elements.assembly import positive
+from ..elements.strains import gradients
+from .density import ElasticDensity
 
 
 class TetElasticity:
@@ -59,7 +23,7 @@ class TetElasticity:
         self.tets = tets
         self.weights = weights
         self._nodes = len(rest)
-        self._shape = shape_gradients(rest, tets)
+        self._shape = gradients(rest, tets)
         m = len(tets)
         # Row c*m + e of the operator gives column c of F in element e, so that one sparse product yields all F.
         rows = (np.arange(3)[:, None, None] * m + np.arange(m)[None, :, None]).repeat(4, axis=2)
@@ -89,19 +53,11 @@ class TetElasticity:
         """Sparse (3n, 3n) N/m; with project, each element's part has its negative eigenvalues set to zero."""
         C = self.model.stiffness(self.deformation_gradients(positions))
         if project:
-            values, vectors = np.linalg.eigh(C)
-            C = (vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.transpose(0, 2, 1)
+            C = positive(C)
         C = (C * self.weights[:, None, None]).reshape(-1, 3, 3, 3, 3)
         blocks = np.einsum("eac,ercsd,ebd->earbs", self._shape, C, self._shape, optimize=True)
         size = 3 * self._nodes
         return coo_matrix((blocks.ravel(), (self._rows, self._cols)), shape=(size, size)).tocsr()
-
-
-def shape_gradients(rest: Array, tets: Index) -> Array:
-    """Gradients of the four linear shape functions of each tet, (m, 4, 3) in 1/m."""
-    corners = rest[tets]
-    inverse = np.linalg.inv((corners[:, 1:] - corners[:, :1]).transpose(0, 2, 1))
-    return np.concatenate([-inverse.sum(axis=1, keepdims=True), inverse], axis=1)
 
 
 def tet_volumes(rest: Array, tets: Index) -> Array:
@@ -114,14 +70,3 @@ def tet_volumes(rest: Array, tets: Index) -> Array:
 def lumped_mass(tets: Index, weights: Array, density: float, nodes: int) -> Array:
     """A quarter of each tet's mass for each of its corners, (n,) kg.  weights: (m,) m^3."""
     return np.bincount(tets.ravel(), (weights * density / 4.0).repeat(4), minlength=nodes).astype(float)
-
-
-def cofactor(F: Array) -> Array:
-    """cof F = det(F) F^-T for (3, 3, m), also where F is singular."""
-    cof = np.empty_like(F)
-    for i in range(3):
-        a, b = (i + 1) % 3, (i + 2) % 3
-        for j in range(3):
-            c, d = (j + 1) % 3, (j + 2) % 3
-            cof[i, j] = F[a, c] * F[b, d] - F[a, d] * F[b, c]
-    return cof

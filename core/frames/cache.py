@@ -1,10 +1,12 @@
-"""Frames on disk: one file for each, written whole or not at all, so that a killed bake goes on from its last frame."""
+"""Frames on disk: one file for each, written whole or not at all, so that a killed bake goes on from its last frame.
+
+One folder belongs to all bodies that are simulated together; a reader asks for the shape of one.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import io
 import json
 import os
 import re
@@ -12,26 +14,38 @@ import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from ..arrays import Array
 from ..errors import CacheError
 from ..system.state import State
+from .arrays_file import ArraysFile, opened, packed
 from .frame import Frame
 from .lock import Busy, locked
 
 _HEADER, _LOCK = "header.json", "lock"
-_FRAME = re.compile(r"frame_(-?\d+)\.npz")
-# Bytes of the checksum behind a frame.
-_SUM = hashlib.sha256().digest_size
+_FRAME = re.compile(r"frame_(-?\d+)\.frame")
+# Of DampSim 1, which are removed, but not read.
+_OLDER = re.compile(r"frame_(-?\d+)\.npz")
+FORMAT = 2
+# No header is larger.
+_LONGEST = 64_000_000
+_SHAPE, _MEMORY = "shape/", "memory/"
+_STATE = ("positions", "velocities", "reference")
 
 
 @dataclass(frozen=True)
 class Header:
-    """inputs: what the frames were made from; see fingerprint.inputs.  owner: the file whose frames they are, or ''."""
+    """inputs: what the frames were made from; see fingerprint.inputs.  owner: the file whose frames they are, or ''.
 
-    inputs: Mapping[str, object]
+    older: whether an older DampSim made them, whose frames cannot be read any more.
+    """
+
+    inputs: Mapping[str, Any]
     owner: str
+    older: bool = False
 
 
 class FrameCache:
@@ -44,11 +58,7 @@ class FrameCache:
     def header(self) -> Header | None:
         """Of the frames that are there; None where there is no cache."""
         try:
-            found = json.loads((self.folder / _HEADER).read_text(encoding="utf-8"))
-            header, check = found["header"], found["sha256"]
-            if _sum(_text(header)).hex() != check:
-                raise ValueError("its checksum is wrong")
-            return Header(header["inputs"], header["owner"])
+            return self._header()
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -56,7 +66,21 @@ class FrameCache:
                 f"{self.name}: the cache in {self.folder} cannot be read ({error}); bake again from the start."
             ) from error
 
-    def start(self, inputs: Mapping[str, object]) -> None:
+    def _header(self) -> Header:
+        file, size = opened(self.folder / _HEADER)
+        with file:
+            if size > _LONGEST:
+                raise ValueError("it is too large")
+            found = json.loads(file.read().decode("utf-8"))
+        header, check = found["header"], found["sha256"]
+        if _sum(_text(header)).hex() != check:
+            raise ValueError("its checksum is wrong")
+        inputs, owner = header["inputs"], header["owner"]
+        if not isinstance(inputs, dict) or not isinstance(owner, str):
+            raise ValueError("it is damaged")
+        return Header(inputs, owner, older=header.get("format") != FORMAT)
+
+    def start(self, inputs: Mapping[str, Any]) -> None:
         """Empty the folder and begin anew."""
         self.clear()
         self._make()
@@ -87,22 +111,19 @@ class FrameCache:
                     self.folder.rmdir()
 
     def append(self, frame: Frame) -> None:
-        buffer = io.BytesIO()
-        np.savez(
-            buffer,
-            number=np.array(frame.number),
-            time=np.array(frame.state.time),
-            positions=frame.state.positions,
-            velocities=frame.state.velocities,
-            carrier=frame.state.carrier,
-            surface=frame.surface.astype(np.float32),
-            inputs=np.array(frame.inputs),
-            iterations=np.array(frame.iterations),
-        )
-        content = buffer.getvalue()
+        state = frame.state
+        facts = {
+            "number": frame.number,
+            "time": state.time,
+            "inputs": dict(frame.inputs),
+            "iterations": frame.iterations,
+        }
+        arrays = {name: getattr(state, name) for name in _STATE}
+        arrays |= {f"{_MEMORY}{name}": value for name, value in state.memory.items()}
+        arrays |= {f"{_SHAPE}{name}": surface.astype(np.float32) for name, surface in frame.shapes.items()}
         if not (self.folder / _HEADER).exists():
             raise CacheError(f"{self.name}: the cache folder {self.folder} was removed during the bake; bake again.")
-        self._write(self._path(frame.number).name, content + _sum(content))
+        self._write(self._path(frame.number).name, packed(facts, arrays))
 
     def numbers(self) -> list[int]:
         """Numbers of the unbroken run of frames from the first one on."""
@@ -110,16 +131,33 @@ class FrameCache:
         return [number for place, number in enumerate(numbers) if number == numbers[0] + place]
 
     def read(self, number: int) -> Frame:
+        with self._open(number) as data:
+            memory = {name.removeprefix(_MEMORY): data.read(name) for name in data.names if name.startswith(_MEMORY)}
+            positions, velocities, reference = (data.read(name) for name in _STATE)
+            state = State(float(data.facts["time"]), positions, velocities, reference, memory)
+            shapes = {
+                name.removeprefix(_SHAPE): data.read(name).astype(float)
+                for name in data.names
+                if name.startswith(_SHAPE)
+            }
+            return Frame(number, state, shapes, dict(data.facts["inputs"]), int(data.facts["iterations"]))
+
+    def shape(self, number: int, body: str) -> Array:
+        """A body's surface (v, 3) m at a frame, without the rest of it."""
+        with self._open(number) as data:
+            return np.asarray(data.read(f"{_SHAPE}{body}").astype(float))
+
+    @contextlib.contextmanager
+    def _open(self, number: int) -> Iterator[ArraysFile]:
+        """A frame's file. What is wrong with it is a CacheError."""
         try:
-            content = self._path(number).read_bytes()
-            if _sum(content[:-_SUM]) != content[-_SUM:]:
-                raise ValueError("its checksum is wrong")
-            with np.load(io.BytesIO(content[:-_SUM]), allow_pickle=False) as data:
-                if int(data["number"]) != number:
+            file, size = opened(self._path(number))
+            with file:
+                data = ArraysFile(file, size)
+                if data.facts.get("number") != number:
                     raise ValueError("it is another frame")
-                state = State(float(data["time"]), data["positions"], data["velocities"], data["carrier"])
-                return Frame(number, state, data["surface"].astype(float), str(data["inputs"]), int(data["iterations"]))
-        except (OSError, ValueError) as error:
+                yield data
+        except (OSError, ValueError, KeyError, TypeError) as error:
             raise CacheError(
                 f"{self.name}: frame {number} of the cache in {self.folder} is damaged or gone; "
                 f"re-bake from frame {number}."
@@ -139,7 +177,8 @@ class FrameCache:
             raise self._unreadable(error) from error
         # The header goes first: frames without one are nobody's.
         for path in sorted(paths, key=lambda path: path.name != _HEADER):
-            if path.name == _HEADER or _FRAME.fullmatch(path.name) or path.name.endswith(".part"):
+            ours = _FRAME.fullmatch(path.name) or _OLDER.fullmatch(path.name) or path.name.endswith(".part")
+            if path.name == _HEADER or ours:
                 self._remove(path)
         with contextlib.suppress(OSError):
             self.folder.rmdir()
@@ -170,7 +209,7 @@ class FrameCache:
         return sorted(int(match[1]) for match in names if match)
 
     def _path(self, number: int) -> Path:
-        return self.folder / f"frame_{number:06d}.npz"
+        return self.folder / f"frame_{number:06d}.frame"
 
     def _remove(self, path: Path) -> None:
         try:
@@ -183,7 +222,7 @@ class FrameCache:
             self.folder.mkdir(parents=True, exist_ok=True)
 
     def _write_header(self, header: Header) -> None:
-        content = {"inputs": dict(header.inputs), "owner": header.owner}
+        content = {"format": FORMAT, "inputs": dict(header.inputs), "owner": header.owner}
         whole = {"header": content, "sha256": _sum(_text(content)).hex()}
         self._write(_HEADER, json.dumps(whole, indent=1).encode())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from ..arrays import Array, Index
+from ..arrays import Array
 
 # Below this part of the region's size a pin's displacement counts as none.
 _HELD = 1e-6
@@ -24,12 +24,13 @@ def rigid_fields(positions: Array) -> Array:
     return fields
 
 
-def rigid_basis(positions: Array, mass: Array, free: Index, held: Index) -> Array:
+def rigid_basis(free: Array, held: Array, mass: Array) -> Array:
     """M-orthonormal basis R of the rigid velocity fields that vanish at the held nodes (physics.md section 2).
 
-    positions: (n, 3) m.  mass: (n,) kg.  Returns (f, 3, k), 0 <= k <= 6, with R^T M R = I over the free nodes.
+    free, held: positions (f, 3), (p, 3) m.  mass: (f,) kg, of the free ones.  Returns (f, 3, k), 0 <= k <= 6, with
+    R^T M R = I over the free nodes.
     """
-    fields = rigid_fields(positions[np.concatenate([free, held])])
+    fields = rigid_fields(np.concatenate([free, held]))
     own, pinned = fields[: len(free)].reshape(-1, 6), fields[len(free) :].reshape(-1, 6)
     if len(held):
         _, sizes, directions = np.linalg.svd(pinned, full_matrices=len(pinned) < 6)
@@ -37,7 +38,7 @@ def rigid_basis(positions: Array, mass: Array, free: Index, held: Index) -> Arra
         own = own @ directions[sizes <= _HELD * np.sqrt(len(held))].T
     if own.shape[1] == 0:
         return np.zeros((len(free), 3, 0))
-    root = np.sqrt(mass[free].repeat(3))[:, None]
+    root = np.sqrt(mass.repeat(3))[:, None]
     # Fields that move no free node (one node, a line about itself) have no inertia: they drop out.
     vectors, sizes, _ = np.linalg.svd(root * own, full_matrices=False)
     basis: Array = vectors[:, sizes > _HELD * max(float(sizes.max()), float(np.finfo(float).tiny))] / root

@@ -31,9 +31,23 @@ class Surface:
 
 def check_surface(surface: Surface) -> None:
     """Raise MeshError where nothing could be made of the surface."""
-    name = surface.name
     if len(surface.vertices) == 0 or len(surface.triangles) == 0:
-        raise MeshError(f"{name}: the mesh has no faces; choose an object with a closed surface.")
+        raise MeshError(f"{surface.name}: the mesh has no faces; choose an object with a closed surface.")
+    check_vertices(surface)
+
+
+def triangle_areas(vertices: Array, triangles: Index) -> Array:
+    """(t,) m^2."""
+    corners = vertices[triangles]
+    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    return np.asarray(0.5 * np.linalg.norm(normals, axis=1))
+
+
+def check_vertices(surface: Surface) -> None:
+    """Raise MeshError where the vertices are no shape."""
+    name = surface.name
+    if len(surface.vertices) == 0:
+        raise MeshError(f"{name}: the mesh has no vertices; choose another object.")
     broken = int((~np.isfinite(surface.vertices).all(axis=1)).sum())
     if broken:
         raise MeshError(f"{name}: {broken} vertices have no valid position (NaN); delete or re-place them.")

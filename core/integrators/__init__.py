@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .explicit import ForwardEuler, SymplecticEuler
 from .implicit import BackwardEuler, ImplicitMidpoint, LinearBackwardEuler, Newmark
+from .integration import Integration
 from .integrator import Dynamics, Integrator
 
 INTEGRATORS: tuple[type[Integrator], ...] = (
@@ -15,4 +16,4 @@ INTEGRATORS: tuple[type[Integrator], ...] = (
     ForwardEuler,
 )
 
-__all__ = ["INTEGRATORS", "Dynamics", "Integrator"]
+__all__ = ["INTEGRATORS", "Dynamics", "Integration", "Integrator"]

@@ -6,8 +6,9 @@ import numpy as np
 
 from ..arrays import Array
 from ..solvers.problem import Outcome
-from ..stepping.step import Controls, StepReport
-from ..system.state import PinMotion, State
+from ..stepping.controls import Controls, StepReport
+from ..system.inputs import Inputs
+from ..system.state import State
 from .integrator import Dynamics, Integrator
 
 _DONE = StepReport(Outcome.CONVERGED, 1, 1, 1, 0.0, False)
@@ -16,13 +17,13 @@ _FAILED = StepReport(Outcome.NOT_FINITE, 1, 1, 1, np.inf, False)
 _RUNAWAY = 1e6
 
 
-def _predicted(dynamics: Dynamics, state: State, pins: PinMotion, h: float, stiffness: float) -> Array:
-    force = dynamics.force(state.positions, state.velocities, pins.start, stiffness)
+def _predicted(dynamics: Dynamics, state: State, inputs: Inputs, h: float, factors: Array) -> Array:
+    force = dynamics.force(state, state.velocities, inputs, factors, ended=False)
     return np.asarray(state.velocities + h * force / dynamics.system.mass[:, None])
 
 
 def _ended(dynamics: Dynamics, state: State, after: State) -> tuple[State, StepReport]:
-    limit = _RUNAWAY * float(np.ptp(dynamics.system.rest, axis=0).max())
+    limit = _RUNAWAY * max(block.size for block in dynamics.system.blocks)
     if not after.is_finite or float(np.abs(after.positions - state.positions).max()) > limit:
         return state, _FAILED
     return after, _DONE
@@ -39,11 +40,11 @@ class SymplecticEuler(Integrator):
 
     @staticmethod
     def step(
-        dynamics: Dynamics, state: State, pins: PinMotion, h: float, controls: Controls
+        dynamics: Dynamics, state: State, inputs: Inputs, h: float, controls: Controls
     ) -> tuple[State, StepReport]:
         with np.errstate(over="ignore", invalid="ignore"):
-            v = dynamics.damped(state, _predicted(dynamics, state, pins, h, controls.stiffness), h)
-            after = dynamics.pinned(state, state.positions + h * v, v.copy(), pins, h)
+            v = dynamics.damped(state, _predicted(dynamics, state, inputs, h, dynamics.factors(controls)), h)
+            after = dynamics.pinned(state, state.positions + h * v, v.copy(), inputs, h)
             return _ended(dynamics, state, after)
 
 
@@ -58,9 +59,9 @@ class ForwardEuler(Integrator):
 
     @staticmethod
     def step(
-        dynamics: Dynamics, state: State, pins: PinMotion, h: float, controls: Controls
+        dynamics: Dynamics, state: State, inputs: Inputs, h: float, controls: Controls
     ) -> tuple[State, StepReport]:
         with np.errstate(over="ignore", invalid="ignore"):
-            v = dynamics.damped(state, _predicted(dynamics, state, pins, h, controls.stiffness), h)
-            after = dynamics.pinned(state, state.positions + h * state.velocities, v.copy(), pins, h)
+            v = dynamics.damped(state, _predicted(dynamics, state, inputs, h, dynamics.factors(controls)), h)
+            after = dynamics.pinned(state, state.positions + h * state.velocities, v.copy(), inputs, h)
             return _ended(dynamics, state, after)

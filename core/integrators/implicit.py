@@ -11,8 +11,10 @@ import numpy as np
 
 from ..arrays import Array
 from ..solvers.problem import Outcome
-from ..stepping.step import Controls, Stepper, StepReport
-from ..system.state import PinMotion, Standing, State
+from ..stepping.controls import Controls, StepReport
+from ..stepping.step import Stepper
+from ..system.inputs import BlockInputs, Inputs, NoReferenceMotion
+from ..system.state import State
 from .integrator import Dynamics, Integrator
 
 
@@ -21,12 +23,12 @@ def _damped(dynamics: Dynamics, state: State, h: float) -> State:
 
 
 def _stage(
-    stepper: Stepper, state: State, start: Array, velocities: Array, pins: PinMotion, h: float, controls: Controls
+    stepper: Stepper, state: State, start: Array, velocities: Array, inputs: Inputs, h: float, controls: Controls
 ) -> tuple[Array, StepReport]:
     """Velocities v (n, 3) of backward Euler from a start over h, M (v - v_start)/h = f(start + h v) - C v."""
-    # For a follow-through of 1 the carrier cancels, so there is none.
-    begin = State(state.time, start, velocities, np.zeros_like(start))
-    plain = replace(pins, carrying=Standing())
+    # For a follow-through of 1 the reference motion cancels, so there is none.
+    begin = State(state.time, start, velocities, np.zeros_like(start), state.memory)
+    plain = tuple(replace(one, reference=NoReferenceMotion()) for one in inputs)
     # The forces at the start may have thrown the velocities far off; the state's own are a better guess.
     after, report = stepper.step(begin, plain, h, replace(controls, follow_through=1.0), state.velocities)
     return after.velocities, report
@@ -43,9 +45,9 @@ class BackwardEuler(Integrator):
 
     @staticmethod
     def step(
-        dynamics: Dynamics, state: State, pins: PinMotion, h: float, controls: Controls
+        dynamics: Dynamics, state: State, inputs: Inputs, h: float, controls: Controls
     ) -> tuple[State, StepReport]:
-        after, report = dynamics.stepper.step(_damped(dynamics, state, h), pins, h, controls)
+        after, report = dynamics.stepper.step(_damped(dynamics, state, h), inputs, h, controls)
         return (after, report) if report.outcome is Outcome.CONVERGED else (state, report)
 
 
@@ -60,13 +62,13 @@ class LinearBackwardEuler(Integrator):
 
     @staticmethod
     def step(
-        dynamics: Dynamics, state: State, pins: PinMotion, h: float, controls: Controls
+        dynamics: Dynamics, state: State, inputs: Inputs, h: float, controls: Controls
     ) -> tuple[State, StepReport]:
         begin = _damped(dynamics, state, h)
-        v, report = _stage(dynamics.linear, state, state.positions, begin.velocities, pins, h, controls)
+        v, report = _stage(dynamics.linear, state, state.positions, begin.velocities, inputs, h, controls)
         if report.outcome is not Outcome.CONVERGED:
             return state, report
-        return dynamics.pinned(state, state.positions + h * v, v.copy(), pins, h), report
+        return dynamics.pinned(state, state.positions + h * v, v.copy(), inputs, h), report
 
 
 class ImplicitMidpoint(Integrator):
@@ -80,14 +82,14 @@ class ImplicitMidpoint(Integrator):
 
     @staticmethod
     def step(
-        dynamics: Dynamics, state: State, pins: PinMotion, h: float, controls: Controls
+        dynamics: Dynamics, state: State, inputs: Inputs, h: float, controls: Controls
     ) -> tuple[State, StepReport]:
         begin = _damped(dynamics, state, h)
-        half = PinMotion(pins.start, 0.5 * (pins.start + pins.end))
+        half = tuple(BlockInputs(one.start, 0.5 * (one.start + one.end)) for one in inputs)
         middle, report = _stage(dynamics.stepper, state, state.positions, begin.velocities, half, 0.5 * h, controls)
         if report.outcome is not Outcome.CONVERGED:
             return state, report
-        return dynamics.pinned(state, state.positions + h * middle, 2.0 * middle - begin.velocities, pins, h), report
+        return dynamics.pinned(state, state.positions + h * middle, 2.0 * middle - begin.velocities, inputs, h), report
 
 
 class Newmark(Integrator):
@@ -104,20 +106,19 @@ class Newmark(Integrator):
 
     @staticmethod
     def step(
-        dynamics: Dynamics, state: State, pins: PinMotion, h: float, controls: Controls
+        dynamics: Dynamics, state: State, inputs: Inputs, h: float, controls: Controls
     ) -> tuple[State, StepReport]:
         begin = _damped(dynamics, state, h)
         system = dynamics.system
-        force = dynamics.force(state.positions, begin.velocities, pins.start, controls.stiffness)
+        force = dynamics.force(state, begin.velocities, inputs, dynamics.factors(controls), ended=False)
         start = state.positions + 0.5 * h * begin.velocities
         speed = begin.velocities + 0.5 * h * force / system.mass[:, None]
         # A pin's own mean velocity is the same in both halves.
-        hard = np.isinf(system.pin_stiffness)
-        middle = 0.5 * (pins.start + pins.end)
-        start[system.pinned[hard]] = middle[hard]
-        after, report = _stage(dynamics.stepper, state, start, speed, PinMotion(middle, pins.end), 0.5 * h, controls)
+        half = tuple(BlockInputs(0.5 * (one.start + one.end), one.end) for one in inputs)
+        start = system.placed(start, tuple(BlockInputs(one.start, one.start) for one in half))
+        after, report = _stage(dynamics.stepper, state, start, speed, half, 0.5 * h, controls)
         if report.outcome is not Outcome.CONVERGED:
             return state, report
         return dynamics.pinned(
-            state, state.positions + 0.5 * h * (begin.velocities + after), after.copy(), pins, h
+            state, state.positions + 0.5 * h * (begin.velocities + after), after.copy(), inputs, h
         ), report

@@ -8,10 +8,13 @@ from typing import ClassVar
 import numpy as np
 
 from ..arrays import Array
-from ..damping.method import Method
-from ..stepping.step import Controls, Stepper, StepReport
-from ..system.state import PinMotion, State
+from ..damping.damping import Damping
+from ..stepping.controls import Controls, StepReport
+from ..stepping.step import Stepper
+from ..system.inputs import BlockInputs, Inputs
+from ..system.state import State
 from ..system.system import System
+from ..system.term import Factor
 
 
 @dataclass(frozen=True)
@@ -20,18 +23,30 @@ class Dynamics:
 
     stepper: Stepper
     linear: Stepper
-    damping: Method | None = None
+    damping: Damping | None = None
 
     @property
     def system(self) -> System:
         return self.stepper.system
 
-    def force(self, positions: Array, velocities: Array, targets: Array, stiffness: float) -> Array:
-        """(n, 3) N at positions (n, 3) and velocities (n, 3), the soft pins being at targets (p, 3)."""
-        system = self.system
+    def factors(self, controls: Controls) -> Array:
+        """(b,) stiffness factor of each block."""
+        return controls.factors(len(self.system.blocks))
+
+    def force(self, state: State, velocities: Array, inputs: Inputs, factors: Array, ended: bool = True) -> Array:
+        """(n, 3) N at the state's positions and velocities (n, 3) m/s.
+
+        factors: (b,) on each block's stiffness.  ended: whether the pins are where the inputs end, or start.
+        """
+        system, positions = self.system, state.positions
+        there = inputs if ended else tuple(BlockInputs(one.start, one.start) for one in inputs)
         total = system.mass[:, None] * system.gravity
-        for energy in (*system.energies, system.soft_pins(targets)):
-            total = total - stiffness * energy.value_gradient(positions)[1]
+        for place, factor, energy in system.prepared(state, there):
+            part = system.slices[place]
+            scale = factors[place] if factor is Factor.MATERIAL else 1.0
+            total[part] = total[part] - scale * energy.value_gradient(positions[part])[1]
+        if system.joints is not None:
+            total = total - system.joints.value_gradient(positions, factors)[1]
         viscous = self.damping.matrix(positions) if self.damping else None
         if viscous is not None:
             total = total - (viscous @ velocities.ravel()).reshape(-1, 3)
@@ -43,13 +58,12 @@ class Dynamics:
             return predicted
         return self.damping.velocities(state.positions, state.velocities, predicted, h)
 
-    def pinned(self, state: State, positions: Array, velocities: Array, pins: PinMotion, h: float) -> State:
+    def pinned(self, state: State, positions: Array, velocities: Array, inputs: Inputs, h: float) -> State:
         """The state at the end of a step with the hard pins where they have to be."""
-        hard = np.isinf(self.system.pin_stiffness)
-        which = self.system.pinned[hard]
-        positions[which] = pins.end[hard]
-        velocities[which] = (pins.end - pins.start)[hard] / h
-        return State(state.time + h, positions, velocities, np.zeros_like(positions))
+        there = self.system.placed(positions, inputs)
+        speeds = tuple(BlockInputs(one.start, (one.end - one.start) / h) for one in inputs)
+        memory = self.system.remembered(state.memory, there)
+        return State(state.time + h, there, self.system.placed(velocities, speeds), np.zeros_like(there), memory)
 
 
 class Integrator:
@@ -67,7 +81,7 @@ class Integrator:
 
     @staticmethod
     def step(
-        dynamics: Dynamics, state: State, pins: PinMotion, h: float, controls: Controls
+        dynamics: Dynamics, state: State, inputs: Inputs, h: float, controls: Controls
     ) -> tuple[State, StepReport]:
         """The state h seconds later. Where that fails the report's outcome says so, and the state is the one given."""
         raise NotImplementedError

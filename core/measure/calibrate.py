@@ -10,7 +10,8 @@ import numpy as np
 from ..errors import DampSimError, PinError, SceneError, StepError
 from ..scene.parameters import PARAMETERS, Settings
 from ..simulation.simulation import Simulation
-from ..system.state import PinMotion, State
+from ..stepping.law import settle_law
+from ..system.state import State
 from .curve import SettleCurve, released_curve
 from .release import Release, Still, pulled, watch
 
@@ -30,62 +31,63 @@ class Calibration:
     after: SettleCurve
 
 
-def calibrate(simulation: Simulation, deflection: float) -> Generator[tuple[int, int], None, Calibration]:
+def calibrate(simulation: Simulation, body: str, deflection: float) -> Generator[tuple[int, int], None, Calibration]:
     """Yield (done, total) of each release test; returns the Calibration.
 
-    deflection: how far each region is pulled, in parts of its size.
+    body: the name of the one that is pulled.  deflection: how far each of its regions is, in parts of its size.
     """
     try:
-        return (yield from _search(simulation, deflection))
+        return (yield from _search(simulation, body, deflection))
     except StepError as error:
-        raise _failed(simulation, error) from error
+        raise _failed(body, error) from error
 
 
-def release_test(simulation: Simulation, deflection: float) -> Generator[tuple[int, int], None, SettleCurve]:
+def release_test(simulation: Simulation, body: str, deflection: float) -> Generator[tuple[int, int], None, SettleCurve]:
     """One release test with the dials as they are, like calibrate(); returns the curve that misses Settle most."""
-    settings = simulation.scene.body.settings
+    settings = simulation.scene.body(body).settings
     try:
-        still, start = _deflected(simulation, deflection)
-        return _worst((yield from _test(simulation, settings, still, start)), settings)
+        still, start = _deflected(simulation, body, deflection)
+        return _worst((yield from _test(simulation, body, settings, still, start)), settings)
     except StepError as error:
-        raise _failed(simulation, error) from error
+        raise _failed(body, error) from error
 
 
-def _failed(simulation: Simulation, error: StepError) -> DampSimError:
-    name = simulation.scene.body.surface.name
-    return DampSimError(f"{name}: the release test failed ({error}) Pull it less far, or raise Stiffness.")
+def _failed(body: str, error: StepError) -> DampSimError:
+    return DampSimError(f"{body}: the release test failed ({error}) Pull it less far, or raise Stiffness.")
 
 
-def _deflected(simulation: Simulation, deflection: float) -> tuple[Still, State]:
+def _deflected(simulation: Simulation, body: str, deflection: float) -> tuple[Still, State]:
     """The body as it hangs, and pulled aside by that part of the size of its smallest region."""
-    scene = simulation.scene
-    name, settings = scene.body.surface.name, scene.body.settings
+    settings = simulation.scene.body(body).settings
     if settings.damping_by != "DIALS":
-        raise SceneError(f"{name}: a release test measures Settle; dial the damping by Settle and Bounce.")
-    if not simulation.held or not simulation.model.system.regions:
-        raise PinError(f"{name}: nothing holds all of it, so it never rests in the air; choose a pin group.")
-    stiffness = simulation.controls(settings).stiffness
-    sampled = simulation.sampled(scene.first)
-    targets = simulation.model.pins(sampled.animated[-1])
-    state = simulation.settled_pose(sampled.animated[-1], stiffness)
-    still = Still(simulation.model.system, state, PinMotion(targets, targets), stiffness)
-    size = min(float(np.ptp(still.system.rest[r.free], axis=0).max()) for r in still.system.regions)
-    return still, pulled(still, deflection * size)
+        raise SceneError(f"{body}: a release test measures Settle; dial the damping by Settle and Bounce.")
+    system = simulation.system_of(body)
+    if not simulation.is_held(body) or not system.regions:
+        raise PinError(f"{body}: nothing holds all of it, so it never rests in the air; choose a pin group.")
+    island, block = simulation.place(body)
+    factors = simulation.factors(island)
+    animated = simulation.sampled(simulation.scene.first).animated[-1]
+    state = simulation.statics.settled_pose(island, animated, factors)
+    still = Still(system, state, simulation.posing.held(simulation.islands[island], animated), factors)
+    part = system.slices[block]
+    own = [k for k, r in enumerate(system.regions) if ((r.free >= part.start) & (r.free < part.stop)).any()]
+    size = min(float(np.ptp(system.rest[system.regions[k].free], axis=0).max()) for k in own)
+    return still, pulled(still, deflection * size, own)
 
 
 def _worst(curves: list[SettleCurve], settings: Settings) -> SettleCurve:
     return curves[int(np.argmax([abs(curve.rest - settings.settle) for curve in curves]))]
 
 
-def _search(simulation: Simulation, deflection: float) -> Generator[tuple[int, int], None, Calibration]:
-    settings = simulation.scene.body.settings
-    still, start = _deflected(simulation, deflection)
+def _search(simulation: Simulation, body: str, deflection: float) -> Generator[tuple[int, int], None, Calibration]:
+    settings = simulation.scene.body(body).settings
+    still, start = _deflected(simulation, body, deflection)
     least, most = PARAMETERS["calibration"].least, PARAMETERS["calibration"].most
     tried: list[tuple[float, float, SettleCurve]] = []
     correction = 1.0
     for _ in range(_MOST):
         trial = replace(settings, calibration=correction)
-        curves = yield from _test(simulation, trial, still, start)
+        curves = yield from _test(simulation, body, trial, still, start)
         rests = [curve.rest for curve in curves]
         miss = max(abs(rest - settings.settle) for rest in rests)
         tried.append((miss, correction, _worst(curves, settings)))
@@ -103,20 +105,21 @@ def _search(simulation: Simulation, deflection: float) -> Generator[tuple[int, i
 
 
 def _test(
-    simulation: Simulation, trial: Settings, still: Still, start: State
+    simulation: Simulation, body: str, trial: Settings, still: Still, start: State
 ) -> Generator[tuple[int, int], None, list[SettleCurve]]:
     """The curve of each region."""
-    substeps = simulation.substeps(trial)
-    frame_time = 1.0 / simulation.scene.fps
-    count = int(np.ceil((_WATCHED * trial.settle + 6.0) * substeps.count))
-    steps = watch(still, start, simulation.controls(trial), frame_time / substeps.count, count, substeps)
+    scene = simulation.scene
+    settings = tuple(trial if one.name == body else one.settings for one in scene.bodies)
+    substeps, parts = simulation.substeps(body, trial), simulation.dials.most_substeps(settings)
+    frame_time = 1.0 / scene.fps
+    count = int(np.ceil((_WATCHED * trial.settle + 6.0) * parts))
+    controls = simulation.controls(settings)[simulation.place(body)[0]]
+    steps = watch(still, start, controls, frame_time / parts, count, substeps)
     while True:
         try:
             yield next(steps), count
         except StopIteration as end:
             releases: list[Release] = end.value
             break
-    return [
-        released_curve(release, law, simulation.scene.fps, trial.settle, trial.overshoot)
-        for release, law in zip(releases, simulation.controls(trial).laws, strict=True)
-    ]
+    law = settle_law(trial.settle * trial.calibration * frame_time, substeps.overshoot, 1.0)
+    return [released_curve(release, law, scene.fps, trial.settle, trial.overshoot) for release in releases]

@@ -11,7 +11,7 @@ from ..arrays import Array
 from ..frames.frame import Frame
 from ..scene.parameters import Settings
 from ..simulation.simulation import Simulation
-from ..stepping.law import InertiaLaw, SettleLaw
+from ..stepping.law import InertiaLaw, SettleLaw, settle_law
 from .diagnostics import rest_time
 from .release import Release
 
@@ -54,16 +54,28 @@ def released_curve(release: Release, law: InertiaLaw, fps: float, dial: float, b
     return _curve(release.times * fps, signed, release.rest * fps, release.overshoot, law, fps, dial, bounce)
 
 
-def simulation_curve(simulation: Simulation, frames: Sequence[Frame], settings: Settings) -> SettleCurve | None:
-    """Of the last frames of a simulation, with the settings at their end."""
-    laws = simulation.controls(settings).laws
-    if not laws or settings.damping_by != "DIALS":
+def simulation_curve(
+    simulation: Simulation, body: str, frames: Sequence[Frame], settings: Settings
+) -> SettleCurve | None:
+    """Of one body in the last frames of a simulation, with its settings at their end."""
+    if not simulation.system_of(body).regions or settings.damping_by != "DIALS":
         return None
-    # The dialled curve is the same for every region.
-    return shot_curve(frames, laws[0], simulation.scene.fps, settings.settle, settings.overshoot)
+    # The dialled curve is the same for every region, so that no eigenvalue is needed.
+    settle = settings.settle * settings.calibration / simulation.scene.fps
+    law = settle_law(settle, simulation.substeps(body, settings).overshoot, 1.0)
+    moves = [Shape(frame.shapes[body], frame.inputs[body]) for frame in frames]
+    return shot_curve(moves, law, simulation.scene.fps, settings.settle, settings.overshoot)
 
 
-def shot_curve(frames: Sequence[Frame], law: InertiaLaw, fps: float, dial: float, bounce: float) -> SettleCurve | None:
+@dataclass(frozen=True)
+class Shape:
+    """A body at a frame: surface (v, 3) m, and the digest of what it was made from."""
+
+    surface: Array
+    inputs: str
+
+
+def shot_curve(frames: Sequence[Shape], law: InertiaLaw, fps: float, dial: float, bounce: float) -> SettleCurve | None:
     """Of the end of a simulated shot, from its largest swing after the last push on.
 
     The last push is where the inputs cease to change; None where they change up to the end, or nothing swings.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from dataclasses import dataclass, replace
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import csr_matrix, diags
@@ -13,13 +13,15 @@ from ..arrays import Array
 from ..energies import DeadLoad
 from ..errors import StepError
 from ..solvers.problem import Outcome
-from ..stepping.inertia import tangent
+from ..stepping.controls import Controls
 from ..stepping.law import Substeps, choose_substeps, settle_law
 from ..stepping.static import settled
-from ..stepping.step import Controls, Stepper
+from ..stepping.step import Stepper
+from ..system.inputs import Inputs
 from ..system.region import Region
-from ..system.state import PinMotion, State
+from ..system.state import State
 from ..system.system import System
+from ..system.term import Factor, Potential
 from .diagnostics import count_swings, largest_distance, rest_time
 
 # A region that starts nearer to rest than this part of the farthest one's way is not looked at.
@@ -28,18 +30,26 @@ _MOVED = 1e-3
 
 @dataclass(frozen=True)
 class Still:
-    """A system at rest. state: where.  pins: as they are held.  stiffness: factor on all energies."""
+    """A system at rest.
+
+    state: where.
+    inputs: that hold its pins.
+    factors: (b,) on each block's stiffness.
+    """
 
     system: System
     state: State
-    pins: PinMotion
-    stiffness: float = 1.0
+    inputs: Inputs
+    factors: Array
+
+    def eigenvalue(self, region: Region) -> float:
+        """lambda_1 where it is, 1/s^2."""
+        return self.system.eigenvalue_at(region, self.factors)
 
 
 def unloaded(system: System) -> Still:
     """A system without gravity, which rests in the shape that it was made in."""
-    held = system.rest[system.pinned]
-    return Still(system, State.at_rest(system.rest), PinMotion(held, held))
+    return Still(system, State.at_rest(system.rest), system.still(), np.ones(len(system.blocks)))
 
 
 @dataclass(frozen=True)
@@ -85,30 +95,35 @@ def first_mode(still: Still, region: Region, tangent_stiffness: csr_matrix) -> A
     return np.asarray(shape * np.sign(shape.ravel()[np.abs(shape).argmax()]))
 
 
-def pulled(still: Still, deflection: float, which: int | None = None) -> State:
-    """At rest under a load M a along the first mode a of a region, as strong as it takes for the deflection (m).
+def pulled(still: Still, deflection: float, which: Sequence[int] | None = None) -> State:
+    """At rest under a load M a along the first mode a of regions, as strong as it takes for the deflection (m).
 
-    which: the region; all of them at once where none is given.
+    which: the places of the regions; all of them at once where none are given.
     """
     system, rest = still.system, still.state.positions
-    stiff = tangent(system, still.state)
-    chosen = [r for k, r in enumerate(system.regions) if which in (None, k)]
+    stiff = system.tangent(still.state, still.factors)
+    chosen = [r for k, r in enumerate(system.regions) if which is None or k in which]
     loads = []
     for region in chosen:
-        strength = deflection * region.eigenvalue_at(still.stiffness)
+        strength = deflection * still.eigenvalue(region)
         loads.append(system.mass[:, None] * first_mode(still, region, stiff) * strength)
-    # The stepper scales all energies, this load included.
-    strengths = np.ones(len(chosen)) / still.stiffness
+    strengths = np.ones(len(chosen))
     state = still.state
     for _ in range(8):
         load = np.asarray(sum(strength * load for strength, load in zip(strengths, loads, strict=True)))
-        loaded = replace(system, energies=(*system.energies, DeadLoad(load)))
-        state = settled(Stepper(loaded), state, still.pins, 1e-8, still.stiffness)
+        state = settled(Stepper(_loaded(system, load)), state, still.inputs, 1e-8, still.factors)
         reached = np.array([largest_distance(state.positions[r.free], rest[r.free]) for r in chosen])
         if (np.abs(reached / deflection - 1.0) < 1e-4).all():
             break
         strengths *= deflection / reached
     return state
+
+
+def _loaded(system: System, load: Array) -> System:
+    """With a force (n, 3) N that nothing changes."""
+    for place, part in enumerate(system.slices):
+        system = system.with_term(Potential(DeadLoad(load[part]), Factor.FIXED), place)
+    return system
 
 
 def watch(
@@ -127,7 +142,7 @@ def watch(
     sizes = [float(np.linalg.norm(way[k])) for way, k in zip(ways, far, strict=True)]
     distance, along = np.ones((len(watched), count + 1)), np.ones((len(watched), count + 1))
     for step in range(1, count + 1):
-        state, report = stepper.step(state, still.pins, h, controls)
+        state, report = stepper.step(state, still.inputs, h, controls)
         if report.outcome is not Outcome.CONVERGED:
             raise StepError(report.outcome.value)
         iterations += report.iterations
@@ -155,11 +170,11 @@ def release(
     """
     substeps = choose_substeps(settle, overshoot, frame_time, least)
     h = frame_time / substeps.count
-    laws = tuple(
-        settle_law(settle, substeps.overshoot, region.eigenvalue_at(still.stiffness)) for region in still.system.regions
-    )
+    laws = tuple(settle_law(settle, substeps.overshoot, still.eigenvalue(region)) for region in still.system.regions)
     count = int(np.ceil((1.3 * settle + 4.0 * frame_time) / h))
-    steps = watch(still, start, Controls(laws, 1.0, tolerance, still.stiffness), h, count, substeps)
+    steps = watch(
+        still, start, Controls(laws, 1.0, tolerance, tuple(float(one) for one in still.factors)), h, count, substeps
+    )
     while True:
         try:
             next(steps)

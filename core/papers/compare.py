@@ -13,20 +13,20 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from ..arrays import Array
-from ..damping.method import Method, Subject
-from ..damping.registry import METHODS
+from ..damping.damping import DampedBody, Damping
+from ..damping.registry import DAMPINGS
 from ..energies import ElasticDensity, Material, StableNeoHookean, TetElasticity
 from ..energies.tetrahedra import lumped_mass, tet_volumes
 from ..errors import DampSimError, ParameterError
-from ..integrators import INTEGRATORS, Integrator
+from ..integrators import INTEGRATORS, Integration, Integrator
 from ..measure.diagnostics import angular_momentum, energies, linear_momentum
 from ..measure.plot import chart
 from ..scene.parameters import PARAMETERS, Settings
-from ..simulation.choice import Integration
 from ..solvers.problem import Outcome
+from ..stepping.controls import Controls
 from ..stepping.law import BackwardEulerLaw
-from ..stepping.step import Controls
-from ..system.state import PinMotion, State
+from ..system.inputs import BlockInputs
+from ..system.state import State
 from ..system.system import System, build_system
 from .bar import bar
 
@@ -83,15 +83,16 @@ def dragged() -> Case:
 def slivers() -> Case:
     """The clamped bar with every other layer 20 times thinner."""
     plain = _bar(True)
+    (elements,) = plain.blocks[0].groups
     x = np.unique(plain.rest[:, 0])
     thick = np.where(np.arange(len(x) - 1) % 2, 0.05, 1.0)
     place = np.concatenate([[0.0], np.cumsum(thick)]) / thick.sum()
     rest = plain.rest.copy()
     rest[:, 0] = place[np.searchsorted(x, rest[:, 0])]
-    volumes = tet_volumes(rest, plain.elements)
-    elastic = TetElasticity(rest, plain.elements, volumes, StableNeoHookean(MATERIAL))
-    mass = lumped_mass(plain.elements, volumes, MATERIAL.density, len(rest))
-    system = build_system(rest, plain.elements, mass, (elastic,), plain.gravity, plain.pinned, plain.pin_stiffness)
+    volumes = tet_volumes(rest, elements)
+    elastic = TetElasticity(rest, elements, volumes, StableNeoHookean(MATERIAL))
+    mass = lumped_mass(elements, volumes, MATERIAL.density, len(rest))
+    system = build_system(rest, elements, mass, (elastic,), plain.gravity, plain.pinned, plain.pin_stiffness)
     start = State.at_rest(rest + np.outer(rest[:, 0] ** 2, [0.0, 0.0, 0.2]))
     return Case("The same with slivers", system, start, _held(system))
 
@@ -104,14 +105,14 @@ SCENES: dict[str, Callable[[], Case]] = {
 }
 
 
-def damping(text: str, system: System) -> Method | None:
+def damping(text: str, system: System) -> Damping | None:
     """A damping from `name` or `name:parameter=value,…`; raises ParameterError."""
     name, _, rest = text.partition(":")
     if name.upper() == UNDAMPED:
         return None
-    method = next((one for one in METHODS if one.name == name.upper()), None)
+    method = next((one for one in DAMPINGS if one.name == name.upper()), None)
     if method is None:
-        known = ", ".join(one.name.lower() for one in METHODS)
+        known = ", ".join(one.name.lower() for one in DAMPINGS)
         raise ParameterError(f"damping {name!r} is not known; choose {UNDAMPED.lower()} or one of {known}.")
     dials: dict[str, object] = {}
     for entry in filter(None, rest.split(",")):
@@ -121,7 +122,9 @@ def damping(text: str, system: System) -> Method | None:
         dials[key] = PARAMETERS[key].checked(value.upper() if PARAMETERS[key].choices else value)
     settings = Settings(damping_by=method.name, poisson=MATERIAL.poisson, **dials)  # type: ignore[arg-type]
     slowest = min(region.eigenvalue for region in system.regions)
-    return method(Subject("Bar", system, settings, MATERIAL, slowest))
+    values = settings.as_dict()
+    chosen = {name: values[name] for name in method.parameters}
+    return method(DampedBody(system.blocks[0], chosen, MATERIAL, slowest))
 
 
 @dataclass(frozen=True)
@@ -146,7 +149,7 @@ def controls(system: System, tolerance: float = 1e-6) -> Controls:
     return Controls((BackwardEulerLaw(),) * len(system.regions), 1.0, tolerance)
 
 
-def course(case: Case, integrator: type[Integrator], method: Method | None, h: float, seconds: float) -> Course:
+def course(case: Case, integrator: type[Integrator], method: Damping | None, h: float, seconds: float) -> Course:
     """Run a scene with steps of h seconds."""
     system, state = case.system, case.start
     stepping, dials = Integration(integrator, system, method), controls(system)
@@ -156,8 +159,8 @@ def course(case: Case, integrator: type[Integrator], method: Method | None, h: f
     off = np.zeros(2)
     problem, began = "", time.perf_counter()
     for step in range(round(seconds / h)):
-        pins = PinMotion(case.pins(step * h), case.pins((step + 1) * h))
-        after, report = stepping.step(state, pins, h, dials)
+        inputs = (BlockInputs(case.pins(step * h), case.pins((step + 1) * h)),)
+        after, report = stepping.step(state, inputs, h, dials)
         if report.outcome is not Outcome.CONVERGED:
             problem = report.outcome.value
             break
@@ -195,17 +198,17 @@ def _distances(system: System, state: State) -> tuple[float, float]:
     return float(np.linalg.norm(way)), float(way.max())
 
 
-class PerStep(Method):
+class PerStep(Damping):
     """A damping that removes its gamma in every step, however short, as the paper has it."""
 
-    def __init__(self, inner: Method) -> None:
+    def __init__(self, inner: Damping) -> None:
         self._inner = inner
 
     def velocities(self, positions: Array, before: Array, predicted: Array, h: float) -> Array:
         return self._inner.velocities(positions, before, predicted, 1.0 / FPS)
 
 
-def largest_step(case: Case, integrator: type[Integrator], method: Method | None) -> float:
+def largest_step(case: Case, integrator: type[Integrator], method: Damping | None) -> float:
     """The longest h in s with which an explicit integrator stays bounded, within 2%."""
     system = case.system
     rng = np.random.default_rng(0)
@@ -219,7 +222,7 @@ def largest_step(case: Case, integrator: type[Integrator], method: Method | None
     def holds(h: float) -> bool:
         stepping, state = Integration(integrator, system, method), start
         for _ in range(_TRIED):
-            state, report = stepping.step(state, PinMotion(place, place), h, dials)
+            state, report = stepping.step(state, (BlockInputs(place, place),), h, dials)
             if report.outcome is not Outcome.CONVERGED or not _energy(system, state) <= limit:
                 return False
         return True
@@ -276,7 +279,7 @@ def compare(
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    known = ", ".join(one.name.lower() for one in METHODS)
+    known = ", ".join(one.name.lower() for one in DAMPINGS)
     parser.add_argument("--scene", choices=SCENES, default="released")
     parser.add_argument(
         "--damping",
@@ -292,7 +295,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> list[dict[str, str]]:
     """What the parsed arguments ask for; prints the table."""
-    names = options.damping or [UNDAMPED.lower(), *(one.name.lower() for one in METHODS)]
+    names = options.damping or [UNDAMPED.lower(), *(one.name.lower() for one in DAMPINGS)]
     rows = compare(options.scene, names, options.integrator.upper(), Path(options.output), not options.no_step)
     widths = {key: max(len(key), *(len(row[key]) for row in rows)) for key in rows[0]}
     for line in (dict(zip(rows[0], rows[0], strict=True)), *rows):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..arrays import Array, Index
-from ..elements.quadratic import StrainEnergy, isotropic
 from ..elements.strains import Green, Stretch
+from ..energies.strain_energy import StrainEnergy, isotropic
 from ..system.system import System, build_system
 
 

@@ -14,9 +14,9 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 
 from ..arrays import Array
-from ..elements.quadratic import StrainEnergy
 from ..elements.strains import Strain
 from ..energies import Energy
+from ..energies.strain_energy import StrainEnergy
 
 # Steepest descent: the step grows by this while it succeeds and is halved where it does not.
 _GROWTH = 1.3

@@ -5,15 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from ..arrays import Array
-from .parameters import PARAMETERS
+from .body import Body
+from .parameters import PARAMETERS, Affects
 from .scene import Scene
 
 # Raised whenever the same inputs would give other frames than before.
-RESULTS_VERSION = 4
+RESULTS_VERSION = 5
 
 
 def digest(*arrays: Array) -> str:
@@ -25,21 +27,38 @@ def digest(*arrays: Array) -> str:
     return total.hexdigest()
 
 
-def inputs(scene: Scene) -> dict[str, object]:
-    """Everything that does not change from frame to frame, by names an artist knows; plain values or digests.
+def inputs(scene: Scene) -> dict[str, Any]:
+    """Everything that does not change from frame to frame: shared, and by body; plain values or digests.
 
     The last frame counts for loops only.
     """
-    settings = scene.body.settings.as_dict()
     return {
-        "the version of DampSim": RESULTS_VERSION,
-        **{PARAMETERS[name].label: value for name, value in settings.items()},
-        "the frame rate": scene.fps,
-        "the first frame": scene.first,
-        "the last frame": scene.last if scene.body.settings.loop else None,
-        "the carrier in force": scene.carrier,
-        **_arrays(scene),
+        "shared": {
+            "the version of DampSim": RESULTS_VERSION,
+            "the frame rate": scene.fps,
+            "the first frame": scene.first,
+            "the last frame": scene.last if scene.loop else None,
+            "gravity": digest(scene.gravity),
+            "the links": _links(scene),
+        },
+        "bodies": {body.name: _body(body) for body in scene.bodies},
     }
+
+
+def _body(body: Body) -> dict[str, object]:
+    return {
+        **{PARAMETERS[name].label: value for name, value in body.settings.as_dict().items()},
+        "the carrier in force": body.reference,
+        **_arrays(body),
+    }
+
+
+def _links(scene: Scene) -> str:
+    places = [
+        (link.name, link.stiffness, *((place.owner, place.point.tolist()) for place in link.places))
+        for link in scene.links
+    ]
+    return _of({"links": places}) if places else ""
 
 
 def fingerprint(scene: Scene) -> str:
@@ -47,16 +66,41 @@ def fingerprint(scene: Scene) -> str:
     return _of(inputs(scene))
 
 
-def changes(before: Mapping[str, object], now: Mapping[str, object]) -> list[str]:
-    """What differs between two inputs(), in words."""
+def body_fingerprint(body: Body) -> str:
+    """Of what a kind builds a model from."""
+    return _of({**body.settings.as_dict(Affects.MODEL), **_arrays(body)})
+
+
+def model_fingerprint(scene: Scene) -> str:
+    """Of what an assembly is built from."""
+    bodies = [[body.name, body_fingerprint(body)] for body in scene.bodies]
+    return _of({"bodies": bodies, "links": _links(scene), "gravity": digest(scene.gravity)})
+
+
+def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """What differs between two inputs(), in words. A parameter that the older ones lack counts as its default."""
     # As JSON has them.
     now = json.loads(json.dumps(now))
-    names = [name for name in {**now, **before} if before.get(name) != now.get(name)]
+    found = _differences(before.get("shared", {}), now["shared"])
+    several = len(now["bodies"]) > 1
+    for name in {**now["bodies"], **before.get("bodies", {})}:
+        if name not in now["bodies"] or name not in before.get("bodies", {}):
+            found.append(f"{name}, which is {'new' if name in now['bodies'] else 'gone'},")
+            continue
+        differing = _differences(before["bodies"][name], now["bodies"][name])
+        found += [f"{name}: {what}" for what in differing] if several else differing
+    return found
+
+
+def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    defaults = {parameter.label: parameter.default for parameter in PARAMETERS.values()}
+    old = {**{name: defaults[name] for name in now if name in defaults}, **before}
     return [
-        f"{name} ({_short(before[name])}, now {_short(now[name])})"
-        if isinstance(now.get(name), int | float) and name in before
+        f"{name} ({_short(old[name])}, now {_short(now[name])})"
+        if isinstance(now.get(name), int | float) and name in old
         else name
-        for name in names
+        for name in {**now, **old}
+        if old.get(name) != now.get(name)
     ]
 
 
@@ -64,24 +108,15 @@ def _short(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-# What the model is made from, beside the arrays.
-_MODEL = ("resolution", "poisson", "density", "material")
-
-
-def model_fingerprint(scene: Scene) -> str:
-    """Of what bodies.volume.build_volume looks at."""
-    settings = scene.body.settings.as_dict()
-    return _of({**{name: settings[name] for name in _MODEL}, **_arrays(scene)})
-
-
-def _arrays(scene: Scene) -> dict[str, object]:
-    body = scene.body
-    painted = {"the painted Settle": body.settle_map, "the painted Stiffness": body.stiffness_map}
+def _arrays(body: Body) -> dict[str, object]:
+    mesh = [body.surface.vertices, body.surface.triangles.astype(float)]
+    if len(body.edges):
+        mesh.append(body.edges.astype(float))
     return {
-        "the mesh": digest(body.surface.vertices, body.surface.triangles.astype(float)),
+        "the kind": body.kind,
+        "the mesh": digest(*mesh),
         "the pins": digest(body.pins),
-        "gravity": digest(scene.gravity),
-        **{name: None if painted is None else digest(painted) for name, painted in painted.items()},
+        **{name: None if painted is None else digest(painted) for name, painted in body.maps.items()},
     }
 
 

@@ -3,43 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
-from ..damping.method import Method
-from ..damping.registry import METHODS, Subject
+from ..arrays import Array
+from ..bodies.kind import BASE_YOUNG
+from ..damping.damping import Blockwise, DampedBody, Damping
+from ..damping.registry import DAMPINGS
 from ..damping.traditional import LEAST_POISSON
 from ..energies import Material
-from ..integrators import INTEGRATORS, Dynamics, Integrator
+from ..errors import SceneError
+from ..integrators import INTEGRATORS, Integration, Integrator
 from ..scene.parameters import Settings
-from ..solvers.lbfgs import minimise_lbfgs
-from ..solvers.newton import one_newton
-from ..stepping.step import Controls, Minimiser, Stepper, StepReport, highest_frequency
-from ..system.state import PinMotion, State
+from ..stepping.step import Stepper, highest_frequency
 from ..system.system import System
 
 
-class Integration:
-    """Steps with an integrator and a damping; takes the place of a Stepper."""
-
-    def __init__(
-        self,
-        integrator: type[Integrator],
-        system: System,
-        damping: Method | None = None,
-        minimiser: Minimiser = minimise_lbfgs,
-    ) -> None:
-        self._integrator = integrator
-        viscous = None
-        if damping is not None and damping.matrix(system.rest) is not None:
-            viscous = damping.matrix
-        nonlinear = Stepper(system, minimiser, viscous)
-        self.dynamics = Dynamics(nonlinear, Stepper(system, one_newton, viscous), damping)
-
-    def step(self, state: State, pins: PinMotion, h: float, controls: Controls) -> tuple[State, StepReport]:
-        return self._integrator.step(self.dynamics, state, pins, h, controls)
-
-
-def _method(settings: Settings) -> type[Method]:
-    return next(method for method in METHODS if method.name == settings.damping_by)
+def _damping(settings: Settings) -> type[Damping]:
+    return next(damping for damping in DAMPINGS if damping.name == settings.damping_by)
 
 
 def _integrator(settings: Settings) -> type[Integrator]:
@@ -48,26 +28,53 @@ def _integrator(settings: Settings) -> type[Integrator]:
 
 def is_own(settings: Settings) -> bool:
     """Whether the dials choose DampSim's own step."""
-    return settings.damping_by not in {method.name for method in METHODS}
+    return settings.damping_by not in {damping.name for damping in DAMPINGS}
 
 
-def chosen(name: str, system: System, settings: Settings, young: float, base_young: float) -> Integration:
-    """For dials that do not choose DampSim's own step. young, base_young: Pa, dialled and of the system's energies.
+def check_alike(names: Sequence[str], settings: Sequence[Settings]) -> None:
+    """Raise SceneError where linked bodies ask for steps that cannot be one."""
+    first = settings[0]
+    for name, other in zip(names[1:], settings[1:], strict=True):
+        if is_own(first) != is_own(other) or (not is_own(first) and first.integrator != other.integrator):
+            raise SceneError(
+                f"{names[0]} and {name}: they are linked, and their steps are not the same; "
+                "choose the same Integrator for both, or dial both by Settle and Bounce."
+            )
+
+
+def damped_body(system: System, place: int, settings: Settings, factors: Array) -> DampedBody:
+    """One block with the dials. factors: (b,) on each block's stiffness."""
+    block, part = system.blocks[place], system.slices[place]
+    own = [r for r in system.regions if ((r.free >= part.start) & (r.free < part.stop)).any()]
+    slowest = min((system.eigenvalue_at(region, factors) for region in own), default=1.0)
+    stiffness = float(factors[place])
+    material = Material(stiffness * BASE_YOUNG, settings.poisson, settings.density)
+    values = settings.as_dict()
+    dials = {name: values[name] for name in _damping(settings).parameters}
+    return DampedBody(block, dials, material, slowest, stiffness)
+
+
+def chosen(system: System, settings: Sequence[Settings], factors: Array) -> Integration:
+    """For dials that do not choose DampSim's own step. settings: of the bodies, which are the system's first blocks.
 
     Raises ParameterError where the damping is not to be had for the material.
     """
-    method, integrator = _method(settings), _integrator(settings)
-    stiffness = young / base_young
-    slowest = min((region.eigenvalue_at(stiffness) for region in system.regions), default=1.0)
-    material = Material(young, settings.poisson, settings.density)
-    return Integration(integrator, system, method(Subject(name, system, settings, material, slowest, stiffness)))
+    dampings = [_damping(one)(damped_body(system, k, one, factors)) for k, one in enumerate(settings)]
+    damping: Damping = dampings[0]
+    if len(system.blocks) > 1:
+        # Anchors have nothing to damp.
+        parts = [
+            (part, one) for part, one in zip(system.slices, [*dampings, *[None] * len(system.blocks)], strict=False)
+        ]
+        damping = Blockwise(parts)
+    return Integration(_integrator(settings[0]), system, damping)
 
 
 def remarks(settings: Settings) -> list[str]:
     """What the artist should know of a choice of damping and integrator: what has no effect, and what it asks for."""
     if is_own(settings):
         return []
-    method, integrator = _method(settings), _integrator(settings)
+    damping, integrator = _damping(settings), _integrator(settings)
     found = ["Settle and Bounce are not kept: this damping has no rest time of its own"]
     if settings.follow_through != 1.0 and not integrator.follows_through:
         found.append(f"{integrator.label} throws as in nature; Follow-through needs backward Euler")
@@ -75,14 +82,14 @@ def remarks(settings: Settings) -> list[str]:
         found.append(
             "Explicit steps run away unless they are very short: raise Substeps, or choose an implicit integrator"
         )
-    if "wavelength" in method.parameters and settings.poisson < LEAST_POISSON - 1e-9:
+    if "wavelength" in damping.parameters and settings.poisson < LEAST_POISSON - 1e-9:
         found.append("Traditional damping needs a Poisson's Ratio of 1/3 or more")
     return found
 
 
-def mend(stepper: Stepper, settings: Settings, stiffness: float, fps: float) -> str:
-    """What to do about a step that failed. stiffness: factor on the energies."""
+def mend(stepper: Stepper, settings: Settings, factors: Array, fps: float) -> str:
+    """What to do about a step that failed. factors: (b,) on each block's stiffness."""
     if not is_own(settings) and not _integrator(settings).implicit:
-        needed = math.ceil(highest_frequency(stepper, stiffness) / (2.0 * fps))
+        needed = math.ceil(highest_frequency(stepper, factors) / (2.0 * fps))
         return f"An explicit integrator needs about {needed} substeps here; choose an implicit one."
     return "Slow the pins down, raise Substeps or lower Poisson's Ratio."

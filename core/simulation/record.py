@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from ..errors import CacheError, StaleCacheError
 from ..frames.cache import FrameCache
@@ -40,10 +41,11 @@ def bake(
         last = cache.read(number)
         sampled = simulation.sampled(number, count)
         count = sampled.count
-        if sampled.digest != last.inputs:
+        changed = [name for name, digest in sampled.digests.items() if last.inputs.get(name) != digest]
+        if changed:
             mend = f"re-bake from frame {number}" if number > scene.first else "bake again"
             raise StaleCacheError(
-                f"{cache.name}: its animation or dials at frame {number} changed since the last bake; "
+                f"{', '.join(changed)}: its animation or dials at frame {number} changed since the last bake; "
                 f"{mend}, or clear it."
             )
         yield Progress(done, total, "Checking")
@@ -60,10 +62,14 @@ def bake(
         raise CacheError(f"{cache.name}: frames vanished from the cache {cache.folder} during the bake; bake again.")
 
 
-def _kept(cache: FrameCache, made_from: dict[str, object], first: int, last: int, start: int | None) -> list[int]:
+def _kept(cache: FrameCache, made_from: dict[str, Any], first: int, last: int, start: int | None) -> list[int]:
     """Numbers of the frames to keep; the same inputs have to have made them."""
     header = cache.header()
     numbers = [] if header is None else [number for number in cache.numbers() if number <= last]
+    if header is not None and header.older:
+        raise StaleCacheError(
+            f"{cache.name}: the cache in {cache.folder} was made by an older DampSim; clear it or bake again."
+        )
     if header is not None and numbers:
         changed = changes(header.inputs, made_from)
         if changed:

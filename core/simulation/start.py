@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
 from ..arrays import Array
 from ..errors import SceneError
-from ..frames.frame import Frame, Sampled
+from ..frames.frame import Frame
 from ..geometry.rigid import rigid_motion
+from ..scene.scene import Scene
 from ..system.state import State
-
-if TYPE_CHECKING:
-    from .simulation import Simulation
+from .dials import Dials
+from .posing import Pose, Posing
+from .sampling import Animated, Sampled
+from .statics import Statics, held
 
 # Part of the preroll in which the pose changes; in the rest it calms.
 _RAMP = 0.6
@@ -25,77 +27,114 @@ _MOST_CYCLES = 40
 _SAME = 1e-4
 
 
-def warm_up(simulation: Simulation) -> Generator[tuple[int, int], None, Frame]:
-    """Yield (done, total); returns the first Frame."""
-    scene = simulation.scene
-    settings = scene.body.settings
-    sampled = simulation.sampled(scene.first)
+class Stepping(Protocol):
+    """What a start needs of a simulation."""
+
+    scene: Scene
+    posing: Posing
+    statics: Statics
+    dials: Dials
+
+    def sampled(self, number: int, before: int = 1) -> Sampled: ...
+
+    def step(self, state: State, pose: Pose, sampled: Sampled) -> tuple[State, Pose, int]: ...
+
+    def shapes(self, state: State, animated: Animated) -> dict[str, Array]: ...
+
+
+def warm_up(stepping: Stepping) -> Generator[tuple[int, int], None, tuple[Frame, float]]:
+    """Yield (done, total); returns the first Frame, and how far a loop is from closing in parts of the size."""
+    scene, statics = stepping.scene, stepping.statics
+    sampled = stepping.sampled(scene.first)
     animated = sampled.animated[-1]
-    state = simulation.animated_pose(animated)
-    if settings.preroll:
-        state = yield from _preroll(simulation, sampled, settings.preroll)
-    if settings.start_settled and simulation.held:
-        stiffness = simulation.controls(settings).stiffness
-        hanging = simulation.hanging(stiffness) if not settings.preroll else None
-        state = hanging or simulation.settled_pose(animated, stiffness, state)
-    if settings.loop:
-        state = yield from _loop(simulation, sampled, state)
-    return Frame(scene.first, state, simulation.surface(state, animated), sampled.digest, 0)
+    state = _joined(stepping, [stepping.posing.at_rest(island, animated) for island in statics.islands])
+    preroll = max(body.settings.preroll for body in scene.bodies)
+    if preroll:
+        state = yield from _preroll(stepping, sampled, preroll)
+    parts = []
+    for number, island in enumerate(statics.islands):
+        own = [scene.bodies[k].settings for k in island.bodies]
+        part = state.part(island.nodes)
+        if all(one.start_settled for one in own) and held(island):
+            factors = statics.factors(number, own)
+            part = (
+                statics.settled_pose(number, animated, factors, part) if preroll else statics.hanging(number, factors)
+            )
+        parts.append(part)
+    state, error = _joined(stepping, parts), 0.0
+    if scene.loop:
+        state, error = yield from _loop(stepping, sampled, state)
+    return Frame(scene.first, state, stepping.shapes(state, animated), sampled.digests, 0), error
 
 
-def _preroll(simulation: Simulation, first: Sampled, count: int) -> Generator[tuple[int, int], None, State]:
+def _joined(stepping: Stepping, states: list[State]) -> State:
+    time = stepping.scene.first / stepping.scene.fps
+    whole = State.joined(states)
+    return State(time, whole.positions, whole.velocities, whole.reference, whole.memory)
+
+
+def _preroll(stepping: Stepping, first: Sampled, count: int) -> Generator[tuple[int, int], None, State]:
     """The state after so many frames in which the rest shape, in place, became the first pose."""
-    rest, goal = simulation.scene.body.surface.vertices, first.animated[-1]
-    turn, shift = rigid_motion(rest, goal)
-    begin = rest @ turn.T + shift
+    scene, goal = stepping.scene, first.animated[-1]
+    begin = []
+    for body, there in zip(scene.bodies, goal.bodies, strict=True):
+        turn, shift = rigid_motion(body.surface.vertices, there)
+        begin.append(body.surface.vertices @ turn.T + shift)
 
-    def blend(part: float) -> Array:
+    def blend(part: float) -> Animated:
         t = min(part / _RAMP, 1.0)
         ramp = t * t * (3.0 - 2.0 * t)
-        return np.asarray(begin + ramp * (goal - begin))
+        surfaces = tuple(np.asarray(a + ramp * (b - a)) for a, b in zip(begin, goal.bodies, strict=True))
+        return Animated(surfaces, goal.colliders)
 
     settings = first.settings[-1]
-    parts = simulation.substeps(settings).count
-    state, pose = simulation.animated_pose(begin), simulation.pose(begin)
+    parts = stepping.dials.most_substeps(settings)
+    animated = Animated(tuple(begin), goal.colliders)
+    state = State.joined([stepping.posing.at_rest(island, animated) for island in stepping.statics.islands])
+    pose = stepping.posing.pose(animated)
     for frame in range(1, count + 1):
         way = tuple(blend((frame - 1 + part / parts) / count) for part in range(1, parts + 1))
-        step = Sampled(first.number - count + frame, way, (settings,) * parts, parts, "")
-        state, pose, _ = simulation.step(state, pose, step)
+        step = Sampled(first.number - count + frame, way, (settings,) * parts, parts, {})
+        state, pose, _ = stepping.step(state, pose, step)
         yield frame, count
-    return State(first.number / simulation.scene.fps, state.positions, state.velocities, state.carrier)
+    return _joined(stepping, [state])
 
 
-def _loop(simulation: Simulation, first: Sampled, state: State) -> Generator[tuple[int, int], None, State]:
-    """The state at the first frame after enough cycles that the last one changes it no more."""
-    scene, size = simulation.scene, simulation.scene.body.surface.size
-    end = _cycle_end(simulation, first.animated[-1])
+def _loop(stepping: Stepping, first: Sampled, state: State) -> Generator[tuple[int, int], None, tuple[State, float]]:
+    """The state at the first frame after enough cycles, and how much the last one still changed."""
+    scene = stepping.scene
+    size = min(body.surface.size for body in scene.bodies)
+    end = _cycle_end(stepping, first.animated[-1])
     change = np.inf
     for cycle in range(_MOST_CYCLES):
-        pose, count, before = simulation.pose(first.animated[-1]), first.count, state
+        pose, count, before = stepping.posing.pose(first.animated[-1]), first.count, state
         for number in range(scene.first + 1, end + 1):
-            sampled = simulation.sampled(number, count)
-            state, pose, _ = simulation.step(state, pose, sampled)
+            sampled = stepping.sampled(number, count)
+            state, pose, _ = stepping.step(state, pose, sampled)
             count = sampled.count
             # How many cycles it will take is not known; the bar shows how near it came.
             near = min(max(np.log(max(change, _CLOSED)) / np.log(_CLOSED), 0.0), 0.99)
             yield round(100 * max(near, cycle / _MOST_CYCLES)), 100
-        state = State(scene.first / scene.fps, state.positions, state.velocities, state.carrier)
+        state = _joined(stepping, [state])
         change = float(np.abs(state.positions - before.positions).max()) / size
         if change <= _CLOSED:
             break
-    simulation.loop_error = change
-    return state
+    return state, float(change)
 
 
-def _cycle_end(simulation: Simulation, first: Array) -> int:
+def _cycle_end(stepping: Stepping, first: Animated) -> int:
     """The frame at which the animation is again what it is at the first one: the last one, or the one after it."""
-    scene = simulation.scene
+    scene = stepping.scene
     for number in (scene.last, scene.last + 1):
         if number > scene.first:
-            there = simulation.sampled(number).animated[-1]
-            if float(np.abs(there - first).max()) <= _SAME * scene.body.surface.size:
+            there = stepping.sampled(number).animated[-1]
+            near = [
+                float(np.abs(a - b).max()) <= _SAME * body.surface.size
+                for a, b, body in zip(there.bodies, first.bodies, scene.bodies, strict=True)
+            ]
+            if all(near):
                 return number
     raise SceneError(
-        f"{scene.body.surface.name}: neither frame {scene.last} nor the one after it is posed like frame "
+        f"{scene.name}: neither frame {scene.last} nor the one after it is posed like frame "
         f"{scene.first}; make the animation a cycle or switch Loop off."
     )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.sparse.linalg import SuperLU, splu
 
-from ..arrays import Array
+from ..arrays import Array, Index
 
 Solve = Callable[[Array], Array]
 
@@ -45,24 +46,65 @@ def _factors(matrix: csr_matrix) -> SuperLU:
 
 @dataclass(frozen=True)
 class LowRank:
-    """Y diag(signs) Y^T with columns Y (n, k) and signs (k,) of +1 or -1."""
+    """Y diag(signs) Y^T, block by block: parts that share no row, nor are coupled by the matrix it is added to.
+
+    columns: (n, k), a part's columns on its own rows; zero where it has fewer than k.
+    signs: (r, k) of +1 or -1, for each part.
+    part: (n,) of each row.
+    """
 
     columns: Array
     signs: Array
+    part: Index
+
+    @cached_property
+    def _sums(self) -> csr_matrix:
+        """(r, n), sums the rows of each part."""
+        rows = np.arange(len(self.part))
+        return csr_matrix((np.ones(len(rows)), (self.part, rows)), shape=(len(self.signs), len(rows)))
+
+    @property
+    def empty(self) -> bool:
+        return self.columns.shape[1] == 0 or len(self.signs) == 0
+
+    def along(self, vector: Array) -> Array:
+        """Y^T v for a vector (n,), (r, k)."""
+        if len(self.signs) == 1:
+            return (self.columns.T @ vector)[None]
+        return np.asarray(self._sums @ (self.columns * vector[:, None]))
+
+    def gram(self, spread: Array) -> Array:
+        """Y^T Z of each part for columns Z (n, k) alike, (r, k, k)."""
+        if len(self.signs) == 1:
+            return np.asarray((self.columns.T @ spread)[None])
+        k = self.columns.shape[1]
+        products = (self.columns[:, :, None] * spread[:, None, :]).reshape(-1, k * k)
+        return np.asarray(self._sums @ products).reshape(-1, k, k)
+
+    def combined(self, columns: Array, amounts: Array) -> Array:
+        """Columns (n, k) alike times each part's amounts (r, k), summed: (n,)."""
+        if len(self.signs) == 1:
+            return np.asarray(columns @ amounts[0])
+        return np.asarray((columns * amounts[self.part]).sum(axis=1))
 
 
 class LowRankUpdate:
-    """(A + Y S Y^T)^-1 from a solve with A, by Woodbury's formula."""
+    """(A + Y S Y^T)^-1 from a solve with A, by Woodbury's formula; one small inverse for each part.
+
+    A may not couple the parts: then one solve serves the same column of all of them.
+    """
 
     def __init__(self, solve: Solve, update: LowRank) -> None:
-        self._solve = solve
-        self._columns = update.columns
-        if update.columns.shape[1]:
+        self._solve, self._update = solve, update
+        if not update.empty:
             self._spread = solve(update.columns)
-            self._small = np.linalg.inv(np.diag(update.signs) + update.columns.T @ self._spread)
+            # A column that a part lacks is zero: any sign will do.
+            unit = np.eye(update.signs.shape[1]) * update.signs[:, None, :]
+            self._small = np.linalg.inv(unit + update.gram(self._spread))
 
     def __call__(self, right: Array) -> Array:
         answer = self._solve(right)
-        if self._columns.shape[1]:
-            answer = answer - self._spread @ (self._small @ (self._columns.T @ answer))
-        return answer
+        if self._update.empty:
+            return answer
+        amounts = self._small @ self._update.along(answer)[:, :, None]
+        return answer - self._update.combined(self._spread, amounts[:, :, 0])

@@ -1,7 +1,6 @@
 """L-BFGS with a prefactored metric in its middle, and a line search that works down to rounding.
 
-Nocedal, Wright, *Numerical Optimization*, algorithm 7.4 (two loops); the approximate Wolfe condition of Hager,
-Zhang, *A New Conjugate Gradient Method with Guaranteed Descent* (2005) takes over where values only differ by rounding.
+Nocedal, Wright, *Numerical Optimization*, algorithm 7.4 (two loops).
 """
 
 from __future__ import annotations
@@ -11,11 +10,8 @@ from collections import deque
 import numpy as np
 
 from ..arrays import Array
+from .line_search import parabola, search
 from .problem import Minimum, Outcome, Problem, Tolerance
-
-_SUFFICIENT = 1e-4
-_CURVATURE = 0.9
-_ROUNDING = 1e-15
 
 
 def minimise_lbfgs(problem: Problem, start: Array, tolerance: Tolerance, pairs: int = 20, most: int = 300) -> Minimum:
@@ -42,33 +38,19 @@ def minimise_lbfgs(problem: Problem, start: Array, tolerance: Tolerance, pairs: 
             break
         if iteration == most:
             break
-        length, found = 1.0, False
-        for _ in range(30):
-            trial = v + length * direction
-            new_value, new_gradient = problem.value_gradient(trial)
-            evaluations += 1
-            decrease = new_value - value
-            if decrease <= _SUFFICIENT * length * slope:
-                found = True
-            elif abs(decrease) <= problem.value_noise + _ROUNDING * abs(value):
-                found = abs(float(np.vdot(new_gradient, direction))) <= _CURVATURE * abs(slope)
-            if found:
-                break
-            # The minimum of the parabola through what is known, kept within bounds.
-            curvature = 2.0 * (decrease - length * slope)
-            guess = -slope * length**2 / curvature if np.isfinite(curvature) and curvature > 0.0 else 0.0
-            length = min(max(guess, 0.1 * length), 0.5 * length)
-        if not found:
+        tried = search(problem, v, value, direction, slope, parabola, 30)
+        evaluations += tried.evaluations
+        if not tried.found:
             if not history:
                 outcome = Outcome.LINE_SEARCH
                 break
             history.clear()
             continue
-        step, change = trial - v, new_gradient - gradient
+        step, change = tried.v - v, tried.gradient - gradient
         product = float(np.vdot(step, change))
         if product > 1e-14 * float(np.vdot(step, step)) ** 0.5 * float(np.vdot(change, change)) ** 0.5:
             history.append((step, change, 1.0 / product))
-        v, value, gradient = trial, new_value, new_gradient
+        v, value, gradient = tried.v, tried.value, tried.gradient
     residual = float(error / first) if first else 0.0
     return Minimum(v, outcome, iteration, evaluations, residual, float(np.linalg.norm(gradient)))
 

@@ -10,10 +10,8 @@ import numpy as np
 
 from ..arrays import Array
 from .factor import LowRankUpdate, factorise, factorise_positive
+from .line_search import halved, search
 from .problem import Minimum, Outcome, Problem, Tolerance
-
-_SUFFICIENT = 1e-4
-_ROUNDING = 1e-15
 
 
 def minimise_newton(problem: Problem, start: Array, tolerance: Tolerance, most: int = 60) -> Minimum:
@@ -41,22 +39,12 @@ def minimise_newton(problem: Problem, start: Array, tolerance: Tolerance, most: 
             break
         if iteration == most:
             break
-        length, found = 1.0, False
-        for _ in range(40):
-            trial = v + length * direction
-            new_value, new_gradient = problem.value_gradient(trial)
-            evaluations += 1
-            if new_value - value <= _SUFFICIENT * length * slope:
-                found = True
-            elif abs(new_value - value) <= problem.value_noise + _ROUNDING * abs(value):
-                found = abs(float(np.vdot(new_gradient, direction))) <= 0.9 * abs(slope)
-            if found:
-                break
-            length *= 0.5
-        if not found:
+        tried = search(problem, v, value, direction, slope, halved, 40)
+        evaluations += tried.evaluations
+        if not tried.found:
             outcome = Outcome.LINE_SEARCH
             break
-        v, value, gradient = trial, new_value, new_gradient
+        v, value, gradient = tried.v, tried.value, tried.gradient
     residual = float(error / first) if first else 0.0
     return Minimum(v, outcome, iteration, evaluations, residual, float(np.linalg.norm(gradient)))
 

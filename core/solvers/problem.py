@@ -35,6 +35,10 @@ class Problem(Protocol):
         """The inverse of the metric applied to a gradient: velocities (f, 3) m/s."""
         ...
 
+    def largest_step(self, v: Array, direction: Array) -> float:
+        """The largest part, at most 1, of a direction (f, 3) from v that may be tried."""
+        ...
+
     def hessian(self, v: Array, project: bool) -> csr_matrix:
         """The Hessian, (3f, 3f) kg/s, for Newton's method; with project, its positive semi-definite part."""
         ...

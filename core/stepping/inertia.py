@@ -1,30 +1,84 @@
-"""The carried velocity and the inertia of one region for one step (physics.md section 2)."""
+"""The predicted velocity and the inertia of one region for one step (docs/physics.md section 2)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.sparse import csr_matrix
 
-from ..arrays import Array
+from ..arrays import Array, Index
 from ..geometry.rigid import coasting, free_spin, rigid_basis, rigid_motion
+from ..system.inputs import Inputs
 from ..system.region import Region, smallest_eigenvalue
-from ..system.state import PinMotion, State
+from ..system.state import State
 from ..system.system import System
 from .law import Coefficients
+
+
+@dataclass(frozen=True)
+class Piece:
+    """The free nodes of a region that lie in one block.
+
+    block: its place in the system.
+    rows: which of the region's free nodes.
+    nodes: (k,) their numbers in the block.
+    """
+
+    block: int
+    rows: slice
+    nodes: Index
+
+
+def pieces(system: System, region: Region) -> tuple[Piece, ...]:
+    """A region's pieces, in the order of its free nodes."""
+    found = []
+    for place, part in enumerate(system.slices):
+        first, last = (int(k) for k in np.searchsorted(region.free, [part.start, part.stop]))
+        if last > first:
+            found.append(Piece(place, slice(first, last), region.free[first:last] - part.start))
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A system at the start of a step.
+
+    start, end: places (p, 3) m of all pins, in the order of System.pinned.
+    h: s, the length of the step.
+    """
+
+    system: System
+    state: State
+    inputs: Inputs
+    start: Array
+    end: Array
+    h: float
+
+    @staticmethod
+    def of(system: System, state: State, inputs: Inputs, h: float) -> Moment:
+        start, end = (np.concatenate([getattr(one, side) for one in inputs]) for side in ("start", "end"))
+        return Moment(system, state, inputs, start, end, h)
+
+    def pins(self, held: Index) -> Index:
+        """Places of held nodes among the pins."""
+        return np.searchsorted(self.system.pinned, held)
 
 
 @dataclass(frozen=True)
 class RegionTerms:
     """What one region adds to psi, at its free nodes (f,).
 
-    carrier: (f, 3) m/s of the places where nothing would be bent, see State.  columns, signs: (f, 3, k), (k,) of the
-    low rank part of the inertia.
+    reference: (f, 3) m/s of the undeformed places, see State.
+    predicted: (f, 3) m/s, the velocity that the step starts from.
+    load: (f, 3) N.
+    inertia: (f,) kg/s.
+    columns, signs: (f, 3, k), (k,) of the low rank part of the inertia.
+    rotation: (3, 3), how the region is turned since rest.
     """
 
-    carrier: Array
-    carried: Array
+    reference: Array
+    predicted: Array
     load: Array
     inertia: Array
     columns: Array
@@ -33,40 +87,35 @@ class RegionTerms:
 
 
 def region_terms(
-    system: System,
-    region: Region,
-    state: State,
-    pins: PinMotion,
-    h: float,
-    coefficients: Coefficients,
-    follow_through: float,
+    moment: Moment, region: Region, parts: Sequence[Piece], coefficients: Coefficients, throws: Array
 ) -> RegionTerms:
+    """parts: the region's pieces.  throws: (b,) follow-through of each block."""
+    system, state, h = moment.system, moment.state, moment.h
     free, x = region.free, state.positions[region.free]
     mass = system.mass[free]
-    carrier, felt_carrier = _carriers(system, region, state, pins, h)
+    here, undeformed = _reference_velocities(moment, region, parts)
     # docs/decisions/0005: what is left when the acceleration that is felt is taken out of Newton's law.
-    u = state.velocities[free] - carrier + (felt_carrier - state.carrier[free])
+    u = state.velocities[free] - here + (undeformed - state.reference[free])
     basis = np.zeros((len(free), 3, 0))
     kappa = np.broadcast_to(coefficients.kappa, len(free))[:, None]
-    carried = carrier + kappa * u
+    predicted = here + kappa * u
     if region.rigid_modes and not coefficients.is_backward_euler(h):
         coast, rest = _coast(system, region, state, u, h)
-        carried = carrier + coast + kappa * rest
+        predicted = here + coast + kappa * rest
         # The basis belongs to the end of the step, where inner forces have no torque.
-        ahead = state.positions.copy()
-        ahead[system.pinned] = pins.end
-        ahead[free] = x + h * (carrier + coast)
-        basis = rigid_basis(ahead, system.mass, free, region.held)
+        ahead = x + h * (here + coast)
+        basis = rigid_basis(ahead, _held_ahead(moment, region, ahead), mass)
     fields = basis.reshape(3 * len(free), -1)
     momenta = (mass[:, None, None] * basis).reshape(fields.shape)
-    push = (mass[:, None] * (felt_carrier - state.carrier[free]) / h).ravel()
-    felt = follow_through * push + (1.0 - follow_through) * (momenta @ (fields.T @ push))
+    push = (mass[:, None] * (undeformed - state.reference[free]) / h).ravel()
+    phi = throws[parts[0].block] if len(parts) == 1 else _spread(throws, parts).repeat(3)
+    felt = phi * push + (1.0 - phi) * (momenta @ (fields.T @ push))
 
     inertia = mass / coefficients.s
     columns, signs = _low_rank(fields, momenta, inertia, h, uniform=np.ndim(coefficients.s) == 0)
     return RegionTerms(
-        carrier=felt_carrier,
-        carried=np.asarray(carried),
+        reference=undeformed,
+        predicted=np.asarray(predicted),
         load=mass[:, None] * system.gravity - felt.reshape(-1, 3),
         inertia=inertia,
         columns=columns.reshape(len(free), 3, -1),
@@ -75,48 +124,68 @@ def region_terms(
     )
 
 
-def _carriers(system: System, region: Region, state: State, pins: PinMotion, h: float) -> tuple[Array, Array]:
-    """The carrier's velocity (f, 3) at the free nodes, and where they would be if nothing was bent."""
-    free, x = region.free, state.positions[region.free]
-    home = x
-    if pins.carrying is not None and len(region.held):
-        if pins.carrying.home is not None:
-            home = pins.carrying.home[free]
-        places, homes = state.positions.copy(), state.positions.copy()
-        homes[free] = home
-        return (pins.carrying(places)[free] - x) / h, (pins.carrying(homes)[free] - home) / h
+def _spread(values: Array, parts: Sequence[Piece]) -> Array:
+    """Of each block (b,), at the free nodes of a region (f,)."""
+    return np.repeat(values[[part.block for part in parts]], [len(part.nodes) for part in parts])
+
+
+def _held_ahead(moment: Moment, region: Region, ahead: Array) -> Array:
+    """Where the nodes that hold the region end (p, 3) m; the soft ones as the free nodes ahead (f, 3)."""
+    held = moment.end[moment.pins(region.held)]
+    spot = np.minimum(np.searchsorted(region.free, region.held), len(region.free) - 1)
+    soft = region.free[spot] == region.held
+    held[soft] = ahead[spot[soft]]
+    return held
+
+
+def _reference_velocities(moment: Moment, region: Region, parts: Sequence[Piece]) -> tuple[Array, Array]:
+    """The reference motion's velocities (f, 3) m/s at the free nodes, and at their undeformed places."""
+    x = moment.state.positions[region.free]
     if not len(region.held):
         return np.zeros_like(x), np.zeros_like(x)
-    place = np.searchsorted(system.pinned, region.held)
-    turn, shift = rigid_motion(pins.start[place], pins.end[place])
+    references = [moment.inputs[part.block].reference for part in parts]
+    if all(reference is None for reference in references):
+        return _rigid_velocities(moment, region)
+    here, undeformed = _rigid_velocities(moment, region) if None in references else (np.empty_like(x), np.empty_like(x))
+    for part, reference in zip(parts, references, strict=True):
+        if reference is not None:
+            there = x[part.rows]
+            places = reference.undeformed(part.nodes)
+            places = there if places is None else places
+            here[part.rows] = (reference.moved(part.nodes, there) - there) / moment.h
+            undeformed[part.rows] = (reference.moved(part.nodes, places) - places) / moment.h
+    return here, undeformed
+
+
+def _rigid_velocities(moment: Moment, region: Region) -> tuple[Array, Array]:
+    """As _reference_velocities, for the rigid motion of the pins."""
+    rest, x = moment.system.rest, moment.state.positions[region.free]
+    place = moment.pins(region.held)
+    turn, shift = rigid_motion(moment.start[place], moment.end[place])
     # Pins that leave it free to swing do not say where it is; the body itself does.
-    known = (system.rest[free], x) if region.rigid_modes else (system.rest[region.held], pins.start[place])
+    known = (rest[region.free], x) if region.rigid_modes else (rest[region.held], moment.start[place])
     placed, moved = rigid_motion(*known)
-    home = system.rest[free] @ placed.T + moved
+    undeformed = rest[region.free] @ placed.T + moved
     # The displacement of a node that goes with the pins, over h: a steady turn then leaves nothing behind.
     way = turn - np.eye(3)
-    return (x @ way.T + shift) / h, (home @ way.T + shift) / h
+    return (x @ way.T + shift) / moment.h, (undeformed @ way.T + shift) / moment.h
 
 
-def tangent(system: System, state: State) -> csr_matrix:
-    """The Hessian of all energies in a state with the pins where they are, (3n, 3n) N/m."""
-    total = system.soft_pins(state.positions[system.pinned]).hessian(state.positions, False)
-    for energy in system.energies:
-        total = total + energy.hessian(state.positions, False)
-    return total.tocsr()
-
-
-def hanging(system: System, state: State, stiffness: float) -> tuple[Region, ...]:
+def hanging(system: System, state: State, factors: Array) -> tuple[Region, ...]:
     """The regions with what the weight adds to lambda_1 where it hangs still in a state (docs/decisions/0004).
 
-    stiffness: factor on all energies.
+    factors: (b,) on each block's stiffness.
     """
-    stiff = tangent(system, state)
+    first = float(factors[0])
+    stiff = system.tangent(state, factors / first)
     return tuple(
         replace(
             region,
-            weight=stiffness
-            * (smallest_eigenvalue(stiff, system.mass, region.free, region.rigid_modes) - region.eigenvalue),
+            weight=first
+            * (
+                smallest_eigenvalue(stiff, system.mass, region.free, region.rigid_modes)
+                - system.eigenvalue(region, factors / first)
+            ),
         )
         for region in system.regions
     )
@@ -151,7 +220,7 @@ def _coast(system: System, region: Region, state: State, u: Array, h: float) -> 
     free, mass = region.free, system.mass[region.free]
     x = state.positions[free]
     held = state.positions[region.held]
-    basis = rigid_basis(state.positions, system.mass, free, region.held).reshape(3 * len(free), -1)
+    basis = rigid_basis(x, held, mass).reshape(3 * len(free), -1)
     rest = u - (basis @ (basis.T @ (mass[:, None] * u).ravel())).reshape(-1, 3)
     if len(held):
         centre, drift = held.mean(axis=0), np.zeros(3)

@@ -31,8 +31,6 @@ GOOD_PHASE = math.pi / 6.0
 MAX_PHASE = math.pi / 5.0
 # No overshoot is so strong that it asks for more substeps per frame than this: it is limited instead.
 MAX_SUBSTEPS = 20
-# Frames per second at which gamma is the part removed per frame.
-_GAMMA_RATE = 24.0
 
 
 @dataclass(frozen=True)
@@ -110,6 +108,18 @@ class SettleLaw:
         return released
 
 
+@dataclass(frozen=True)
+class JoinedLaw:
+    """Laws of bodies that links join to one region. parts: each with the number of free nodes that follow it."""
+
+    parts: tuple[tuple[InertiaLaw, int], ...]
+
+    def coefficients(self, h: float) -> Coefficients:
+        found = [(law.coefficients(h), count) for law, count in self.parts]
+        kappa = np.concatenate([np.broadcast_to(one.kappa, count) for one, count in found])
+        return Coefficients(kappa, np.concatenate([np.broadcast_to(one.s, count) for one, count in found]))
+
+
 def settle_law(settle: float, overshoot: float, eigenvalue: float) -> SettleLaw:
     """settle: rest time in s, > 0.  overshoot: in [0, 1).  eigenvalue: lambda_1 in 1/s^2."""
     if overshoot <= 0.0:
@@ -117,16 +127,6 @@ def settle_law(settle: float, overshoot: float, eigenvalue: float) -> SettleLaw:
     ratio = -math.pi / math.log(_clear_of_threshold(overshoot))
     decay = _rest_time_of_unit_decay(visible_swings(overshoot), ratio) / settle
     return SettleLaw(decay, ratio * decay, eigenvalue)
-
-
-def remembered(gamma: float, h: float) -> float:
-    """kappa for a part gamma that is removed per frame at 24 fps (physics.md, "Frame-rate-independent gamma")."""
-    return float((1.0 - gamma) ** (_GAMMA_RATE * h))
-
-
-def removed(kappa: float, h: float) -> float:
-    """The gamma of a kappa, see remembered; 0 where kappa feeds instead of removing."""
-    return float(1.0 - min(kappa, 1.0) ** (1.0 / (_GAMMA_RATE * h)))
 
 
 def visible_swings(overshoot: float) -> int:

@@ -6,10 +6,15 @@ import math
 
 import numpy as np
 
+from ..arrays import Array
 from ..solvers.problem import Outcome
-from ..system.state import PinMotion, State
+from ..system.inputs import BlockInputs, Inputs
+from ..system.region import Region
+from ..system.state import State
+from ..system.system import System
+from .controls import Controls
 from .law import SettleLaw
-from .step import Controls, Stepper
+from .step import Stepper
 
 # Each step leaves this part of the first mode; the end is when none moves a node by more than a part of the size.
 _REMAINDER = 0.1
@@ -17,27 +22,37 @@ _STILL = 1e-9
 _MOST = 60
 
 
-def settled(stepper: Stepper, state: State, pins: PinMotion, tolerance: float, stiffness: float = 1.0) -> State:
-    """The state at rest under gravity with the pins at pins.end, reached by strongly damped steps.
+def settled(stepper: Stepper, state: State, inputs: Inputs, tolerance: float, factors: Array | None = None) -> State:
+    """The state at rest under gravity with the pins at the inputs' end, reached by strongly damped steps.
 
-    stiffness: factor on all energies, see step.Controls.
+    factors: (b,) on each block's stiffness; 1 if None.
 
     Where a step fails, as when the body collapses under its weight, the last good shape is returned.
     """
     system = stepper.system
     # Any step length does; with this one the first mode's inertia matches its stiffness.
-    eigenvalues = [stiffness * region.eigenvalue for region in system.regions]
+    scale = np.ones(len(system.blocks)) if factors is None else factors
+    eigenvalues = [_calming(system, region, scale) for region in system.regions]
     h = 1.0 / math.sqrt(max(eigenvalues)) if eigenvalues else 1.0
     laws = tuple(SettleLaw(-math.log(_REMAINDER) / h, 0.0, eigenvalue) for eigenvalue in eigenvalues)
-    controls = Controls(laws, 0.0, tolerance, stiffness)
-    limit = _STILL * float(np.ptp(system.rest, axis=0).max())
-    still = PinMotion(pins.end, pins.end)
+    controls = Controls(laws, 0.0, tolerance, tuple(float(one) for one in scale))
+    limit = _STILL * np.array([block.size for block in system.blocks])[system.owner()]
+    still = tuple(BlockInputs(one.end, one.end) for one in inputs)
     for _ in range(_MOST):
         after, report = stepper.step(state, still, h, controls)
         if report.outcome is not Outcome.CONVERGED:
             break
-        moved = float(np.abs(after.positions - state.positions).max())
-        state = State.at_rest(after.positions, state.time)
-        if moved <= limit:
+        moved = np.abs(after.positions - state.positions).max(axis=1)
+        state = State.at_rest(after.positions, state.time, after.memory)
+        if (moved <= limit).all():
             break
     return state
+
+
+def _calming(system: System, region: Region, factors: Array) -> float:
+    """lambda_1 at rest, 1/s^2; where only weight holds the shape, that of a pendulum as long as the region."""
+    found = system.eigenvalue(region, factors)
+    if region.rigid_modes or region.stiff:
+        return found
+    length = float(np.ptp(system.rest[region.free], axis=0).max(initial=0.0))
+    return max(found, float(np.linalg.norm(system.gravity)) / max(length, 1e-12), 1.0)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -14,73 +14,43 @@ from ..arrays import Array
 class State:
     """Positions and velocities of all nodes, pinned ones included, at one time.
 
-    time: s.  positions: (n, 3) m.  velocities: (n, 3) m/s.  carrier: (n, 3) m/s, the velocity that the animation
-    gave each node's place in the undeformed shape during the last step (docs/decisions/0005); zero where nothing moves.
+    time: s.
+    positions: (n, 3) m.
+    velocities: (n, 3) m/s.
+    reference: (n, 3) m/s, the velocity that the animation gave each node's undeformed place during the last step
+        (docs/decisions/0005); zero where nothing moves.
+    memory: what terms keep, by block and name (term.Memory); most keep nothing.
     """
 
     time: float
     positions: Array
     velocities: Array
-    carrier: Array
+    reference: Array
+    memory: Mapping[str, Array] = field(default_factory=dict)
 
     @staticmethod
-    def at_rest(positions: Array, time: float = 0.0) -> State:
+    def at_rest(positions: Array, time: float = 0.0, memory: Mapping[str, Array] | None = None) -> State:
         still = np.zeros_like(positions)
-        return State(time, positions.copy(), still, still.copy())
+        return State(time, positions.copy(), still, still.copy(), memory or {})
+
+    def part(self, nodes: slice) -> State:
+        """Of some of the nodes; the memory goes along whole."""
+        return State(self.time, self.positions[nodes], self.velocities[nodes], self.reference[nodes], self.memory)
+
+    @staticmethod
+    def joined(states: list[State]) -> State:
+        """One state of several that follow each other in the stack, at one time."""
+        if len(states) == 1:
+            return states[0]
+        memory = {key: value for state in states for key, value in state.memory.items()}
+        return State(
+            states[0].time,
+            np.concatenate([state.positions for state in states]),
+            np.concatenate([state.velocities for state in states]),
+            np.concatenate([state.reference for state in states]),
+            memory,
+        )
 
     @property
     def is_finite(self) -> bool:
         return bool(np.isfinite(self.positions).all() and np.isfinite(self.velocities).all())
-
-
-class Carrying(Protocol):
-    """The motion of an animated mesh during a step, felt at every node.
-
-    home: where all nodes (n, 3) would be at its start if nothing was bent; None where that makes no difference.
-    """
-
-    @property
-    def home(self) -> Array | None: ...
-
-    def __call__(self, positions: Array) -> Array:
-        """Where nodes (n, 3) that go along come to."""
-
-    def part(self, index: int, parts: int) -> Carrying:
-        """The motion of one of several equal parts of the step."""
-
-
-@dataclass(frozen=True)
-class PinMotion:
-    """Where the pins are at the start and the end of a step, each (p, 3) m in the order of System.pinned.
-
-    carrying: the carrier, where it is not the pins' own rigid motion.
-    """
-
-    start: Array
-    end: Array
-    carrying: Carrying | None = None
-
-    def part(self, index: int, parts: int) -> PinMotion:
-        """The motion of one of several equal parts of the step, along straight lines."""
-        if parts == 1:
-            return self
-        way = self.end - self.start
-        last = index + 1 == parts
-        return PinMotion(
-            self.start + way * (index / parts),
-            self.end if last else self.start + way * ((index + 1) / parts),
-            self.carrying.part(index, parts) if self.carrying else None,
-        )
-
-
-@dataclass(frozen=True)
-class Standing:
-    """A carrier that never moves: all motion is deformation."""
-
-    home: None = None
-
-    def __call__(self, positions: Array) -> Array:
-        return positions
-
-    def part(self, index: int, parts: int) -> Standing:
-        return self

@@ -1,45 +1,165 @@
-"""The constant part of a simulation: everything that does not change from step to step."""
+"""A system: blocks that move together. Everything in it stays the same from step to step."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+from scipy.sparse import block_diag, csr_matrix
 
 from ..arrays import Array, Index, Mask
-from ..energies import Energy, SoftPins
-from .region import Region, find_regions
+from ..energies import Energy
+from ..geometry.rigid import rigid_basis
+from .block import Block
+from .inputs import Inputs
+from .links import Joints
+from .region import Region, find_regions, smallest_eigenvalue
+from .state import State
+from .term import Factor, Memory, Potential, Term, pin_springs
 
 
 @dataclass(frozen=True)
 class System:
-    """One stacked vector of n nodes.
+    """Blocks stacked to one vector of n nodes, joined by links.
 
-    rest: (n, 3) m.  mass: (n,) kg, lumped.  elements: (m, k) nodes that belong together: tetrahedra, triangles, edges.
-    energies: elastic ones.  gravity: (3,) m/s^2.
-    pinned: (p,) nodes that follow targets, hard and soft.  pin_stiffness: (p,) N/m, infinite for hard pins.
+    blocks: in the order of the stack.
+    gravity: (3,) m/s^2.
+    joints: what joins nodes of different blocks; None where nothing does.
+    regions: pieces that deform on their own.
+    slices: each block's nodes in the stack.
+    rest: (n, 3) m, of all blocks.
+    mass: (n,) kg.
+    pinned: (p,) nodes that follow targets, hard and soft.
+    pin_stiffness: (p,) N/m, infinite for hard pins.
     """
 
-    rest: Array
-    mass: Array
-    elements: Index
-    energies: tuple[Energy, ...]
+    blocks: tuple[Block, ...]
     gravity: Array
-    pinned: Index
-    pin_stiffness: Array
+    joints: Joints | None
     regions: tuple[Region, ...]
+    slices: tuple[slice, ...] = field(init=False)
+    rest: Array = field(init=False)
+    mass: Array = field(init=False)
+    pinned: Index = field(init=False)
+    pin_stiffness: Array = field(init=False)
+
+    def __post_init__(self) -> None:
+        starts = np.cumsum([0, *(len(block.rest) for block in self.blocks)])
+        pins = np.concatenate([block.pinned + start for block, start in zip(self.blocks, starts, strict=False)])
+        stacked = {
+            "slices": tuple(slice(int(a), int(b)) for a, b in itertools.pairwise(starts)),
+            "rest": np.concatenate([block.rest for block in self.blocks]),
+            "mass": np.concatenate([block.mass for block in self.blocks]),
+            "pinned": pins.astype(np.int64),
+            "pin_stiffness": np.concatenate([block.pin_stiffness for block in self.blocks]),
+        }
+        for name, value in stacked.items():
+            object.__setattr__(self, name, value)
 
     @property
     def fixed(self) -> Mask:
         """(n,) whether a node is hard-pinned, so no unknown."""
-        fixed = np.zeros(len(self.rest), dtype=bool)
-        fixed[self.pinned[np.isinf(self.pin_stiffness)]] = True
-        return fixed
+        return np.concatenate([block.fixed for block in self.blocks])
 
-    def soft_pins(self, targets: Array) -> SoftPins:
-        """The springs of the soft pins for the targets (p, 3) of all pins."""
-        soft = np.isfinite(self.pin_stiffness)
-        return SoftPins(self.pinned[soft], self.pin_stiffness[soft], targets[soft])
+    @property
+    def hard(self) -> Index:
+        """The hard-pinned nodes in the stack."""
+        return np.asarray(self.pinned[np.isinf(self.pin_stiffness)])
+
+    def owner(self) -> Index:
+        """(n,) the place of each node's block."""
+        return np.repeat(np.arange(len(self.blocks)), [len(block.rest) for block in self.blocks])
+
+    def still(self, positions: Array | None = None) -> Inputs:
+        """Inputs that hold the pins where positions (n, 3), or the rest shape, have them."""
+        return tuple(
+            block.still(None if positions is None else positions[part])
+            for block, part in zip(self.blocks, self.slices, strict=True)
+        )
+
+    def placed(self, positions: Array, inputs: Inputs) -> Array:
+        """Positions (n, 3) with the hard pins where the inputs' end has them."""
+        there: Array = positions.copy()
+        for block, part, one in zip(self.blocks, self.slices, inputs, strict=True):
+            hard = np.isinf(block.pin_stiffness)
+            there[part][block.pinned[hard]] = one.end[hard]
+        return there
+
+    def prepared(self, state: State, inputs: Inputs) -> Iterator[tuple[int, Factor, Energy]]:
+        """What pushes in a step: the block's place, what it is multiplied with, and the energy of the block's nodes."""
+        for place, (block, one) in enumerate(zip(self.blocks, inputs, strict=True)):
+            memory = _own(state.memory, block.name)
+            for term in block.terms:
+                yield place, term.factor, term.prepare(one, memory)
+
+    def remembered(self, memory: Memory, positions: Array) -> Memory:
+        """The memory after a step that ends at positions (n, 3)."""
+        changed = {
+            f"{block.name}/{name}": value
+            for block, part in zip(self.blocks, self.slices, strict=True)
+            for term in block.terms
+            if type(term).remember is not Term.remember
+            for name, value in term.remember(_own(memory, block.name), positions[part]).items()
+        }
+        return {**memory, **changed} if changed else memory
+
+    def with_term(self, term: Term, block: int = 0) -> System:
+        """The same with one term more on one of its blocks."""
+        blocks = list(self.blocks)
+        blocks[block] = replace(blocks[block], terms=(*blocks[block].terms, term))
+        return replace(self, blocks=tuple(blocks))
+
+    def elastic_energy(self, positions: Array, factors: Array | None = None) -> float:
+        """Of what no input changes and of the joints, J. factors: (b,) on each block's stiffness, 1 if None."""
+        scale = np.ones(len(self.blocks)) if factors is None else factors
+        parts = zip(self.blocks, self.slices, scale, strict=True)
+        total = sum(float(f) * block.elastic_energy(positions[part]) for block, part, f in parts)
+        return total + (self.joints.value_gradient(positions, scale)[0] if self.joints is not None else 0.0)
+
+    def stiffness_at_rest(self, factors: Array, project: bool) -> csr_matrix:
+        """The Hessian at rest, (3n, 3n) N/m. factors: (b,) on each block's stiffness."""
+        parts = [f * block.stiffness_at_rest(project) for f, block in zip(factors, self.blocks, strict=True)]
+        total = parts[0] if len(parts) == 1 else block_diag(parts, format="csr")
+        if self.joints is not None:
+            total = total + self.joints.hessian(self.rest, factors, project)
+        return total.tocsr()
+
+    def eigenvalue(self, region: Region, factors: Array) -> float:
+        """lambda_1 of a region at rest, 1/s^2, without the weight's part. factors: (b,) on each block's stiffness."""
+        own = factors[np.unique(self.owner()[region.free])]
+        if (own == own[0]).all():
+            return float(own[0] * region.eigenvalue)
+        stiffness = self.stiffness_at_rest(factors, False)
+        left = rigid_basis(self.rest[region.free], self.rest[region.held], self.mass[region.free]).shape[2]
+        return smallest_eigenvalue(stiffness, self.mass, region.free, left)
+
+    def eigenvalue_at(self, region: Region, factors: Array) -> float:
+        """lambda_1 with what the weight adds, 1/s^2."""
+        return region.with_weight(self.eigenvalue(region, factors))
+
+    def tangent(self, state: State, factors: Array, project: bool = False) -> csr_matrix:
+        """The Hessian of all energies in a state with the pins where they are, (3n, 3n) N/m."""
+        inputs = self.still(state.positions)
+        parts = []
+        found = list(self.prepared(state, inputs))
+        for place, (block, part) in enumerate(zip(self.blocks, self.slices, strict=True)):
+            own = csr_matrix((3 * len(block.rest), 3 * len(block.rest)))
+            for where, factor, energy in found:
+                if where == place:
+                    scale = factors[place] if factor is Factor.MATERIAL else 1.0
+                    own = own + scale * energy.hessian(state.positions[part], project)
+            parts.append(own)
+        total = parts[0] if len(parts) == 1 else block_diag(parts, format="csr")
+        if self.joints is not None:
+            total = total + self.joints.hessian(state.positions, factors, project)
+        return total.tocsr()
+
+
+def _own(memory: Memory, name: str) -> Memory:
+    """What a block's terms remember, by their own names."""
+    return {key[len(name) + 1 :]: value for key, value in memory.items() if key.startswith(f"{name}/")}
 
 
 def build_system(
@@ -52,13 +172,22 @@ def build_system(
     pin_stiffness: Array,
     modal: bool = True,
 ) -> System:
-    """Assemble the system and find its regions. modal: with first eigenvalues, which loose elements do not have."""
-    soft = np.isfinite(pin_stiffness)
-    hard_mask, soft_mask = np.zeros(len(rest), dtype=bool), np.zeros(len(rest), dtype=bool)
-    hard_mask[pinned[~soft]] = True
-    soft_mask[pinned[soft]] = True
-    stiffness = SoftPins(pinned[soft], pin_stiffness[soft], rest[pinned[soft]]).hessian(rest, False)
-    for energy in energies:
-        stiffness = stiffness + energy.hessian(rest, False)
-    regions = find_regions(rest, elements, mass, stiffness if modal else None, hard_mask, soft_mask)
-    return System(rest, mass, elements, energies, gravity, pinned, pin_stiffness, regions)
+    """A system of one block, see assemble."""
+    terms = (*(Potential(energy) for energy in energies), *pin_springs(pinned, pin_stiffness))
+    return assemble((Block("Body", rest, mass, (elements,), terms, pinned, pin_stiffness),), gravity, None, modal)
+
+
+def assemble(blocks: tuple[Block, ...], gravity: Array, joints: Joints | None, modal: bool = True) -> System:
+    """Join blocks and find their regions. modal: with first eigenvalues, which loose elements do not have."""
+    bare = System(blocks, gravity, joints, ())
+    stiffness = bare.stiffness_at_rest(np.ones(len(blocks)), False) if modal else None
+    groups = [group + part.start for block, part in zip(blocks, bare.slices, strict=True) for group in block.groups]
+    pairs = joints.pairs if joints is not None else np.zeros((0, 2), dtype=np.int64)
+    soft = np.zeros(len(bare.rest), dtype=bool)
+    soft[bare.pinned[np.isfinite(bare.pin_stiffness)]] = True
+    swings, net = (
+        np.concatenate([np.full(len(block.rest), getattr(block, name)) for block in blocks])
+        for name in ("swings", "net")
+    )
+    regions = find_regions(bare.rest, [*groups, pairs], bare.mass, stiffness, bare.fixed, soft, swings, net)
+    return System(blocks, gravity, joints, regions)

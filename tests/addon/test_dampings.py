@@ -25,7 +25,7 @@ def test_every_damping_bakes_and_changes_the_shot(load: Load, tmp_path: Path) ->
     obj = wobbler(tmp_path)
     job = load("dampsim_addon.jobs.bake")
     seen = {}
-    for method in load("core.damping.registry").METHODS:
+    for method in load("core.damping.registry").DAMPINGS:
         obj.dampsim.damping_by = method.name
         obj.dampsim.gamma, obj.dampsim.damping_ratio = 0.8, 0.5
         for _ in job.run(scene, bpy.context.view_layer, obj, True):

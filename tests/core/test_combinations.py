@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dampsim.core.damping.registry import METHODS, Method
+from dampsim.core.damping.registry import DAMPINGS, Damping
 from dampsim.core.errors import ParameterError, StepError
 from dampsim.core.frames.frame import Frame
 from dampsim.core.integrators import INTEGRATORS, Integrator
@@ -33,7 +33,7 @@ def scene(settings: Settings, last: int = 10) -> Scene:
     return Scene(body, motion, 24.0, np.array([0.0, 0.0, -9.81]), 1, last)
 
 
-def played(method: type[Method], integrator: type[Integrator], dials: dict[str, float], **more: object) -> list[Frame]:
+def played(method: type[Damping], integrator: type[Integrator], dials: dict[str, float], **more: object) -> list[Frame]:
     settings = Settings(
         stiffness=3000.0, resolution=200, damping_by=method.name, integrator=integrator.name,
         **dials, **more,  # type: ignore[arg-type]
@@ -42,9 +42,9 @@ def played(method: type[Method], integrator: type[Integrator], dials: dict[str, 
 
 
 @pytest.mark.parametrize("integrator", INTEGRATORS, ids=lambda one: one.name)
-@pytest.mark.parametrize("method", METHODS, ids=lambda one: one.name)
+@pytest.mark.parametrize("method", DAMPINGS, ids=lambda one: one.name)
 def test_every_combination_swings_less_than_undamped_or_says_what_it_needs(
-    method: type[Method], integrator: type[Integrator]
+    method: type[Damping], integrator: type[Integrator]
 ) -> None:
     if not integrator.implicit:
         with pytest.raises(StepError, match="An explicit integrator needs about"):
@@ -60,7 +60,7 @@ def test_every_combination_swings_less_than_undamped_or_says_what_it_needs(
 
 def test_an_explicit_integrator_runs_on_as_many_substeps_as_it_asks_for() -> None:
     soft = {"gamma": 0.1}
-    method = next(one for one in METHODS if one.name == "DIRECT")
+    method = next(one for one in DAMPINGS if one.name == "DIRECT")
     explicit = next(one for one in INTEGRATORS if one.name == "SYMPLECTIC_EULER")
     with pytest.raises(StepError, match=r"needs about \d+ substeps") as raised:
         played(method, explicit, soft, substeps=1)
@@ -84,7 +84,7 @@ def test_a_material_for_which_traditional_damping_would_be_negative_is_refused_b
 
 def test_what_has_no_effect_with_a_choice_is_said() -> None:
     assert remarks(Settings()) == []
-    for method in METHODS:
+    for method in DAMPINGS:
         for integrator in INTEGRATORS:
             chosen = Settings(damping_by=method.name, integrator=integrator.name, follow_through=0.5)
             said = " ".join(remarks(chosen))
@@ -92,7 +92,7 @@ def test_what_has_no_effect_with_a_choice_is_said() -> None:
             assert ("Explicit" in said) == (not integrator.implicit)
 
 
-@pytest.mark.parametrize("method", METHODS, ids=lambda one: one.name)
-def test_every_parameter_that_a_method_reads_is_shown_with_it_and_no_other(method: type[Method]) -> None:
+@pytest.mark.parametrize("method", DAMPINGS, ids=lambda one: one.name)
+def test_every_parameter_that_a_method_reads_is_shown_with_it_and_no_other(method: type[Damping]) -> None:
     shown = {name for name, p in PARAMETERS.items() if p.only_with and method.name in p.only_with[1:]}
     assert shown == {*method.parameters, "integrator"}

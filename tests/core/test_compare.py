@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dampsim.core.damping.registry import METHODS
+from dampsim.core.damping.registry import DAMPINGS
 from dampsim.core.errors import ParameterError
 from dampsim.core.papers import compare
 from newcomer import copy_with_a_new_damping
@@ -81,4 +81,4 @@ def test_a_new_damping_is_one_file_and_one_line(tmp_path: Path) -> None:
     )
     tests = ["tests/core/test_damping.py", "tests/core/test_combinations.py"]
     assert " passed" in call("-m", "pytest", "-q", "-p", "no:cacheprovider", *tests, "-k", "HALF or Half")
-    assert len(METHODS) == len({method.name for method in METHODS})
+    assert len(DAMPINGS) == len({method.name for method in DAMPINGS})

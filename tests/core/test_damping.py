@@ -1,4 +1,4 @@
-"""Every damping of core.damping.registry.METHODS, and what [Sch] promises of those that act on velocities."""
+"""Every damping of core.damping.registry.DAMPINGS, and what [Sch] promises of those that act on velocities."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from dampsim.core.damping.clusters import CLUSTERS, Mesh, body
-from dampsim.core.damping.registry import METHODS, Method, Subject
+from dampsim.core.damping.registry import DAMPINGS, Damping, DampedBody
 from dampsim.core.damping.spring import fastest, incidence
 from dampsim.core.damping.torque import TORQUE_SCHEMES
 from dampsim.core.energies import Material
@@ -22,7 +22,7 @@ from dampsim.core.system.system import System
 
 H = 1.0 / 24.0
 STATES = 200
-ACTING = [method for method in METHODS if method.velocities is not Method.velocities]
+ACTING = [method for method in DAMPINGS if method.velocities is not Damping.velocities]
 # Every way in which each of them can be dialled.
 WAYS = [
     *((method, {}) for method in ACTING),
@@ -55,9 +55,9 @@ def squashed(slivers: bool) -> System:
     return replace(system, rest=rest, mass=system.mass * np.random.default_rng(3).uniform(0.2, 5.0, len(rest)))
 
 
-def made(method: type[Method], system: System, **dials: object) -> Method:
+def made(method: type[Damping], system: System, **dials: object) -> Damping:
     settings = Settings(damping_by=method.name, poisson=0.35, **dials)  # type: ignore[arg-type]
-    return method(Subject("Bar", system, settings, Material(1e5, 0.35, 1000.0), 100.0))
+    return method(DampedBody("Bar", system, settings, Material(1e5, 0.35, 1000.0), 100.0))
 
 
 def states(system: System, count: int = STATES) -> list[State]:
@@ -81,7 +81,7 @@ def kinetic(system: System, v: np.ndarray) -> float:
 @pytest.mark.parametrize(("method", "dials"), WAYS, ids=called)
 @pytest.mark.parametrize("gamma", [0.5, 1.0])
 def test_momentum_is_kept_and_energy_is_never_added(
-    method: type[Method], dials: dict[str, str], gamma: float, slivers: bool
+    method: type[Damping], dials: dict[str, str], gamma: float, slivers: bool
 ) -> None:
     system = squashed(slivers)
     damping = made(method, system, gamma=gamma, **dials)
@@ -105,7 +105,7 @@ def test_momentum_is_kept_and_energy_is_never_added(
 
 
 @pytest.mark.parametrize("method", ACTING)
-def test_gamma_means_the_same_at_every_frame_rate(method: type[Method]) -> None:
+def test_gamma_means_the_same_at_every_frame_rate(method: type[Damping]) -> None:
     system = squashed(False)
     state = states(system, 1)[0]
     whole = made(method, system, gamma=0.6).velocities(state.positions, state.velocities, state.velocities, H)
@@ -123,7 +123,7 @@ def test_gamma_means_the_same_at_every_frame_rate(method: type[Method]) -> None:
 def test_direct_damping_with_gamma_one_leaves_exactly_a_rigid_motion() -> None:
     for slivers in (False, True):
         system = squashed(slivers)
-        damping = made(next(m for m in METHODS if m.name == "DIRECT"), system, gamma=1.0)
+        damping = made(next(m for m in DAMPINGS if m.name == "DIRECT"), system, gamma=1.0)
         for state in states(system):
             v = damping.velocities(state.positions, state.velocities, state.velocities, H)
             x = state.positions - state.positions.mean(axis=0)
@@ -149,7 +149,7 @@ def test_sweeps_of_unprojected_springs_converge_to_the_direct_result_as_the_spec
     # The slowest relative motion, and none beyond the bound of stability.
     factors = np.abs(1.0 - strength * values[1:])
     assert strength * values[-1] < 2.0
-    spring = next(m for m in METHODS if m.name == "SPRING_WHOLE")
+    spring = next(m for m in DAMPINGS if m.name == "SPRING_WHOLE")
     errors = []
     for sweeps in (200, 201, 2000):
         v = made(spring, system, gamma=gamma, sweeps=sweeps).velocities(
@@ -162,15 +162,15 @@ def test_sweeps_of_unprojected_springs_converge_to_the_direct_result_as_the_spec
     assert errors[2] < 1e-6 * errors[0]
 
 
-@pytest.mark.parametrize("method", METHODS, ids=lambda m: m.name)
-def test_every_method_says_what_it_is_and_reads_what_it_declares(method: type[Method]) -> None:
+@pytest.mark.parametrize("method", DAMPINGS, ids=lambda m: m.name)
+def test_every_method_says_what_it_is_and_reads_what_it_declares(method: type[Damping]) -> None:
     assert method.name == method.name.upper()
     assert len(method.text) > 20
     assert not method.text.endswith(".")
     damping = made(method, squashed(False))
     x = squashed(False).rest
     matrix = damping.matrix(x)
-    acts = method.velocities is not Method.velocities
+    acts = method.velocities is not Damping.velocities
     assert acts or matrix is not None
     if matrix is not None:
         assert abs(matrix - matrix.T).max() < 1e-9 * abs(matrix).max()

@@ -9,12 +9,13 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from dampsim.core.arrays import Array, Index
-from dampsim.core.damping.method import Subject
+from dampsim.core.damping.damping import DampedBody
 from dampsim.core.damping.rayleigh import Rayleigh
 from dampsim.core.damping.strain_rate import StrainRate
 from dampsim.core.damping.traditional import viscosities
 from dampsim.core.elements.bending import SMALL_ANGLE, Angle, Tangent, bending
-from dampsim.core.elements.quadratic import Dissipation, StrainEnergy, isotropic
+from dampsim.core.damping.dissipation import Dissipation
+from dampsim.core.energies.strain_energy import StrainEnergy, isotropic
 from dampsim.core.elements.strains import Biot, Green, Spatial, Strain, Stretch
 from dampsim.core.energies import Material, StVK, TetElasticity
 from dampsim.core.energies.tetrahedra import tet_volumes
@@ -224,7 +225,7 @@ def test_the_damping_ratio_is_that_of_the_first_swing() -> None:
     system = bar((10, 2, 2), material=Material(2e5, 0.35, 1000.0))
     region = system.regions[0]
     material, dials = Material(2e5, 0.35, 1000.0), Settings(damping_ratio=ratio, poisson=0.35)
-    subject = Subject("Bar", system, dials, material, region.eigenvalue)
+    subject = DampedBody("Bar", system, dials, material, region.eigenvalue)
     start = pulled(unloaded(system), 0.01)
     for kind in (StrainRate, Rayleigh):
         stepping = Integration(ImplicitMidpoint, system, kind(subject))
@@ -248,7 +249,7 @@ def test_one_axis_can_be_damped_more_than_the_others() -> None:
     for axis in "XYZ":
         for times in (1.0, 8.0):
             settings = Settings(poisson=0.35, damp_axis=axis, anisotropy=times)
-            matrix = StrainRate(Subject("Bar", system, settings, Material(2e5, 0.35, 1000.0), 100.0)).matrix(rest)
+            matrix = StrainRate(DampedBody("Bar", system, settings, Material(2e5, 0.35, 1000.0), 100.0)).matrix(rest)
             for way in range(3):
                 v = np.zeros_like(rest)
                 v[:, way] = rest[:, way]

@@ -10,9 +10,10 @@ import pytest
 from scipy.sparse import csr_matrix, eye
 
 from dampsim.core.arrays import Array
-from dampsim.core.damping.method import ByPotential, Method
+from dampsim.core.damping.damping import ByPotential, Damping
 from dampsim.core.damping.rayleigh import StiffnessDrag
-from dampsim.core.elements.quadratic import Dissipation, StrainEnergy
+from dampsim.core.damping.dissipation import Dissipation
+from dampsim.core.energies.strain_energy import StrainEnergy
 from dampsim.core.integrators import INTEGRATORS, Integrator
 from dampsim.core.measure.diagnostics import energies
 from dampsim.core.papers.flat_scenes import cloth, orbit
@@ -43,7 +44,7 @@ class _Drag:
 
 
 def run(
-    integrator: type[Integrator], system: System, damping: Method | None, state: State, h: float, count: int,
+    integrator: type[Integrator], system: System, damping: Damping | None, state: State, h: float, count: int,
     tolerance: float = 1e-12, minimiser: Minimiser = minimise_lbfgs,
 ) -> list[State]:  # fmt: skip
     stepping, place = Integration(integrator, system, damping, minimiser), state.positions[system.pinned]
@@ -163,7 +164,7 @@ def test_newton_with_clamped_stress_is_no_slower_than_without_and_never_ends_at_
     assert np.mean(counts["clamped"]) <= np.mean(counts["raw"])
 
 
-def swinging(damping: Method | None, system: System, count: int, h: float) -> Array:
+def swinging(damping: Damping | None, system: System, count: int, h: float) -> Array:
     """Kinetic energies of a cloth that starts level, is held at one edge, and swings down."""
     start = State(0.0, system.rest, np.zeros_like(system.rest), np.zeros_like(system.rest))
     # A membrane has no stiffness across itself at rest, from which L-BFGS takes its metric.

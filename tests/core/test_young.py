@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dampsim.core.arrays import Array
-from dampsim.core.elements.quadratic import StrainEnergy, isotropic
+from dampsim.core.energies.strain_energy import StrainEnergy, isotropic
 from dampsim.core.elements.strains import Green
 from dampsim.core.geometry.box import box_tets
 from dampsim.core.geometry.rigid import rigid_basis

@@ -1,0 +1,38 @@
+"""What a kind of bodies is."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from ..scene.body import Body
+from ..scene.parameters import Settings
+from .model import Model
+
+# Pa. Models are made with this modulus; the dialled one is a factor on all that is elastic (stepping.Controls), so that
+# neither a keyframe nor an edit of it needs another factorisation.
+BASE_YOUNG = 1e5
+
+
+class Kind:
+    """How an object becomes nodes and terms.
+
+    name, label, text: as in the panel.
+    """
+
+    name: ClassVar[str]
+    label: ClassVar[str]
+    text: ClassVar[str]
+
+    @staticmethod
+    def sections(settings: Settings) -> tuple[str, ...]:
+        """The sections of the settings that count, beside those that do for every kind."""
+        return ()
+
+    @staticmethod
+    def check(body: Body) -> None:
+        """Raise MeshError where the object cannot be of this kind; quick."""
+
+    @staticmethod
+    def build(body: Body) -> Model:
+        """Raises the errors for the artist where nothing can be made of it."""
+        raise NotImplementedError

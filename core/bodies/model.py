@@ -1,0 +1,39 @@
+"""What a kind builds of a body: its block, and the ways between its nodes and the artist's surface."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..arrays import Array, Index
+from ..system.block import Block
+from .followers import Followers
+
+
+class Skin(Protocol):
+    """The artist's surface as its nodes carry it."""
+
+    def __call__(self, nodes: Array, animated: Array) -> Array:
+        """The simulated surface (v, 3) for node positions (n, 3) and the animated surface (v, 3)."""
+        ...
+
+    def attached(self, points: Array) -> tuple[Index, Array]:
+        """Nodes (l, k) and weights (l, k) whose means go with points (l, 3) of the rest shape."""
+        ...
+
+
+@dataclass(frozen=True)
+class Model:
+    """block: its nodes, and what pushes them.
+
+    skin: of the artist's surface.
+    pins: how the pinned nodes go with the animation.
+    nodes: how all nodes do.
+    fill: mean part of the elements that lies inside of the surface; 1 where that has no meaning.
+    """
+
+    block: Block
+    skin: Skin
+    pins: Followers
+    nodes: Followers
+    fill: float = 1.0

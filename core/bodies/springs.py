@@ -1,0 +1,207 @@
+"""Springs: a mesh's edges, with struts across its faces or through its volume ([MSS], mass-spring systems)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from ..arrays import Array, Index
+from ..elements.assembly import edges_of
+from ..energies.springs import springs
+from ..errors import MeshError
+from ..geometry.surface import check_vertices, triangle_areas
+from ..scene.body import Body
+from ..scene.parameters import Settings
+from ..system.block import Block
+from ..system.term import Potential, pin_springs
+from .followers import Tied, Vertices
+from .kind import BASE_YOUNG, Kind
+from .model import Model
+from .pins import HARD, pin_strength
+from .volume import LEAST_PACE, Covered, softened
+
+# Part of a spring's modelled length where Length is painted 0.
+_SHORTEST = 0.5
+# An edge shorter than this part of the size is none.
+_SHORT = 1e-9
+
+
+@dataclass(frozen=True)
+class Net:
+    """Springs between some of a mesh's vertices.
+
+    vertices: (n,) those that have a spring.
+    edges: (e, 2) of them.
+    stiffness: (e,) N at the modulus that models are made with.
+    mass: (n,) kg.
+    area: (n,) m^2, what each node stands for.
+    """
+
+    vertices: Index
+    edges: Index
+    stiffness: Array
+    mass: Array
+    area: Array
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A surface whose vertices are the nodes; those without a spring stay on the animation.
+
+    vertices: (n,) which vertex each node is.
+    rest: (n, 3) m.
+    """
+
+    vertices: Index
+    rest: Array
+
+    def __call__(self, nodes: Array, animated: Array) -> Array:
+        surface = animated.copy()
+        surface[self.vertices] = nodes
+        return surface
+
+    def attached(self, points: Array) -> tuple[Index, Array]:
+        _, nearest = cKDTree(self.rest).query(points)
+        return nearest[:, None].astype(np.int64), np.ones((len(points), 1))
+
+
+class Springs(Kind):
+    """Edges as springs."""
+
+    name = "SPRINGS"
+    label = "Springs"
+    text = "Every edge is a spring: wires, nets, frames; a mesh needs no faces"
+
+    @staticmethod
+    def sections(settings: Settings) -> tuple[str, ...]:
+        return ("springs", "tets") if settings.struts == "VOLUME" else ("springs",)
+
+    @staticmethod
+    def check(body: Body) -> None:
+        check_vertices(body.surface)
+        if not len(body.edges) and not len(body.surface.triangles):
+            raise MeshError(f"{body.name}: the mesh has no edges; choose an object with edges.")
+
+    @staticmethod
+    def build(body: Body) -> Model:
+        return _strutted(body) if body.settings.struts == "VOLUME" else _net_model(body)
+
+
+def _strutted(body: Body) -> Model:
+    """Springs along the edges of tetrahedra that carry the surface; van Gelder, *Approximate Simulation of Elastic
+    Membranes by Triangulated Spring Meshes* (1998): k = E sum V/L^2 over the tetrahedra of an edge."""
+    covered = Covered.of(body)
+    nodes, tets = covered.cover.nodes, covered.cover.tets
+    pinned, pin_stiffness = covered.pins(BASE_YOUNG)
+    edges = edges_of(tets)
+    lengths = np.linalg.norm(nodes[edges[:, 0]] - nodes[edges[:, 1]], axis=1)
+    volumes = _around(tets, covered.stiff, edges, len(nodes))
+    # In N, at twice its length: k L of the stiffness k in N/m.
+    energy = springs(edges, lengths * _lengths(covered.painted(body.length_map), edges), BASE_YOUNG * volumes / lengths)
+    terms = (Potential(energy), *pin_springs(pinned, pin_stiffness))
+    pace = covered.pace
+    swings = not body.settings.damp_swing
+    block = Block(body.name, nodes, covered.mass, (tets,), terms, pinned, pin_stiffness, pace, swings)
+    return covered.model(block)
+
+
+def _net_model(body: Body) -> Model:
+    net = _net(body)
+    rest = body.surface.vertices[net.vertices]
+
+    def at_nodes(values: Array | None) -> Array | None:
+        return None if values is None else np.clip(values[net.vertices], 0.0, 1.0)
+
+    lengths = np.linalg.norm(rest[net.edges[:, 0]] - rest[net.edges[:, 1]], axis=1)
+    painted = at_nodes(body.stiffness_map)
+    stiffness = net.stiffness if painted is None else net.stiffness * softened(painted[net.edges].mean(axis=1))
+    energy = springs(net.edges, lengths * _lengths(at_nodes(body.length_map), net.edges), stiffness)
+    weights = body.pins[net.vertices]
+    thickness = 1e-3 * body.settings.thickness
+    pin_stiffness = np.where(
+        weights >= HARD, np.inf, pin_strength(weights) * BASE_YOUNG * thickness * net.area / net.area.sum()
+    )
+    pinned = np.flatnonzero(weights > 0.0)
+    pace = at_nodes(body.settle_map)
+    terms = (Potential(energy), *pin_springs(pinned, pin_stiffness[pinned]))
+    block = Block(
+        body.name, rest, net.mass, (net.edges,), terms, pinned, pin_stiffness[pinned],
+        None if pace is None else np.maximum(pace, LEAST_PACE), not body.settings.damp_swing, net=True,
+    )  # fmt: skip
+    around = Tied.tie(rest, body.surface.vertices, np.arange(len(body.surface.vertices)))
+    pins = Vertices(net.vertices[pinned], around.some(pinned))
+    return Model(block, Moved(net.vertices, rest), pins, Vertices(net.vertices, around))
+
+
+def _net(body: Body) -> Net:
+    """The springs of a mesh: a sheet of the thickness where it has faces, wires as thick where it has none."""
+    points, triangles = body.surface.vertices, body.surface.triangles
+    settings = body.settings
+    thickness = 1e-3 * settings.thickness
+    own = np.unique(np.sort(body.edges, axis=1), axis=0) if len(body.edges) else edges_of(triangles)
+    areas = triangle_areas(points, triangles)
+    pairs, shares = [own], [_around(triangles, areas, own, len(points))]
+    if settings.struts == "FACES":
+        for more, share in _face_struts(triangles, areas, own, len(points)):
+            pairs.append(more)
+            shares.append(share)
+    edges, share = np.concatenate(pairs), np.concatenate(shares)
+    lengths = np.linalg.norm(points[edges[:, 0]] - points[edges[:, 1]], axis=1)
+    there = lengths > _SHORT * body.surface.size
+    edges, share, lengths = edges[there], share[there], lengths[there]
+    # Van Gelder's k = E t sum A/L^2 in a sheet, E A/L along a wire; in N, times L.
+    wire = share == 0.0
+    section = 0.25 * np.pi * thickness**2
+    stiffness = BASE_YOUNG * np.where(wire, section, thickness * share / lengths)
+    mass = np.zeros(len(points))
+    np.add.at(mass, edges[wire].ravel(), (0.5 * settings.density * section * lengths[wire]).repeat(2))
+    np.add.at(mass, triangles.ravel(), (settings.density * thickness * areas / 3.0).repeat(3))
+    vertices = np.unique(edges)
+    place = np.full(len(points), -1)
+    place[vertices] = np.arange(len(vertices))
+    held = mass[vertices]
+    return Net(vertices, place[edges], stiffness, held, held / (settings.density * thickness))
+
+
+def _lengths(painted: Array | None, edges: Index) -> Array:
+    """Parts of the modelled length for weights (n,) at the nodes."""
+    return np.ones(len(edges)) if painted is None else _SHORTEST + (1.0 - _SHORTEST) * painted[edges].mean(axis=1)
+
+
+def _around(elements: Index, sizes: Array, edges: Index, count: int) -> Array:
+    """The sizes (m,) of the elements (m, k) around each edge (e, 2), summed: (e,)."""
+    k = elements.shape[1]
+    keys = np.sort(edges, axis=1) @ np.array([count, 1])
+    order = np.argsort(keys)
+    total = np.zeros(len(edges))
+    for i in range(k):
+        for j in range(i + 1, k):
+            pair = np.sort(elements[:, [i, j]], axis=1) @ np.array([count, 1])
+            spot = np.minimum(np.searchsorted(keys[order], pair), max(len(keys) - 1, 0))
+            hit = keys[order][spot] == pair if len(keys) else np.zeros(len(pair), dtype=bool)
+            np.add.at(total, order[spot[hit]], sizes[hit])
+    return total
+
+
+def _face_struts(triangles: Index, areas: Array, own: Index, count: int) -> list[tuple[Index, Array]]:
+    """Diagonals of faces, and struts from each triangle's corner across an edge to the next one's; with their areas."""
+    sides = np.concatenate([triangles[:, [0, 1]], triangles[:, [1, 2]], triangles[:, [2, 0]]])
+    tips, size = np.concatenate([triangles[:, 2], triangles[:, 0], triangles[:, 1]]), np.tile(areas, 3)
+    keys = np.sort(sides, axis=1) @ np.array([count, 1])
+    order = np.argsort(keys, kind="stable")
+    twin = np.flatnonzero(np.diff(keys[order]) == 0)
+    a, b = order[twin], order[twin + 1]
+    across = np.stack([tips[a], tips[b]], axis=1)
+    drawn = edges_of(triangles)
+    known = set(map(tuple, np.sort(own, axis=1).tolist()))
+    inner = np.array([tuple(pair) not in known for pair in drawn.tolist()], dtype=bool)
+    seen = known | set(map(tuple, drawn.tolist()))
+    fresh = np.array([p[0] != p[1] and tuple(sorted(p)) not in seen for p in across.tolist()], dtype=bool)
+    struts, where = np.unique(np.sort(across[fresh], axis=1), axis=0, return_inverse=True)
+    share = np.bincount(where.reshape(-1), (size[a] + size[b])[fresh], minlength=len(struts))
+    return [
+        (drawn[inner], _around(triangles, areas, drawn[inner], count)),
+        (struts.reshape(-1, 2).astype(np.int64), share.astype(float)),
+    ]

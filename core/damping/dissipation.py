@@ -1,0 +1,63 @@
+"""Dissipation potentials that are quadratic in a strain's rate: D = sum w/2 eps' V eps' ([SRD] section 3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from ..arrays import Array
+from ..elements.assembly import assembled, gathered
+from ..elements.strains import Strain
+from ..energies.strain_energy import without_compression
+
+
+@dataclass(frozen=True)
+class Dissipation:
+    """A potential of the strain's rate. viscosity: (c, c) or (m, c, c) with weights (m,): N s m together.  nodes: n."""
+
+    strain: Strain
+    viscosity: Array
+    weights: Array
+    nodes: int
+
+    def matrix(self, positions: Array) -> csr_matrix:
+        """C(x), (3n, 3n) N s/m; the force is -C v."""
+        B = self.strain.gradient(positions[self.strain.elements])
+        blocks = B.transpose(0, 2, 1) @ self.viscosity @ B
+        return assembled(blocks * self.weights[:, None, None], self.strain.elements, self.nodes)
+
+    def stress(self, positions: Array, velocities: Array) -> Array:
+        """S_d (m, c)."""
+        B = self.strain.gradient(positions[self.strain.elements])
+        rate = B @ velocities[self.strain.elements].reshape(len(B), -1, 1)
+        return np.asarray((self.viscosity @ rate)[:, :, 0])
+
+    def force(self, positions: Array, velocities: Array) -> Array:
+        """-grad(eps) S_d, (n, 3) N."""
+        B = self.strain.gradient(positions[self.strain.elements])
+        pull = np.einsum("m,mc,mcw->mw", self.weights, self.stress(positions, velocities), B)
+        return -gathered(pull, self.strain.elements, self.nodes)
+
+    def by_positions(self, positions: Array, velocities: Array, whole: bool, clamped: bool = False) -> csr_matrix:
+        """d force / d x, (3n, 3n) N/m, [SRD] (9): the geometric part, and the unsymmetric rest if whole is wanted."""
+        corners = positions[self.strain.elements]
+        stress = self.stress(positions, velocities)
+        blocks = self.strain.bent(corners, without_compression(stress) if clamped else stress)
+        if whole:
+            B, rate = self.strain.gradient(corners), self._rate_gradient(corners, velocities)
+            blocks = blocks + B.transpose(0, 2, 1) @ self.viscosity @ rate
+        return assembled(-blocks * self.weights[:, None, None], self.strain.elements, self.nodes)
+
+    def _rate_gradient(self, corners: Array, velocities: Array) -> Array:
+        """d (grad(eps) v)/dx, (m, c, 3k): second derivatives of each component along v."""
+        m = len(corners)
+        v = velocities[self.strain.elements].reshape(m, -1)
+        count = self.strain.values(corners).shape[1]
+        rows = []
+        for component in range(count):
+            one = np.zeros((m, count))
+            one[:, component] = 1.0
+            rows.append((self.strain.bent(corners, one) @ v[:, :, None])[:, :, 0])
+        return np.stack(rows, axis=1)

@@ -1,0 +1,68 @@
+"""Energies that are quadratic in a strain, summed over elements: U = sum w/2 eps E eps ([SRD] section 3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from ..arrays import Array
+from ..elements.assembly import assembled, gathered, positive
+from ..elements.strains import Strain, components, tensors
+
+
+def isotropic(bulk: float, shear: float, size: int) -> Array:
+    """lambda 1 1^T + 2 mu I in components (c, c) of symmetric tensors of that size."""
+    count = size * (size + 1) // 2
+    unit = np.zeros(count)
+    unit[:size] = 1.0
+    return np.asarray(bulk * np.outer(unit, unit) + 2.0 * shear * np.eye(count))
+
+
+@dataclass(frozen=True)
+class StrainEnergy:
+    """strain, and moduli (c, c) or (m, c, c) with weights (m,), so that weight * modulus is an energy in J.
+
+    clamped: the geometric part of a projected Hessian is made from the stress without its compression ([SRD] after
+    (9)); else the whole block is projected. rounding: J.
+    """
+
+    strain: Strain
+    moduli: Array
+    weights: Array
+    clamped: bool = False
+
+    @property
+    def rounding(self) -> float:
+        return 8.0 * float(np.finfo(float).eps * np.abs(self.moduli).max() * self.weights.sum())
+
+    def _stress(self, corners: Array) -> tuple[Array, Array]:
+        values = self.strain.values(corners)
+        return values, (self.moduli @ values[:, :, None])[:, :, 0]
+
+    def value_gradient(self, positions: Array) -> tuple[float, Array]:
+        corners = positions[self.strain.elements]
+        values, stress = self._stress(corners)
+        forces = np.einsum("m,mc,mcw->mw", self.weights, stress, self.strain.gradient(corners))
+        energy = 0.5 * float(np.einsum("m,mc,mc->", self.weights, values, stress))
+        return energy, gathered(forces, self.strain.elements, len(positions))
+
+    def hessian(self, positions: Array, project: bool) -> csr_matrix:
+        corners = positions[self.strain.elements]
+        _, stress = self._stress(corners)
+        if project and self.clamped:
+            stress = without_compression(stress)
+        B = self.strain.gradient(corners)
+        blocks = B.transpose(0, 2, 1) @ self.moduli @ B + self.strain.bent(corners, stress)
+        if project and not self.clamped:
+            blocks = positive(blocks)
+        return assembled(blocks * self.weights[:, None, None], self.strain.elements, len(positions))
+
+
+def without_compression(stress: Array) -> Array:
+    """Stress components (m, c) with the negative principal stresses set to zero; for one component, no negative one."""
+    size = {1: 1, 3: 2, 6: 3}[stress.shape[1]]
+    if size == 1:
+        return np.maximum(stress, 0.0)
+    return components(positive(tensors(stress, size)))

@@ -1,0 +1,88 @@
+"""A file of named arrays: a head that tells where each one is, and their bytes; a checksum for each.
+
+    magic, length of the head (8 bytes), SHA-256 of the head, head (JSON), arrays
+
+One array can be read without the others. Nothing in a file is ever executed, and no more is read than the file holds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+_MAGIC = b"DampSim frame 2\n"
+_SUM = hashlib.sha256().digest_size
+# A head is a few hundred bytes for each body.
+_LONGEST_HEAD = 64_000_000
+_KINDS = ("<f8", "<f4")
+
+
+def packed(facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    """facts: what JSON can hold.  arrays: of floats, in single or double precision."""
+    table, chunks, offset = {}, [], 0
+    for name, array in arrays.items():
+        kind = "<f4" if array.dtype == np.float32 else "<f8"
+        content = np.ascontiguousarray(array, dtype=kind).tobytes()
+        total = hashlib.sha256(content).hexdigest()
+        table[name] = {"kind": kind, "shape": list(array.shape), "offset": offset, "sum": total}
+        chunks.append(content)
+        offset += len(content)
+    head = json.dumps({"facts": dict(facts), "arrays": table}).encode()
+    return b"".join([_MAGIC, len(head).to_bytes(8, "little"), hashlib.sha256(head).digest(), head, *chunks])
+
+
+class ArraysFile:
+    """An open file of named arrays. Raises ValueError where it is none, or damaged, and OSError."""
+
+    def __init__(self, file: BinaryIO, size: int) -> None:
+        self._file = file
+        start = file.read(len(_MAGIC) + 8 + _SUM)
+        if not start.startswith(_MAGIC) or len(start) < len(_MAGIC) + 8 + _SUM:
+            raise ValueError("it is no frame of this version")
+        length = int.from_bytes(start[len(_MAGIC) : len(_MAGIC) + 8], "little")
+        if length > min(size, _LONGEST_HEAD):
+            raise ValueError("its head is damaged")
+        head = file.read(length)
+        if hashlib.sha256(head).digest() != start[-_SUM:]:
+            raise ValueError("its checksum is wrong")
+        found = json.loads(head)
+        self._start, self._size = len(start) + length, size
+        if not isinstance(found, dict) or not isinstance(found.get("facts"), dict):
+            raise ValueError("its head is damaged")
+        self.facts: dict[str, Any] = found["facts"]
+        self._table: dict[str, Any] = found.get("arrays", {})
+
+    @property
+    def names(self) -> list[str]:
+        return list(self._table)
+
+    def read(self, name: str) -> NDArray[Any]:
+        """One array, checked."""
+        entry = self._table.get(name)
+        if not isinstance(entry, dict) or entry.get("kind") not in _KINDS:
+            raise ValueError(f"it has no {name}")
+        kind = np.dtype(entry["kind"])
+        shape = tuple(int(side) for side in entry["shape"])
+        length, offset = int(np.prod(shape, dtype=object)) * kind.itemsize, int(entry["offset"])
+        if min((*shape, offset, length)) < 0 or self._start + offset + length > self._size:
+            raise ValueError("it is cut off")
+        self._file.seek(self._start + offset)
+        content = self._file.read(length)
+        if hashlib.sha256(content).hexdigest() != entry["sum"]:
+            raise ValueError("its checksum is wrong")
+        return np.frombuffer(content, dtype=kind).reshape(shape)
+
+
+def opened(path: Path) -> tuple[BinaryIO, int]:
+    """A regular file and its size; raises ValueError for anything else, as a pipe, which would never end."""
+    if not path.is_file():
+        if path.exists():
+            raise ValueError("it is no file")
+        raise FileNotFoundError(2, "No such file or directory", str(path))
+    return path.open("rb"), path.stat().st_size

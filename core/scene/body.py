@@ -1,0 +1,100 @@
+"""One of the artist's objects, as plain arrays: metres and seconds, world space."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..arrays import Array, Index
+from ..errors import PinError, SceneError
+from ..geometry.surface import Surface
+from .parameters import Settings
+
+Motion = Callable[[float], Array]
+"""The positions (v, 3) m that the artist's animation gives the vertices at a frame, fractions included."""
+# No animation goes farther, m; numbers beyond it are mistakes, and lose their digits.
+_FAR = 1e9
+
+
+def _no_edges() -> Index:
+    return np.zeros((0, 2), dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Body:
+    """What is simulated of one object.
+
+    surface: at rest.
+    pins: (v,) weights 0 to 1 with which the vertices follow the animation.
+    settings: the dials; at the first frame, where they are keyframed.
+    motion: of the vertices.
+    kind: one of bodies.registry.KINDS by name.
+    edges: (e, 2) of the mesh, for kinds that look at them.
+    settle_map: (v,) parts of the settle time; None where not painted.
+    stiffness_map: (v,) 0 to 1, see bodies.volume; None where not painted.
+    length_map: (v,) 0 to 1, see bodies.springs; None where not painted.
+    dials: the settings at a frame, of which the animatable ones count; None where nothing is keyframed.
+    deforming: whether the animation bends the mesh, beyond moving it as a whole.
+    """
+
+    surface: Surface
+    pins: Array
+    settings: Settings
+    motion: Motion
+    kind: str = "SOLID"
+    edges: Index = field(default_factory=_no_edges)
+    settle_map: Array | None = None
+    stiffness_map: Array | None = None
+    length_map: Array | None = None
+    dials: Callable[[float], Settings] | None = None
+    deforming: bool = False
+
+    @property
+    def name(self) -> str:
+        """Of the object; no two bodies of a scene share one."""
+        return self.surface.name
+
+    @property
+    def maps(self) -> dict[str, Array | None]:
+        """What is painted, by names an artist knows."""
+        return {
+            "the painted Settle": self.settle_map,
+            "the painted Stiffness": self.stiffness_map,
+            "the painted Length": self.length_map,
+        }
+
+    @property
+    def reference(self) -> str:
+        """The reference motion in force: PINS, MESH or NONE."""
+        chosen = self.settings.carrier
+        if chosen != "AUTO":
+            return chosen
+        return "MESH" if self.deforming else "PINS"
+
+    def at(self, frame: float) -> Settings:
+        """The settings at a frame for which the motion was just asked."""
+        return self.settings if self.dials is None else self.dials(frame)
+
+    def animated(self, frame: float) -> Array:
+        """Vertices (v, 3) m at a frame. Raises SceneError where they are not the mesh's, or nowhere."""
+        positions = self.motion(frame)
+        count = len(self.surface.vertices)
+        if positions.shape != (count, 3):
+            raise SceneError(
+                f"{self.name}: the mesh has {len(positions)} vertices at frame {frame:g} instead of {count}; "
+                "move the modifier that changes them below the deforming ones."
+            )
+        if not float(np.abs(positions).max(initial=0.0)) < _FAR:
+            raise SceneError(
+                f"{self.name}: the animation gives vertices no valid position at frame {frame:g}; check its drivers."
+            )
+        return positions
+
+
+def check_body(body: Body) -> None:
+    """Raise PinError where painted weights do not fit the mesh."""
+    for weights in (body.pins, *body.maps.values()):
+        if weights is not None and weights.shape != (len(body.surface.vertices),):
+            raise PinError(f"{body.name}: the painted weights do not fit the mesh; choose the vertex groups again.")

@@ -1,0 +1,57 @@
+"""All parameters together: name, unit, default, range, label and what one will see, each told once.
+
+Panel, tooltips, command line, documentation and tests are made from them. A new parameter is one line in one of the
+files beside this one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+
+from .damping import Dampings
+from .dials import Dials
+from .material import Materials
+from .parameter import Affects, Parameter
+from .shot import Shots
+
+TOLERANCES = {"PREVIEW": 1e-2, "BAKE": 1e-3, "TIGHT": 1e-8}
+
+
+@dataclass(frozen=True)
+class Settings(Shots, Materials, Dampings, Dials):
+    """All that an artist dials for one object, in the units of the panel."""
+
+    def __post_init__(self) -> None:
+        for parameter in PARAMETERS.values():
+            object.__setattr__(self, parameter.name, parameter.checked(getattr(self, parameter.name)))
+
+    @property
+    def overshoot(self) -> float:
+        """Bounce as the ratio of two following swings, 0 to 1."""
+        return self.bounce / 100.0
+
+    @property
+    def young(self) -> float:
+        """Young's modulus, Pa."""
+        return 1000.0 * self.stiffness
+
+    @property
+    def tolerance(self) -> float:
+        """Of the solver, see solvers.problem.Tolerance."""
+        return TOLERANCES[self.accuracy]
+
+    def as_dict(self, affects: Affects | None = None) -> dict[str, float | int | str | bool]:
+        """The values by name; of the parameters that affect something, or of all."""
+        values = asdict(self)
+        return {name: values[name] for name in values if affects is None or PARAMETERS[name].affects is affects}
+
+    @property
+    def animated(self) -> tuple[float, ...]:
+        """The values of the dials whose keyframes are followed."""
+        return tuple(float(getattr(self, p.name)) for p in PARAMETERS.values() if p.animatable)
+
+
+PARAMETERS: dict[str, Parameter] = {
+    f.name: Parameter(name=f.name, default=f.default, **f.metadata)  # type: ignore[arg-type]
+    for f in fields(Settings)
+}

@@ -1,0 +1,200 @@
+"""From a scene to systems: bodies become blocks, and what links join becomes one island."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
+
+from ..arrays import Array, Index
+from ..bodies.followers import Tied
+from ..bodies.kind import BASE_YOUNG
+from ..bodies.model import Model
+from ..bodies.registry import kind
+from ..errors import MeshError
+from ..scene.fingerprint import body_fingerprint
+from ..scene.link import Collider, Link, Place
+from ..scene.scene import Scene
+from ..system.block import Block
+from ..system.links import TOUCHING, Joints, rigid_stiffness
+from ..system.system import System, assemble
+
+# A first eigenvalue below this part of (speed of sound / size)^2 is none at all.
+_LOOSE = 1e-9
+
+
+@dataclass(frozen=True)
+class Anchors:
+    """Nodes that follow a collider, for links to hold on to.
+
+    collider: its place in the scene.
+    follow: how the nodes do.
+    """
+
+    collider: int
+    follow: Tied
+
+
+@dataclass(frozen=True)
+class Island:
+    """Bodies that are solved together, because links join them.
+
+    bodies: places in the scene of its first blocks.
+    anchors: of its other blocks.
+    nodes: where its nodes are in the scene's state.
+    """
+
+    system: System
+    bodies: tuple[int, ...]
+    anchors: tuple[Anchors, ...]
+    nodes: slice
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """Everything that is built from a scene once.
+
+    models: of the bodies, in the scene's order.
+    islands: each body is in one.
+    """
+
+    models: tuple[Model, ...]
+    islands: tuple[Island, ...]
+
+    def island_of(self, body: int) -> tuple[Island, int]:
+        """A body's island, and the place of its block there."""
+        for island in self.islands:
+            if body in island.bodies:
+                return island, island.bodies.index(body)
+        raise ValueError(f"no island has a body {body}")
+
+    def nodes_of(self, body: int) -> slice:
+        """Where a body's nodes are in the scene's state."""
+        island, block = self.island_of(body)
+        part, start = island.system.slices[block], island.nodes.start
+        return slice(start + part.start, start + part.stop)
+
+
+def build_assembly(scene: Scene, known: Mapping[str, Model] | None = None) -> Assembly:
+    """known: models by scene.fingerprint.body_fingerprint, which are used again. Raises the errors for the artist."""
+    models = []
+    for body in scene.bodies:
+        kind(body.kind).check(body)
+        mark = body_fingerprint(body)
+        models.append(known[mark] if known and mark in known else kind(body.kind).build(body))
+    islands, start = [], 0
+    for bodies in _components(scene):
+        links = [
+            link
+            for link in scene.links
+            if {link.first.owner, link.second.owner} & {scene.bodies[k].name for k in bodies}
+        ]
+        island = _island(scene, models, bodies, links, start)
+        _check_tight(scene, island)
+        islands.append(island)
+        start = island.nodes.stop
+    return Assembly(tuple(models), tuple(islands))
+
+
+def _components(scene: Scene) -> list[tuple[int, ...]]:
+    """Places of the bodies that links join, in the order of each one's first."""
+    place = {body.name: k for k, body in enumerate(scene.bodies)}
+    pairs = [
+        (place[a.owner], place[b.owner])
+        for a, b in (link.places for link in scene.links)
+        if a.owner in place and b.owner in place
+    ]
+    rows, columns = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    count = len(scene.bodies)
+    graph = coo_matrix((np.ones(len(rows)), (rows, columns)), shape=(count, count))
+    _, labels = connected_components(graph, directed=False)
+    return [tuple(int(k) for k in np.flatnonzero(labels == label)) for label in dict.fromkeys(labels.tolist())]
+
+
+def _island(
+    scene: Scene, models: Sequence[Model], bodies: tuple[int, ...], links: Sequence[Link], start: int
+) -> Island:
+    blocks = [models[k].block for k in bodies]
+    names = [scene.bodies[k].name for k in bodies]
+    anchors = []
+    for number, collider in enumerate(scene.colliders):
+        points = [place.point for link in links for place in link.places if place.owner == collider.name]
+        if points:
+            blocks.append(_anchored(collider, np.array(points)))
+            anchors.append(Anchors(number, _tied(np.array(points), collider)))
+            names.append(collider.name)
+    joints = _joints(links, names, blocks, [models[k] for k in bodies]) if links else None
+    system = assemble(tuple(blocks), scene.gravity, joints)
+    return Island(system, bodies, tuple(anchors), slice(start, start + len(system.rest)))
+
+
+def _anchored(collider: Collider, points: Array) -> Block:
+    everything = np.arange(len(points))
+    return Block(collider.name, points, np.ones(len(points)), (), (), everything, np.full(len(points), np.inf))
+
+
+def _tied(points: Array, collider: Collider) -> Tied:
+    return Tied.tie(points, collider.vertices, np.arange(len(collider.vertices)))
+
+
+def _joints(links: Sequence[Link], names: Sequence[str], blocks: Sequence[Block], models: Sequence[Model]) -> Joints:
+    """The links' places as means of nodes of the stacked blocks."""
+    starts = np.cumsum([0, *(len(block.rest) for block in blocks)])
+    stiff = [_node_stiffness(block) for block in blocks]
+    used = [0] * len(blocks)
+    rows, columns, values, owners, softest, lengths = [], [], [], [], [], []
+
+    def attached(place: Place) -> tuple[int, Index, Array]:
+        block = names.index(place.owner)
+        if block < len(models):
+            nodes, weights = models[block].skin.attached(place.point[None])
+            return block, nodes[0], weights[0]
+        used[block] += 1
+        return block, np.array([used[block] - 1]), np.ones(1)
+
+    rest = np.concatenate([block.rest for block in blocks])
+    for row, link in enumerate(links):
+        way, ends, strength = np.zeros(3), [], 0.0
+        for place, sign in zip(link.places, (1.0, -1.0), strict=True):
+            block, nodes, weights = attached(place)
+            there = nodes + starts[block]
+            rows += [row] * len(there)
+            columns += there.tolist()
+            values += (sign * weights).tolist()
+            way += sign * weights @ rest[there]
+            strength = max(strength, float(stiff[block][nodes].max(initial=0.0)))
+            ends.append(block)
+        owners.append(ends)
+        gap, size = float(np.linalg.norm(way)), max(block.size for block in blocks)
+        lengths.append(gap if gap > TOUCHING * size else 0.0)
+        softest.append(strength)
+    difference = coo_matrix((values, (rows, columns)), shape=(len(links), len(rest))).tocsr()
+    rigid = np.array([link.stiffness is None for link in links])
+    soft = np.array([link.stiffness or 0.0 for link in links])
+    stiffness = np.where(rigid, rigid_stiffness(np.array(softest)), soft)
+    return Joints(difference, stiffness, np.array(lengths), rigid, np.array(owners, dtype=np.int64))
+
+
+def _node_stiffness(block: Block) -> Array:
+    """(n,) N/m, how strongly each node is held by its elements at rest."""
+    if not block.groups:
+        return np.zeros(len(block.rest))
+    return np.asarray(block.stiffness_at_rest(True).diagonal().reshape(-1, 3).max(axis=1))
+
+
+def _check_tight(scene: Scene, island: Island) -> None:
+    """Raise MeshError where a region of a solid hangs by less than a face."""
+    owner = island.system.owner()
+    for region in island.system.regions:
+        for block in np.unique(owner[region.free]):
+            if block >= len(island.bodies) or not region.stiff:
+                continue
+            body = scene.bodies[island.bodies[block]]
+            limit = _LOOSE * BASE_YOUNG / body.settings.density / body.surface.size**2
+            if not region.eigenvalue > limit:
+                raise MeshError(
+                    f"{body.name}: a part of it hangs by less than a face; raise Resolution or pin more of it."
+                )

@@ -1,0 +1,88 @@
+"""What an animated scene means to the nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..arrays import Array
+from ..bodies.followers import AnimatedReference
+from ..bodies.model import Model
+from ..scene.scene import Scene
+from ..system.inputs import BlockInputs, Inputs, NoReferenceMotion, ReferenceMotion
+from ..system.state import State
+from .assembly import Assembly, Island
+from .sampling import Animated
+
+
+@dataclass(frozen=True)
+class BlockPose:
+    """What one block's nodes have to go along with.
+
+    targets: (p, 3) m of its pins.
+    turns, places: (n, 3, 3), (n, 3) m of the animated mesh around its nodes, where that is the reference motion.
+    """
+
+    targets: Array
+    turns: Array | None = None
+    places: Array | None = None
+
+
+Pose = tuple[tuple[BlockPose, ...], ...]
+"""Of the blocks of each island."""
+
+
+class Posing:
+    """Poses of one assembly."""
+
+    def __init__(self, scene: Scene, assembly: Assembly) -> None:
+        self._scene, self._assembly = scene, assembly
+        self._references = [body.reference for body in scene.bodies]
+
+    def pose(self, animated: Animated) -> Pose:
+        return tuple(self._island_pose(island, animated) for island in self._assembly.islands)
+
+    def _island_pose(self, island: Island, animated: Animated) -> tuple[BlockPose, ...]:
+        bodies = [self._body_pose(k, animated.bodies[k]) for k in island.bodies]
+        anchors = [BlockPose(one.follow(animated.colliders[one.collider])) for one in island.anchors]
+        return (*bodies, *anchors)
+
+    def _body_pose(self, body: int, surface: Array) -> BlockPose:
+        model = self._assembly.models[body]
+        targets = model.pins(surface)
+        return (
+            BlockPose(targets, *model.nodes.frames(surface)) if self._references[body] == "MESH" else BlockPose(targets)
+        )
+
+    def between(self, island: Island, start: tuple[BlockPose, ...], end: tuple[BlockPose, ...]) -> Inputs:
+        """What moves an island from one pose to another."""
+        found = []
+        for block, (a, b) in enumerate(zip(start, end, strict=True)):
+            reference: ReferenceMotion | None = None
+            if block < len(island.bodies):
+                body = island.bodies[block]
+                if self._references[body] == "NONE":
+                    reference = NoReferenceMotion()
+                elif a.turns is not None and a.places is not None and b.turns is not None and b.places is not None:
+                    offsets = self._assembly.models[body].nodes.offsets
+                    reference = AnimatedReference((a.turns, b.turns), (a.places, b.places), offsets)
+            found.append(BlockInputs(a.targets, b.targets, reference))
+        return tuple(found)
+
+    def held(self, island: Island, animated: Animated) -> Inputs:
+        """Inputs that hold an island where the animation has it."""
+        return tuple(BlockInputs(pose.targets, pose.targets) for pose in self._island_pose(island, animated))
+
+    def at_rest(self, island: Island, animated: Animated) -> State:
+        """An island's nodes where the animation has them, still."""
+        places = [_placed(self._assembly.models[k], animated.bodies[k]) for k in island.bodies]
+        places += [one.follow(animated.colliders[one.collider]) for one in island.anchors]
+        return State.at_rest(np.concatenate(places), self._scene.first / self._scene.fps)
+
+
+def _placed(model: Model, surface: Array) -> Array:
+    nodes = model.nodes(surface)
+    hard = np.isinf(model.block.pin_stiffness)
+    nodes[model.block.pinned[hard]] = model.pins(surface)[hard]
+    return nodes

@@ -1,0 +1,86 @@
+"""Reads what moves: animated surfaces and keyframed dials, and tells one frame's from another's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..arrays import Array
+from ..scene.fingerprint import digest
+from ..scene.parameters import Settings
+from ..scene.scene import Scene
+
+
+@dataclass(frozen=True)
+class Animated:
+    """Vertices in world space at one time.
+
+    bodies, colliders: (v, 3) m each, in the scene's order.
+    """
+
+    bodies: tuple[Array, ...]
+    colliders: tuple[Array, ...] = ()
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """The inputs of one frame.
+
+    number: of the frame.
+    animated: the scene at the end of each of its substeps.
+    settings: each body's dials there.
+    count: substeps that the dials at its end ask for.
+    digests: of all that, by body and collider.
+    """
+
+    number: int
+    animated: tuple[Animated, ...]
+    settings: tuple[tuple[Settings, ...], ...]
+    count: int
+    digests: Mapping[str, str]
+
+
+class Sampling:
+    """Samples of a scene's frames."""
+
+    def __init__(self, scene: Scene, substeps: Callable[[tuple[Settings, ...]], int]) -> None:
+        """substeps: how many a frame takes with each body's dials."""
+        self._scene, self._substeps = scene, substeps
+
+    def times(self, number: int, before: int) -> list[float]:
+        """The frames, fractions included, at which the inputs of a frame are sampled.
+
+        before: the count of the frame before it, see Sampled.
+        """
+        if number == self._scene.first:
+            return [float(number)]
+        return [number - 1 + part / before for part in range(1, before)] + [float(number)]
+
+    def sampled(self, number: int, before: int = 1) -> Sampled:
+        """The inputs of a frame. before: the count of the frame before it."""
+        bodies = self._scene.bodies
+        if any(body.dials is not None for body in bodies):
+            # Dials can be read only where the motion was just asked.
+            self.animated(float(number))
+        count = self._substeps(self._settings(float(number)))
+        animated, settings = [], []
+        for frame in self.times(number, max(before, count)):
+            animated.append(self.animated(frame))
+            settings.append(self._settings(frame))
+        digests = {}
+        for k, body in enumerate(bodies):
+            dials = np.array([one[k].animated for one in settings])
+            digests[body.name] = digest(dials, *(one.bodies[k] for one in animated))
+        for k, collider in enumerate(self._scene.colliders):
+            digests[collider.name] = digest(*(one.colliders[k] for one in animated))
+        return Sampled(number, tuple(animated), tuple(settings), count, digests)
+
+    def animated(self, frame: float) -> Animated:
+        """All that moves, at a frame; everything is asked for one frame before the next one."""
+        bodies = tuple(body.animated(frame) for body in self._scene.bodies)
+        return Animated(bodies, tuple(collider.motion(frame) for collider in self._scene.colliders))
+
+    def _settings(self, frame: float) -> tuple[Settings, ...]:
+        return tuple(body.at(frame) for body in self._scene.bodies)

@@ -1,0 +1,69 @@
+"""What moves during a step: pins, and the motion that counts as no deformation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..arrays import Array, Index
+
+
+class ReferenceMotion(Protocol):
+    """The motion of a block's undeformed shape during a step, where it is not its pins' own rigid motion."""
+
+    def undeformed(self, nodes: Index) -> Array | None:
+        """The undeformed places (k, 3) m of some of the block's nodes at the step's start; None: where they are."""
+
+    def moved(self, nodes: Index, positions: Array) -> Array:
+        """Where these nodes (k,) come to from positions (k, 3) if they go along."""
+
+    def part(self, index: int, parts: int) -> ReferenceMotion:
+        """The motion of one of several equal parts of the step."""
+
+
+@dataclass(frozen=True)
+class NoReferenceMotion:
+    """A reference that never moves: all motion is deformation."""
+
+    def undeformed(self, nodes: Index) -> Array | None:
+        return None
+
+    def moved(self, nodes: Index, positions: Array) -> Array:
+        return positions
+
+    def part(self, index: int, parts: int) -> NoReferenceMotion:
+        return self
+
+
+@dataclass(frozen=True)
+class BlockInputs:
+    """What moves one block during a step.
+
+    start, end: places (p, 3) m of its pins, in the order of Block.pinned.
+    reference: its reference motion; None for the rigid motion of its pins.
+    """
+
+    start: Array
+    end: Array
+    reference: ReferenceMotion | None = None
+
+    def part(self, index: int, parts: int) -> BlockInputs:
+        """What moves it in one of several equal parts of the step, along straight lines."""
+        if parts == 1:
+            return self
+        way = self.end - self.start
+        last = index + 1 == parts
+        return BlockInputs(
+            self.start + way * (index / parts),
+            self.end if last else self.start + way * ((index + 1) / parts),
+            self.reference.part(index, parts) if self.reference else None,
+        )
+
+
+Inputs = tuple[BlockInputs, ...]
+"""What moves during a step, in the order of System.blocks."""
+
+
+def parted(inputs: Inputs, index: int, parts: int) -> Inputs:
+    """The inputs of one of several equal parts of the step."""
+    return tuple(one.part(index, parts) for one in inputs)
