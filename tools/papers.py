@@ -192,7 +192,7 @@ def srd() -> str:
         rows.append([name, f"{worst:.0e}"])
     text = (
         "# Strain rate dissipation [SRD]\n\n"
-        "G. Sánchez-Banderas, M. A. Otaduy, *Strain Rate Dissipation for Elastic Deformations*. " + MADE + "\n"
+        "Rosa M. Sánchez-Banderas, Miguel A. Otaduy, *Strain Rate Dissipation for Elastic Deformations*. " + MADE + "\n"
         "## No force on rigid motions\n\n"
         "Largest force over 100 random rigid motions of deformed states, in parts of the force that as fast a random motion has.\n\n"
         + table(["strain", "force"], rows)
@@ -360,7 +360,7 @@ def young_page() -> str:
     phi, psi = viscosities(3.0, 1.0, 1.0, 1.0)
     return (
         "# Young's non-oscillatory damping [You]\n\n"
-        "C. Young, *Controllable, Non-Oscillatory Damping for Deformable Objects*, thesis, UBC 2007. " + MADE + "\n"
+        "Herbert David Young, *Controllable, Non-Oscillatory Damping for Deformable Objects*, thesis, UBC 2007. " + MADE + "\n"
         "## The step with κ = 0 is the minimum over stress\n\n"
         "One step of 20 ms, τ = 0.5 s, from a random deformation in motion: DampSim's step beside `core/papers/stress_form.py`, which minimises\n"
         "KE(σ) + (τ/h) PE(σ) as the thesis does. Pinned: largest difference of the positions. Unpinned: of the velocities, in m/s, for three steps h.\n\n"
