@@ -41,6 +41,7 @@ def played(method: type[Method], integrator: type[Integrator], dials: dict[str, 
     return list(Simulation(scene(settings)).frames())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("integrator", INTEGRATORS, ids=lambda one: one.name)
 @pytest.mark.parametrize("method", METHODS, ids=lambda one: one.name)
 def test_every_combination_swings_less_than_undamped_or_says_what_it_needs(
