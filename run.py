@@ -1,7 +1,7 @@
 """DampSim's task runner: makes a private environment from requirements/ and calls the real tools in it.
 
     python run.py demo          bake the sample creature without a window; pictures and files go to out/
-    python run.py test          run all tests
+    python run.py test          run all tests; with --quick those that take less than a minute together
     python run.py lint          style and types
     python run.py docs          make the tables and plots of docs/ anew
     python run.py compare       run a scene under several dampings; table and plots
@@ -19,11 +19,16 @@ import sys
 import tempfile
 import venv
 from pathlib import Path
+from typing import IO, Any
 
 ROOT = Path(__file__).resolve().parent
 SUPPORTED = ((3, 11), (3, 13))
-# Goes with the core's tests, so that both runs take about as long.
+# Follows the core's tests, so that both cores are busy about as long.
 FAULTS = "tests/addon/test_faults.py"
+# Options of pytest whose value could be taken for a path.
+WITH_VALUE = ("-k", "-m", "--deselect", "--ignore")
+# pytest's exit code where a choice leaves none.
+NO_TESTS = 5
 # One thread for each product of small matrices: more only wait for each other.
 SETTINGS = {"OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 
@@ -43,39 +48,75 @@ def environment(requirements: str) -> Path:
     return python
 
 
+def start(*command: object, said: IO[str] | None = None) -> subprocess.Popen[str]:
+    """A command in this folder; what it says goes to the terminal or into a file."""
+    beside: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": said, "stderr": subprocess.STDOUT} if said else {}
+    return subprocess.Popen(
+        [str(part) for part in command], cwd=ROOT, env={**SETTINGS, **os.environ}, text=True, **beside
+    )
+
+
 def call(*command: object) -> None:
-    done = subprocess.run([str(part) for part in command], cwd=ROOT, env={**SETTINGS, **os.environ}, check=False)
-    if done.returncode:
-        sys.exit(done.returncode)
+    with start(*command) as running:
+        code = running.wait()
+    if code:
+        sys.exit(code)
 
 
-def test(python: Path, rest: list[str]) -> None:
-    """All tests as two runs side by side, which is what two cores are for; chosen ones as they are chosen."""
-    if any(not part.startswith("-") for part in rest):
-        call(python, "-m", "pytest", *rest)
-        return
-    command = [str(python), "-m", "pytest", *rest]
+def test_path(part: str) -> str:
+    """An argument for pytest as a path from here, `tests/…`; empty if it is none."""
+    name, colons, node = part.partition("::")
+    path = (ROOT / name).resolve()
+    is_path = not part.startswith("-") and path.exists() and path.is_relative_to(ROOT / "tests")
+    return path.relative_to(ROOT).as_posix() + colons + node if is_path else ""
+
+
+def test(requirements: str | None, rest: list[str]) -> None:
+    """Core tests in an environment without Blender, the others in Blender's; side by side, as two cores are for."""
+    common, chosen = ["-m", "pytest"], []
+    for option, part in zip(["", *rest], rest, strict=False):
+        if part == "--quick":
+            common += ["-m", "not slow"]
+        elif option not in WITH_VALUE and (path := test_path(part)):
+            chosen.append(path)
+        else:
+            common.append(part)
+    if not chosen or "tests" in chosen:
+        chosen = ["tests/core", "tests/addon"]
+    core = [part for part in chosen if f"{part}/".startswith("tests/core/")]
+    addon = [part for part in chosen if part not in core]
+    lane = [("core", core)] if core else []
+    if "tests/addon" in addon:
+        addon.append(f"--ignore={FAULTS}")
+        lane.append(("bpy", [FAULTS]))
+    if not lane:
+        lane, addon = [("bpy", addon)], []
+    codes, beside = [], None
     with tempfile.TemporaryFile("w+", encoding="utf-8") as said:
-        addon = subprocess.Popen(
-            [*command, "tests/addon", f"--ignore={FAULTS}"],
-            cwd=ROOT,
-            env={**SETTINGS, **os.environ},
-            stdout=said,
-            stderr=subprocess.STDOUT,
-        )
-        core = subprocess.run([*command, "tests/core", FAULTS], cwd=ROOT, env={**SETTINGS, **os.environ}, check=False)
-        addon.wait()
-        said.seek(0)
-        print(said.read(), flush=True)
-    if core.returncode or addon.returncode:
-        sys.exit(core.returncode or addon.returncode)
+        try:
+            if addon:  # first, so that it goes on while the light environment is set up
+                beside = start(environment(requirements or "bpy"), *common, *addon, said=said)
+            for name, part in lane:
+                codes.append(start(environment(requirements or name), *common, *part).wait())
+            if beside:
+                codes.append(beside.wait())
+        finally:
+            if beside:
+                beside.kill()  # where it was interrupted
+                beside.wait()
+                said.seek(0)
+                print(said.read(), flush=True)
+    # A choice such as `-k` may leave one of them without tests, but not all.
+    failed = [code for code in codes if code not in (0, NO_TESTS)]
+    if failed or 0 not in codes:
+        sys.exit((failed or codes)[0])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("task", choices=["demo", "test", "lint", "docs", "compare"])
     parser.add_argument(
-        "--with", dest="requirements", metavar="NAME", help="another list of requirements/ for the tests"
+        "--with", dest="requirements", metavar="NAME", help="another list of requirements/ for all of the tests"
     )
     options, rest = parser.parse_known_args()
     if sys.version_info[:2] not in SUPPORTED:
@@ -84,7 +125,7 @@ def main() -> None:
     if options.task == "demo":
         call(environment("bpy"), "tools/demo.py", *rest)
     elif options.task == "test":
-        test(environment(options.requirements or "bpy"), rest)
+        test(options.requirements, rest)
     elif options.task == "compare":
         call(environment("core"), "tools/compare.py", *rest)
     elif options.task == "docs":

@@ -120,6 +120,7 @@ json.dump(answer, open(out, "w"))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_baked_file_plays_the_same_without_the_addon(tmp_path: Path, target: str) -> None:
     fresh()
@@ -227,6 +228,7 @@ def test_the_artists_own_keys_play_under_the_bake(load: Load, target: str, tmp_p
     assert obj.data.shape_keys.key_blocks["Smile"].value > 0.9
 
 
+@pytest.mark.slow
 def test_baking_again_and_to_another_target_replaces_the_bake(load: Load, tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)
@@ -271,6 +273,7 @@ def test_a_stopped_bake_resumes_and_a_duplicate_has_its_own_cache(load: Load, tm
     assert copy.dampsim.cache_id != obj.dampsim.cache_id
 
 
+@pytest.mark.slow
 def test_several_objects_bake_in_a_row_and_one_that_cannot_stops_no_other(load: Load, tmp_path: Path) -> None:
     scene = fresh()
     objects = [wobbler(tmp_path, name) for name in ("First", "Broken", "Last")]
@@ -353,6 +356,7 @@ def test_keyframed_dials_are_followed(load: Load, tmp_path: Path) -> None:
         bpy.ops.dampsim.bake(resume=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
 def test_every_sample_bakes(load: Load, path: Path, tmp_path: Path) -> None:
     bpy.ops.wm.open_mainfile(filepath=str(path))
@@ -390,6 +394,7 @@ def test_a_pin_follows_a_parent_and_a_driver_too(load: Load, tmp_path: Path) -> 
     assert add is not None
 
 
+@pytest.mark.slow
 def test_what_the_artist_adds_after_the_bake_is_kept(tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)
@@ -453,6 +458,7 @@ def test_a_bake_that_something_overrides_is_refused_and_the_one_before_stays(loa
     np.testing.assert_array_equal(world(obj, 7), played)
 
 
+@pytest.mark.slow
 def test_the_command_line_leaves_the_bake_of_the_original_where_it_saves_elsewhere(load: Load, tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path / "cache")

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
 
 
+@pytest.mark.slow
 def test_calibrate_corrects_the_dial_and_shows_the_curve(load: Load, tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
 
 
+@pytest.mark.slow
 def test_every_damping_bakes_and_changes_the_shot(load: Load, tmp_path: Path) -> None:
     scene = fresh()
     obj = wobbler(tmp_path)
@@ -48,6 +49,7 @@ def test_an_explicit_integrator_that_runs_away_names_the_object_and_the_mend(tmp
     assert not obj.dampsim.baked
 
 
+@pytest.mark.slow
 def test_a_new_damping_is_in_the_panel_and_on_the_command_line(tmp_path: Path) -> None:
     if os.environ.get("DAMPSIM_INSTALLED"):
         pytest.skip("the zip has no sources to copy")

@@ -86,6 +86,7 @@ def test_what_no_file_can_hold_is_said_before_the_export(load: Load, target: str
     assert list(tmp_path.glob("out*")) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["SHAPE_KEYS", "POINT_CACHE"])
 @pytest.mark.parametrize(
     "form",

@@ -61,6 +61,7 @@ def saved(folder: Path, last: int = LAST, resolution: int = 400) -> Path:
     return path
 
 
+@pytest.mark.slow
 @needs_linux
 def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
     path = saved(tmp_path, last=60)
@@ -108,6 +109,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(folder)], check=True)
 
 
+@pytest.mark.slow
 @needs_linux
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_full_disk_is_said_and_what_was_simulated_stays(load: Load, target: str, disk: Path, tmp_path: Path) -> None:
@@ -228,6 +230,7 @@ def test_a_flipped_bit_anywhere_in_a_frame_or_header_is_found(load: Load, tmp_pa
         path.write_bytes(content)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("target", "damage"),
     # Blender itself aborts when it opens an Alembic file that was cut off.
@@ -257,6 +260,7 @@ def test_a_damaged_file_of_a_bake_is_told_and_baked_again(load: Load, target: st
     assert not api.info(obj).faults
 
 
+@pytest.mark.slow
 @needs_linux
 def test_two_blenders_do_not_write_to_one_cache(load: Load, tmp_path: Path) -> None:
     path = saved(tmp_path)

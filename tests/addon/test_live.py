@@ -90,6 +90,7 @@ def test_what_plays_is_what_bakes_to_the_bit(
         assert np.abs(shown[frame - 1] - now).max() <= (ROUNDING * size(now) if make is rigged else 0.0)
 
 
+@pytest.mark.slow
 def test_several_objects_play_at_once_as_each_bakes_alone(load: Load, live: ModuleType, tmp_path: Path) -> None:
     fresh()
     one, other = wobbler(tmp_path, "One"), wobbler(tmp_path, "Other")
@@ -156,7 +157,7 @@ EDITS = [
 ]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
 def test_no_edit_leaves_a_stale_frame_valid(load: Load, live: ModuleType, tmp_path: Path, seed: int) -> None:
     """A walk through random edits and scrubs; each frame that claims to be valid is compared with a fresh bake."""
     chance = random.Random(seed)

@@ -19,9 +19,14 @@ SWING = 0.05
 DIRECTION = np.array([1.0, 0.3, 0.1]) / np.linalg.norm([1.0, 0.3, 0.1])
 
 
-@pytest.mark.parametrize("fps", [24, 60])
+@pytest.mark.parametrize("fps", [24, pytest.param(60, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
-    ("name", "resolution"), [("jelly", 0), ("creature", 0), ("antenna", 0), ("creature", 2000), ("creature", 10000)]
+    ("name", "resolution"),
+    [
+        *(pytest.param(name, 0, marks=pytest.mark.slow) for name in ("jelly", "creature", "antenna")),
+        ("creature", 2000),
+        pytest.param("creature", 10000, marks=pytest.mark.slow),
+    ],
 )
 def test_rest_after_a_sudden_stop_is_as_dialled(load: Load, name: str, resolution: int, fps: int) -> None:
     bpy.ops.wm.open_mainfile(filepath=str(SAMPLES / f"{name}.blend"))

@@ -16,7 +16,7 @@ import pytest
 from scenes import TARGETS, size, world
 from test_baking import bake
 
-pytestmark = pytest.mark.bpy
+pytestmark = [pytest.mark.bpy, pytest.mark.slow]
 Load = Callable[[str], ModuleType]
 SAMPLES = Path(__file__).parents[2] / "sample_blends"
 # Of the size: what an exact bake may be off by.

@@ -107,6 +107,7 @@ def shot(tmp_path: Path) -> bpy.types.Object:
     return obj
 
 
+@pytest.mark.slow
 def test_a_sweep_measures_all_combinations_and_leaves_the_scene_alone(
     load: Load, shot: bpy.types.Object, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -68,6 +68,7 @@ def test_a_scene_starts_hanging_still() -> None:
     assert np.abs(frames[-1].surface - frames[0].surface).max() < 1e-6
 
 
+@pytest.mark.slow
 def test_weaker_pins_give_way_more_at_every_resolution() -> None:
     sags = {}
     for resolution in (400, 3000):
@@ -120,6 +121,7 @@ def test_a_stopped_bake_resumes_to_the_same_bytes(tmp_path: Path) -> None:
     assert run(swaying(), tmp_path / "parts") == whole
 
 
+@pytest.mark.slow
 def test_a_killed_bake_resumes_to_the_same_bytes(tmp_path: Path) -> None:
     script = (
         "import sys; sys.path[:0] = ['tests', 'tests/core']; import conftest; from pathlib import Path\n"
@@ -237,6 +239,7 @@ def test_a_scene_that_cannot_run_says_why(change: dict[str, object], words: str)
         Simulation(replace(swaying(), **change))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")
 def test_a_simulation_that_breaks_down_names_the_frame() -> None:
     scene = swaying()
@@ -275,6 +278,7 @@ def test_a_body_pinned_all_over_just_follows() -> None:
         np.testing.assert_allclose(frame.surface, scene.motion(frame.number), atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settle", [1.0, 2.0, 5.0])
 def test_the_wildest_dials_stay_sane(settle: float) -> None:
     scene = swaying(settle=settle, bounce=90.0)

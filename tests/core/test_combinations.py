@@ -41,6 +41,7 @@ def played(method: type[Damping], integrator: type[Integrator], dials: dict[str,
     return list(Simulation(scene(settings)).frames())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("integrator", INTEGRATORS, ids=lambda one: one.name)
 @pytest.mark.parametrize("method", DAMPINGS, ids=lambda one: one.name)
 def test_every_combination_swings_less_than_undamped_or_says_what_it_needs(

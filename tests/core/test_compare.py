@@ -58,6 +58,7 @@ def test_a_damping_that_is_not_there_is_named(text: str, words: str) -> None:
         compare.damping(text, compare.released().system)
 
 
+@pytest.mark.slow
 def test_a_new_damping_is_one_file_and_one_line(tmp_path: Path) -> None:
     """In a copy: it is found by the parameters, the page of them, the command line and the registry's tests."""
     copy_with_a_new_damping(tmp_path)

@@ -24,7 +24,7 @@ def test_the_lattice_tet_of_a_point_holds_it() -> None:
 
 
 @pytest.mark.parametrize("name", SHAPES)
-@pytest.mark.parametrize("count", [800, 4000])
+@pytest.mark.parametrize("count", [800, pytest.param(4000, marks=pytest.mark.slow)])
 def test_a_cover_carries_every_vertex_in_well_shaped_tets(name: str, count: int) -> None:
     surface = SHAPES[name]
     cover = cover_surface(surface, count)
@@ -35,6 +35,7 @@ def test_a_cover_carries_every_vertex_in_well_shaped_tets(name: str, count: int)
     np.testing.assert_allclose(cover.embedding(cover.nodes), surface.vertices, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHAPES)
 def test_fill_fractions_weigh_the_body_right(name: str) -> None:
     surface = SHAPES[name]

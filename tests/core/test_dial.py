@@ -27,10 +27,10 @@ def measured(deflection: float, frames: int, overshoot: float, fps: int, substep
 
 
 @pytest.mark.parametrize("tolerance", TOLERANCES)
-@pytest.mark.parametrize("substeps", [1, 4])
+@pytest.mark.parametrize("substeps", [1, pytest.param(4, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("fps", [24, 60])
 @pytest.mark.parametrize("overshoot", [0.0, 0.3, 0.6])
-@pytest.mark.parametrize("deflection", [0.02, 0.3])
+@pytest.mark.parametrize("deflection", [0.02, pytest.param(0.3, marks=pytest.mark.slow)])
 def test_rest_comes_at_the_dialled_frame(
     deflection: float, overshoot: float, fps: int, substeps: int, tolerance: str
 ) -> None:
@@ -44,6 +44,7 @@ def test_rest_comes_at_the_dialled_frame(
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("deflection", [0.02, 0.3])
 @pytest.mark.parametrize("overshoot", [0.3, 0.6])
 def test_peak_overshoot_is_the_same_at_every_rate(deflection: float, overshoot: float) -> None:

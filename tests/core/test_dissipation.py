@@ -220,6 +220,7 @@ def test_a_turned_body_is_damped_alike() -> None:
     np.testing.assert_allclose(potential.force(x @ turn.T, v @ turn.T), potential.force(x, v) @ turn.T, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_the_damping_ratio_is_that_of_the_first_swing() -> None:
     ratio = 0.08
     system = bar((10, 2, 2), material=Material(2e5, 0.35, 1000.0))

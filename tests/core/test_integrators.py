@@ -92,6 +92,7 @@ def test_hard_pins_are_where_they_have_to_be_and_the_rest_comes_along(integrator
         np.testing.assert_allclose(state.positions, system.rest + 0.01 * (step + 1) * speed, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("integrator", "count"), [("SYMPLECTIC_EULER", 6000), ("NEWMARK", 3000)])
 @pytest.mark.parametrize("beta", [0.01, 0.05, 0.1])
 def test_a_spun_spring_ends_turning_under_strain_rate_and_still_under_rayleigh(
@@ -134,6 +135,7 @@ class _Raw:
         return self._energy.hessian(positions, False)
 
 
+@pytest.mark.slow
 def test_newton_with_clamped_stress_is_no_slower_than_without_and_never_ends_at_a_maximum() -> None:
     system = cloth(7, np.arange(7))
     energy = system.energies[0]
@@ -203,6 +205,7 @@ def potentials(system: System, beta: float) -> tuple[Dissipation, StiffnessDrag]
     return rate, StiffnessDrag(system.energies, beta)
 
 
+@pytest.mark.slow
 def test_strain_rate_damps_a_hanging_cloth_as_rayleigh_does_and_a_swinging_one_half_as_much() -> None:
     """On 9 x 9 nodes; docs/validation/srd.md has 33 x 33."""
     system = cloth(9, np.arange(9))

@@ -104,6 +104,7 @@ def test_a_rigid_motion_of_any_angle_is_found_and_turns_nothing_that_is_open(ang
         np.testing.assert_array_equal(rigid_motion(line[:1], line[1:2])[0], np.eye(3))
 
 
+@pytest.mark.slow
 def test_static_sag_depends_on_no_dial_and_no_frame_rate() -> None:
     system = bar(CELLS, gravity=DOWN, material=Material(3e5, 0.4, 1000.0))
     sags = []

@@ -140,6 +140,7 @@ def test_example_1_rests_when_the_thesis_says() -> None:
     assert np.abs(scaled - slow[1]).max() < 0.05
 
 
+@pytest.mark.slow
 def test_example_2_is_the_same_curve_with_time_scaled() -> None:
     system = annulus()
     assert len(system.elements) == 414

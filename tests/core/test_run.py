@@ -1,0 +1,104 @@
+"""The task runner: which tests run in which environment, and what a quick run leaves out."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MODULES = sorted((ROOT / "tests").rglob("test_*.py"))
+IGNORE, FAULTS = "--ignore=tests/addon/test_faults.py", "tests/addon/test_faults.py"
+SLOW = "pytest.mark.slow"
+
+
+class _Done:
+    def __init__(self, code: int) -> None:
+        self.code = code
+
+    def wait(self) -> int:
+        return self.code
+
+    kill = wait
+
+
+@pytest.fixture
+def runner() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("run", ROOT / "run.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def started(
+    runner: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: str,
+    requirements: str | None = None,
+    codes: tuple[int, int] = (0, 0),
+) -> set[str]:
+    """What is started, as the environment's name and pytest's arguments; it ends with the codes for core and bpy."""
+    commands = set()
+
+    def start(*command: object, said: object = None) -> _Done:
+        commands.add(" ".join(str(part) for part in command if part != "pytest"))
+        return _Done(codes[command[0] != "core"])
+
+    monkeypatch.setattr(runner, "environment", lambda name: name)
+    monkeypatch.setattr(runner, "start", start)
+    runner.test(requirements, arguments.split())
+    return commands
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("-q", {"core -m -q tests/core", f"bpy -m -q {FAULTS}", f"bpy -m -q tests/addon {IGNORE}"}),
+        ("-k core", {"core -m -k core tests/core", f"bpy -m -k core {FAULTS}", f"bpy -m -k core tests/addon {IGNORE}"}),
+        ("tests/", {"core -m tests/core", f"bpy -m {FAULTS}", f"bpy -m tests/addon {IGNORE}"}),
+        ("tests/core -k dial", {"core -m -k dial tests/core"}),
+        ("./tests/core/test_dial.py::test_x[a/b] -x", {"core -m -x tests/core/test_dial.py::test_x[a/b]"}),
+        ("--quick tests/core -k dial", {"core -m -m not slow -k dial tests/core"}),
+        ("tests/addon", {f"bpy -m {FAULTS}", f"bpy -m tests/addon {IGNORE}"}),
+        (f"{FAULTS} -q", {f"bpy -m -q {FAULTS}"}),
+        ("tests/addon/test_live.py tests/core", {"bpy -m tests/addon/test_live.py", "core -m tests/core"}),
+        ("--deselect tests/core/test_x.py tests/core", {"core -m --deselect tests/core/test_x.py tests/core"}),
+    ],
+)
+def test_only_what_needs_blender_runs_in_its_environment(
+    runner: ModuleType, monkeypatch: pytest.MonkeyPatch, arguments: str, expected: set[str]
+) -> None:
+    assert started(runner, monkeypatch, arguments) == expected
+
+
+def test_an_environment_that_is_asked_for_is_for_all(runner: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    commands = started(runner, monkeypatch, "-q", "bpy-4.5")
+    assert {command.split()[0] for command in commands} == {"bpy-4.5"}
+
+
+@pytest.mark.parametrize(("codes", "told"), [((0, 1), 1), ((2, 0), 2), ((5, 1), 1), ((5, 5), 5)])
+def test_a_run_that_fails_or_finds_no_test_at_all_is_told(
+    runner: ModuleType, monkeypatch: pytest.MonkeyPatch, codes: tuple[int, int], told: int
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        started(runner, monkeypatch, "-q", codes=codes)
+    assert stopped.value.code == told
+
+
+@pytest.mark.parametrize("codes", [(5, 0), (0, 5)])
+def test_a_choice_may_leave_one_side_without_tests(
+    runner: ModuleType, monkeypatch: pytest.MonkeyPatch, codes: tuple[int, int]
+) -> None:
+    started(runner, monkeypatch, "-k dial", codes=codes)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: p.stem)
+def test_every_module_keeps_something_quick_or_is_slow_as_a_whole(path: Path) -> None:
+    body = ast.parse(path.read_text(encoding="utf-8")).body
+    tests = [one for one in body if isinstance(one, ast.FunctionDef) and one.name.startswith("test_")]
+    assert any(SLOW not in map(ast.unparse, one.decorator_list) for one in tests), "mark the module: pytestmark"
