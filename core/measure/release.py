@@ -6,14 +6,15 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_matrix, diags
-from scipy.sparse.linalg import eigsh
+from scipy.sparse import csr_matrix
 
 from ..arrays import Array
 from ..energies import DeadLoad
 from ..errors import StepError
+from ..solvers import modes
 from ..solvers.problem import Outcome
 from ..stepping.controls import Controls
+from ..stepping.hanging import slowest_swing
 from ..stepping.law import Substeps, choose_substeps, settle_law
 from ..stepping.static import settled
 from ..stepping.step import Stepper
@@ -84,15 +85,10 @@ def first_mode(still: Still, region: Region, tangent_stiffness: csr_matrix) -> A
 
     tangent_stiffness: the Hessian in the still state, (3n, 3n) N/m.
     """
-    dof = (3 * region.free[:, None] + np.arange(3)).ravel()
-    root = 1.0 / np.sqrt(still.system.mass[region.free].repeat(3))
-    scaled = diags(root) @ tangent_stiffness[dof][:, dof] @ diags(root)
-    _, vectors = eigsh(scaled.tocsc(), k=1, sigma=0.0, v0=np.ones(len(root)))
     shape = np.zeros(still.system.rest.shape)
-    shape[region.free] = (root * vectors[:, 0]).reshape(-1, 3)
-    shape /= np.linalg.norm(shape, axis=1).max()
-    # The sign of an eigenvector is arbitrary; the largest component shall be positive.
-    return np.asarray(shape * np.sign(shape.ravel()[np.abs(shape).argmax()]))
+    bound = 0.0 if region.stiff else slowest_swing(still.system, region, still.state.positions)
+    shape[region.free] = modes.first_mode(tangent_stiffness, still.system.mass, region.free, bound)
+    return shape
 
 
 def pulled(still: Still, deflection: float, which: Sequence[int] | None = None) -> State:
@@ -101,7 +97,8 @@ def pulled(still: Still, deflection: float, which: Sequence[int] | None = None) 
     which: the places of the regions; all of them at once where none are given.
     """
     system, rest = still.system, still.state.positions
-    stiff = system.tangent(still.state, still.factors)
+    nets = any(not region.stiff for region in system.regions)
+    stiff = system.tangent(still.state, still.factors, project=nets)
     chosen = [r for k, r in enumerate(system.regions) if which is None or k in which]
     loads = []
     for region in chosen:

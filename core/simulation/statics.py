@@ -12,7 +12,7 @@ from ..errors import SceneError
 from ..memo import Memo
 from ..scene.parameters import Settings
 from ..scene.scene import Scene
-from ..stepping.inertia import hanging
+from ..stepping.hanging import floored, hanging
 from ..stepping.static import settled
 from ..stepping.step import Stepper
 from ..system.state import State
@@ -43,11 +43,17 @@ class Statics:
     def weigh(self) -> None:
         """Find what the weight does to the first eigenvalues; a tall thing is softer, a hanging one is stiffer."""
         for number, island in enumerate(self.islands):
-            if not self._scene.gravity.any() or not held(island) or not island.system.regions:
+            regions = island.system.regions
+            hangs = self._scene.gravity.any() and held(island) and bool(regions)
+            if not hangs and all(region.stiff for region in regions):
                 continue
             factors = self.factors(number, [self._scene.bodies[k].settings for k in island.bodies])
-            state = self.settled_pose(number, self._first, factors)
-            system = replace(island.system, regions=hanging(island.system, state, factors))
+            if hangs:
+                state = self.settled_pose(number, self._first, factors)
+                regions = hanging(island.system, state, factors)
+            else:
+                regions = floored(island.system, factors)
+            system = replace(island.system, regions=regions)
             self.islands[number] = replace(island, system=system)
             self.steppers[number] = Stepper(system)
         # Found with the steppers of before.

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from ..arrays import Array, Index
 from ..geometry.rigid import coasting, free_spin, rigid_basis, rigid_motion
 from ..system.inputs import Inputs
-from ..system.region import Region, smallest_eigenvalue
+from ..system.region import Region
 from ..system.state import State
 from ..system.system import System
 from .law import Coefficients
@@ -169,26 +169,6 @@ def _rigid_velocities(moment: Moment, region: Region) -> tuple[Array, Array]:
     # The displacement of a node that goes with the pins, over h: a steady turn then leaves nothing behind.
     way = turn - np.eye(3)
     return (x @ way.T + shift) / moment.h, (undeformed @ way.T + shift) / moment.h
-
-
-def hanging(system: System, state: State, factors: Array) -> tuple[Region, ...]:
-    """The regions with what the weight adds to lambda_1 where it hangs still in a state (docs/decisions/0004).
-
-    factors: (b,) on each block's stiffness.
-    """
-    first = float(factors[0])
-    stiff = system.tangent(state, factors / first)
-    return tuple(
-        replace(
-            region,
-            weight=first
-            * (
-                smallest_eigenvalue(stiff, system.mass, region.free, region.rigid_modes)
-                - system.eigenvalue(region, factors / first)
-            ),
-        )
-        for region in system.regions
-    )
 
 
 def _low_rank(fields: Array, momenta: Array, inertia: Array, h: float, uniform: bool) -> tuple[Array, Array]:

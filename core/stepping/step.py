@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 from scipy.sparse import csr_matrix, diags
-from scipy.sparse.linalg import eigsh
 
 from ..arrays import Array
 from ..solvers.factor import Solve, factorise
 from ..solvers.lbfgs import minimise_lbfgs
+from ..solvers.modes import largest_eigenvalue
 from ..solvers.newton import minimise_newton
 from ..solvers.problem import Minimum, Outcome, Problem, Tolerance
 from ..system.inputs import Inputs, parted
@@ -137,8 +137,5 @@ class Stepper:
 
 def highest_frequency(stepper: Stepper, factors: Array) -> float:
     """Of the free nodes at rest, rad/s; explicit steps are bounded up to 2 over it. factors: (b,) on the stiffness."""
-    root = diags(1.0 / np.sqrt(stepper.system.mass[stepper.free].repeat(3)))
-    matrix = (root @ stepper.stiffness_over_first(factors) @ root).tocsr()
-    start = np.random.default_rng(0).standard_normal(len(stepper.dof))
-    value = eigsh(matrix, k=1, which="LA", v0=start, return_eigenvectors=False, tol=1e-4)[0]
+    value = largest_eigenvalue(stepper.stiffness_over_first(factors), stepper.system.mass[stepper.free])
     return float(np.sqrt(float(factors[0]) * value))

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import coo_matrix, csr_matrix
 from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import eigsh
 
 from ..arrays import Array, Index, Mask
 from ..geometry.rigid import rigid_basis
+from ..solvers.modes import smallest_eigenvalue
 
 # A body on the verge of buckling keeps this part of its first eigenvalue.
 _LEAST = 0.05
@@ -70,8 +70,11 @@ def find_regions(
         held = np.union1d(border[fixed[border]], free[soft[free]]).astype(np.int64)
         left = rigid_basis(rest[free], rest[held], mass[free]).shape[2]
         modes = left if swings[free].all() or not len(held) else 0
-        eigenvalue = 1.0 if stiffness is None else smallest_eigenvalue(stiffness, mass, free, left)
-        regions.append(Region(free, held, eigenvalue, modes, not net[free].any()))
+        loose_shape = bool(net[free].any())
+        eigenvalue = 1.0
+        if stiffness is not None:
+            eigenvalue = max(smallest_eigenvalue(stiffness, mass, free, left, loose_shape), 0.0)
+        regions.append(Region(free, held, eigenvalue, modes, not loose_shape and modes == left))
     return tuple(regions)
 
 
@@ -84,18 +87,3 @@ def neighbours(groups: Sequence[Index], count: int) -> csr_matrix:
         a, b = group[:, ends[:, 0]].ravel(), group[:, ends[:, 1]].ravel()
         total = total + coo_matrix((np.ones(len(a), dtype=np.int8), (a, b)), shape=(count, count)).tocsr()
     return total.tocsr()
-
-
-def smallest_eigenvalue(stiffness: csr_matrix, mass: Array, free: Index, rigid_modes: int) -> float:
-    """lambda_1 of K a = lambda M a on the free nodes, after the given number of rigid modes; 1/s^2."""
-    dof = (3 * free[:, None] + np.arange(3)).ravel()
-    inverse_root = 1.0 / np.sqrt(mass[free].repeat(3))
-    block = stiffness[dof][:, dof].multiply(inverse_root[:, None]).multiply(inverse_root[None, :]).tocsc()
-    wanted = rigid_modes + 1
-    if len(dof) <= max(4 * wanted, 24):
-        return float(np.linalg.eigvalsh(block.toarray())[rigid_modes])
-    # A shift a little below zero keeps the factorisation regular where rigid motions make K singular.
-    shift = -1e-6 * float(block.diagonal().mean()) if rigid_modes else 0.0
-    start = np.random.default_rng(0).standard_normal(len(dof))
-    values = eigsh(block, k=wanted, sigma=shift, v0=start, return_eigenvectors=False, tol=1e-8)
-    return float(np.sort(values)[rigid_modes])

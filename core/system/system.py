@@ -12,10 +12,11 @@ from scipy.sparse import block_diag, csr_matrix
 from ..arrays import Array, Index, Mask
 from ..energies import Energy
 from ..geometry.rigid import rigid_basis
+from ..solvers.modes import smallest_eigenvalue
 from .block import Block
 from .inputs import Inputs
 from .links import Joints
-from .region import Region, find_regions, smallest_eigenvalue
+from .region import Region, find_regions
 from .state import State
 from .term import Factor, Memory, Potential, Term, pin_springs
 
@@ -133,7 +134,7 @@ class System:
             return float(own[0] * region.eigenvalue)
         stiffness = self.stiffness_at_rest(factors, False)
         left = rigid_basis(self.rest[region.free], self.rest[region.held], self.mass[region.free]).shape[2]
-        return smallest_eigenvalue(stiffness, self.mass, region.free, left)
+        return max(smallest_eigenvalue(stiffness, self.mass, region.free, left, not region.stiff), 0.0)
 
     def eigenvalue_at(self, region: Region, factors: Array) -> float:
         """lambda_1 with what the weight adds, 1/s^2."""

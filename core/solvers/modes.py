@@ -1,0 +1,80 @@
+"""Modes of vibration: K a = lambda M a on some of the nodes."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import csr_matrix, diags
+from scipy.sparse.linalg import ArpackError, eigsh
+
+from ..arrays import Array, Index
+
+# Part of the mean diagonal by which a matrix that may be singular is shifted.
+_SHIFT = 1e-6
+
+
+def scaled(stiffness: csr_matrix, mass: Array, nodes: Index) -> tuple[csr_matrix, Array]:
+    """M^-1/2 K M^-1/2 of the nodes (f,), (3f, 3f) in 1/s^2, and the diagonal (3f,) of M^-1/2.
+
+    stiffness: (3n, 3n) N/m.  mass: (n,) kg.
+    """
+    dof = (3 * nodes[:, None] + np.arange(3)).ravel()
+    root = 1.0 / np.sqrt(mass[nodes].repeat(3))
+    return stiffness[dof][:, dof].multiply(root[:, None]).multiply(root[None, :]).tocsc(), root
+
+
+def smallest_eigenvalue(
+    stiffness: csr_matrix, mass: Array, nodes: Index, rigid_modes: int, singular: bool = False
+) -> float:
+    """lambda_1 on the nodes, after the given number of rigid modes; 1/s^2.
+
+    singular: whether more motions than those may meet no stiffness.
+    """
+    block, _ = scaled(stiffness, mass, nodes)
+    wanted = rigid_modes + 1
+    if block.shape[0] <= max(4 * wanted, 24):
+        return float(np.linalg.eigvalsh(block.toarray())[rigid_modes])
+    # A shift a little below zero keeps the factorisation regular where rigid motions make K singular.
+    shift = -_SHIFT * float(block.diagonal().mean()) if rigid_modes or singular else 0.0
+    start = np.random.default_rng(0).standard_normal(block.shape[0])
+    values = eigsh(block, k=wanted, sigma=shift, v0=start, return_eigenvectors=False, tol=1e-8)
+    return float(np.sort(values)[rigid_modes])
+
+
+def smallest_above(stiffness: csr_matrix, mass: Array, nodes: Index, bound: float) -> float | None:
+    """The smallest eigenvalue on the nodes above a bound, 1/s^2; None where it cannot be found."""
+    block, _ = scaled(stiffness, mass, nodes)
+    if block.shape[0] <= 24:
+        values = np.linalg.eigvalsh(block.toarray())
+        above = values[values > bound]
+        return float(above[0]) if len(above) else None
+    start = np.random.default_rng(0).standard_normal(block.shape[0])
+    try:
+        # Around the bound, those above it come first.
+        values = eigsh(block, k=1, sigma=bound, which="LA", v0=start, return_eigenvectors=False, tol=1e-8)
+    except (ArpackError, RuntimeError):
+        return None
+    return float(values[0]) if values[0] > bound else None
+
+
+def first_mode(stiffness: csr_matrix, mass: Array, nodes: Index, bound: float = 0.0) -> Array:
+    """The shape (f, 3) of the first mode above a bound (1/s^2), its largest node displacement being 1."""
+    block, root = scaled(stiffness, mass, nodes)
+    if bound > 0.0 and block.shape[0] > 24:
+        _, vectors = eigsh(block, k=1, sigma=bound, which="LA", v0=np.ones(len(root)))
+    elif bound > 0.0:
+        values, every = np.linalg.eigh(block.toarray())
+        vectors = every[:, [int(np.flatnonzero(values > bound)[0])]]
+    else:
+        _, vectors = eigsh(block, k=1, sigma=0.0, v0=np.ones(len(root)))
+    shape = (root * vectors[:, 0]).reshape(-1, 3)
+    shape /= np.linalg.norm(shape, axis=1).max()
+    # The sign of an eigenvector is arbitrary; the largest component shall be positive.
+    return np.asarray(shape * np.sign(shape.ravel()[np.abs(shape).argmax()]))
+
+
+def largest_eigenvalue(stiffness: csr_matrix, mass: Array) -> float:
+    """Of all nodes, 1/s^2. stiffness: (3f, 3f) N/m.  mass: (f,) kg."""
+    root = diags(1.0 / np.sqrt(mass.repeat(3)))
+    start = np.random.default_rng(0).standard_normal(3 * len(mass))
+    matrix = (root @ stiffness @ root).tocsr()
+    return float(eigsh(matrix, k=1, which="LA", v0=start, return_eigenvectors=False, tol=1e-4)[0])
