@@ -54,7 +54,7 @@ class Stepper:
         self.stiffness = self._reduced(system.stiffness_at_rest(np.ones(len(system.blocks)), True))
         self._drag = self._reduced(viscous(system.rest)) if viscous else None
         noise = np.random.default_rng(0).standard_normal(len(self.dof))
-        diagonal = self.stiffness.diagonal()
+        diagonal = (self.stiffness if system.joints is None else self._reduced(system.blocks_at_rest())).diagonal()
         # Where nothing holds at rest, as across a spring, something does later.
         self._noise_force = _ROUNDING * noise * np.maximum(diagonal, diagonal.mean() if len(diagonal) else 0.0)
         self._factors: dict[tuple[float, bytes, bytes], Solve] = {}
@@ -132,6 +132,10 @@ class Stepper:
         far: (f,) or a number, the stiffness factor times the largest coordinate in m: forces of its last digit.
         """
         force = (far.repeat(3) if np.ndim(far) else far) * self._noise_force
+        if self.system.joints is not None:
+            # What a link rounds pulls at both of its ends alike.
+            pull = float(np.max(far)) * _ROUNDING * self.system.joints.noise()
+            force = force + pull[self.free].ravel()
         return float(np.sqrt(force @ solve(force)))
 
 

@@ -52,6 +52,11 @@ class Joints:
         """(l,) m by which each link is longer than it is to be."""
         return np.asarray(np.linalg.norm(self.difference @ positions, axis=1) - self.lengths)
 
+    def noise(self) -> Array:
+        """(n, 3) N/m, the gradient of random changes of all gaps."""
+        change = np.random.default_rng(0).standard_normal((len(self.stiffness), 3))
+        return np.asarray(self.difference.T @ (self.strength(np.ones(self.owners.max() + 1))[:, None] * change))
+
     def value_gradient(self, positions: Array, factors: Array) -> tuple[float, Array]:
         """E = sum k/2 (|d| - L)^2 in J and its gradient (n, 3) in N, with d the way between a link's points."""
         k = self.strength(factors)

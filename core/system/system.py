@@ -119,10 +119,15 @@ class System:
         total = sum(float(f) * block.elastic_energy(positions[part]) for block, part, f in parts)
         return total + (self.joints.value_gradient(positions, scale)[0] if self.joints is not None else 0.0)
 
+    def blocks_at_rest(self, factors: Array | None = None, project: bool = True) -> csr_matrix:
+        """The blocks' own Hessian at rest, (3n, 3n) N/m. factors: (b,) on each one's stiffness, 1 if None."""
+        scale = np.ones(len(self.blocks)) if factors is None else factors
+        parts = [f * block.stiffness_at_rest(project) for f, block in zip(scale, self.blocks, strict=True)]
+        return parts[0] if len(parts) == 1 else block_diag(parts, format="csr")
+
     def stiffness_at_rest(self, factors: Array, project: bool) -> csr_matrix:
-        """The Hessian at rest, (3n, 3n) N/m. factors: (b,) on each block's stiffness."""
-        parts = [f * block.stiffness_at_rest(project) for f, block in zip(factors, self.blocks, strict=True)]
-        total = parts[0] if len(parts) == 1 else block_diag(parts, format="csr")
+        """The Hessian at rest with the joints, (3n, 3n) N/m. factors: (b,) on each block's stiffness."""
+        total = self.blocks_at_rest(factors, project)
         if self.joints is not None:
             total = total + self.joints.hessian(self.rest, factors, project)
         return total.tocsr()
