@@ -17,6 +17,7 @@ from ..core.errors import ParameterError
 from .jobs import bake as job
 from .jobs import export as exporting
 from .jobs import info as informing
+from .jobs.clear import clear as clear_one
 from .targets import TARGETS
 from .work.steps import Step, finished
 
@@ -60,7 +61,7 @@ def bake(
 def clear(objects: Iterable[bpy.types.Object]) -> None:
     """Give the objects back as they were before the bake. Raises CacheError where a cache can't be removed."""
     for obj in objects:
-        job.clear(obj)
+        clear_one(obj)
 
 
 def info(obj: bpy.types.Object) -> informing.Info:

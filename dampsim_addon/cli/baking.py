@@ -14,6 +14,7 @@ from ...core.errors import CacheError, DampSimError, StaleCacheError
 from ...core.scene.parameters import PARAMETERS
 from ..jobs import bake as job
 from ..jobs import export, info
+from ..jobs.clear import clear
 from ..scene.caches import saved_as
 from ..targets import TARGETS
 from .options import UsageError, add_command, add_frames, add_settings, finished, objects, set_frames, setting
@@ -32,8 +33,7 @@ def add_to(commands: Any) -> None:
     bake.add_argument("--from", type=int, dest="start", metavar="FRAME", help="simulate from this frame on anew")
     bake.add_argument("--cache", metavar="FOLDER", help="where to keep simulated frames")
     _add_output(bake)
-    clear = add_command(commands, "clear", "remove bakes and their cached frames, and save the file", run_clear)
-    _add_output(clear)
+    _add_output(add_command(commands, "clear", "remove bakes and their cached frames, and save the file", run_clear))
     add_command(commands, "info", "what is simulated and baked, and whether all of it is still good", run_info)
     exported = add_command(
         commands, "export", "write baked objects to glTF and FBX, read them back and compare", run_export
@@ -88,7 +88,7 @@ def run_clear(options: argparse.Namespace) -> Report:
     _check_place(options)
     with saved_as(options.output or bpy.data.filepath):
         for obj in chosen:
-            job.clear(obj)
+            clear(obj)
     bpy.ops.wm.save_as_mainfile(filepath=options.output or bpy.data.filepath)
     return True, [{"name": obj.name} for obj in chosen]
 

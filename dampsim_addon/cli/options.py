@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import bpy
 
 from ...core.scene.parameters import PARAMETERS
+from ..scene.objects import simulated
 from ..work import steps
-from ..work.modal import simulated
 from ..work.steps import Step
 
 Made = TypeVar("Made")

@@ -6,8 +6,8 @@ import bpy
 from bpy.types import Context, Panel, UILayout
 
 from ..scene import caches
+from ..scene.objects import chosen, simulated, working
 from ..targets import target
-from ..work.modal import baking, chosen, simulated
 from .bake_operators import DAMPSIM_OT_bake, DAMPSIM_OT_export
 from .doctor import DAMPSIM_OT_mend, findings
 from .layout import Child, split, wrapped
@@ -39,7 +39,7 @@ class DAMPSIM_PT_bake(Child, Panel):
             wrapped(box, finding.text, "ERROR", context)
             if finding.mend is not None:
                 box.operator(DAMPSIM_OT_mend.bl_idname, text=finding.button, icon="TOOL_SETTINGS").check = name
-        if baking(context):
+        if working(context):
             progress = context.window_manager.dampsim_progress
             layout.progress(factor=progress.factor, text=progress.text)
             layout.label(text="ESC stops and keeps what is done", icon="INFO")

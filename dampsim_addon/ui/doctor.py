@@ -13,9 +13,9 @@ from bpy.types import Context, Operator
 from ..blender.marks import is_ours
 from ..blender.modifiers import DEFORMING
 from ..blender.sampler import frame_rate
+from ..scene.objects import chosen
 from ..scene.snapshot import GROUPS
 from ..targets.cache_file import played
-from ..work.modal import chosen
 
 # m: smaller or larger than this is rarely meant, and gravity makes it look like water or rock.
 _TINY, _HUGE = 0.01, 50.0

@@ -10,14 +10,20 @@ from ...core.simulation.choice import is_own, remarks
 from ...core.stepping.law import choose_substeps, remembered, removed, settle_law
 from .. import live
 from ..blender.sampler import frame_rate
-from ..compare import ghosts
-from ..jobs import bake as job
-from ..scene import results as curves
+from ..compare.ghosts import NAMES
+from ..scene import results
+from ..scene.measured import weighing
+from ..scene.objects import chosen, working
 from ..scene.presets import draw_presets
 from ..scene.properties import read_settings
 from ..scene.snapshot import deforming
-from ..work.modal import baking, chosen
 from .bake_panel import DAMPSIM_PT_bake
+from .ghost_operators import (
+    DAMPSIM_OT_compare,
+    DAMPSIM_OT_ghost_add,
+    DAMPSIM_OT_ghost_pick,
+    DAMPSIM_OT_ghost_remove,
+)
 from .layout import UNIT_X, Child, Sidebar, dials, split, wrapped
 from .operators import DAMPSIM_OT_add, DAMPSIM_OT_calibrate, DAMPSIM_OT_measure, DAMPSIM_OT_remove
 from .overlay import standing
@@ -45,7 +51,7 @@ class DAMPSIM_PT_main(Sidebar, Panel):
         if by.name != PARAMETERS["damping_by"].default:
             column.label(text=f"Damped by {by.label}, see Advanced", icon="INFO")
         text = DAMPSIM_OT_measure.bl_label
-        if obj.dampsim.measured_for == job.weighing(obj):
+        if obj.dampsim.measured_for == weighing(obj):
             text = f"Hangs {obj.dampsim.measured_sag:.3g}% at {obj.dampsim.measured_young:.4g} kPa"
         column.operator(DAMPSIM_OT_measure.bl_idname, text=text, icon="DRIVER_DISTANCE")
         settings = read_settings(obj)
@@ -65,12 +71,12 @@ class DAMPSIM_PT_curve(Child, Panel):
 
     def draw(self, context: Context) -> None:
         layout, obj = self.layout, chosen(context)
-        shown = curves.of(obj)
+        shown = results.curve_of(obj)
         if shown is None:
             wrapped(layout, "Calibrate, or play or bake a shot that ends still, to see how it settles", "INFO", context)
         else:
             column = layout.column(align=True)
-            number = curves.icon(shown, curves.is_dark(context.preferences.themes[0]))
+            number = results.icon(shown, results.is_dark(context.preferences.themes[0]))
             # As wide as the panel.
             width = context.region.width / context.preferences.system.ui_scale / UNIT_X
             column.template_icon(number, scale=max(width - 2.5, 4.0))
@@ -94,20 +100,20 @@ class DAMPSIM_PT_compare(Child, Panel):
 
     def draw(self, context: Context) -> None:
         layout, obj = self.layout, chosen(context)
-        layout.enabled = not baking(context)
+        layout.enabled = not working(context)
         for number, variant in enumerate(obj.dampsim.variants):
             box = layout.box()
             row = box.row(align=True)
-            row.label(text=ghosts.NAMES[number])
-            row.operator(ghosts.DAMPSIM_OT_ghost_pick.bl_idname, icon="CHECKMARK").number = number
-            row.operator(ghosts.DAMPSIM_OT_ghost_remove.bl_idname, text="", icon="X").number = number
+            row.label(text=NAMES[number])
+            row.operator(DAMPSIM_OT_ghost_pick.bl_idname, icon="CHECKMARK").number = number
+            row.operator(DAMPSIM_OT_ghost_remove.bl_idname, text="", icon="X").number = number
             grid = box.grid_flow(columns=2, align=True, row_major=True)
             for name in ("settle", "bounce", "follow_through", "sag" if variant.stiffness_by == "SAG" else "stiffness"):
                 grid.prop(variant, name)
         row = layout.row(align=True)
-        row.operator(ghosts.DAMPSIM_OT_ghost_add.bl_idname, icon="ADD")
-        row.operator(ghosts.DAMPSIM_OT_compare.bl_idname, icon="GHOST_ENABLED")
-        shown = ghosts.of(obj)
+        row.operator(DAMPSIM_OT_ghost_add.bl_idname, icon="ADD")
+        row.operator(DAMPSIM_OT_compare.bl_idname, icon="GHOST_ENABLED")
+        shown = results.ghosts_of(obj)
         if shown is not None and shown.stale:
             layout.label(text="The ghosts are out of date", icon="TIME")
 

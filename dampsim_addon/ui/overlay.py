@@ -18,7 +18,8 @@ from ...core.geometry.rigid import rigid_motion
 from ...core.simulation.simulation import Simulation
 from ...core.system.state import State
 from .. import live
-from ..compare import ghosts
+from ..scene.objects import visible
+from ..scene.results import Ghosts, ghosts_of
 
 Color = tuple[float, float, float, float]
 _CAGE: Color = (0.35, 0.75, 1.0, 0.35)
@@ -90,21 +91,13 @@ def _state(obj: bpy.types.Object, scene: bpy.types.Scene) -> tuple[Simulation, S
     return session.simulation, session.frames[number - scene.frame_start].frame.state
 
 
-def _objects(context: bpy.types.Context) -> list[bpy.types.Object]:
-    return [
-        obj
-        for obj in context.scene.objects
-        if obj.type == "MESH" and obj.dampsim.enabled and obj.visible_get(view_layer=context.view_layer)
-    ]
-
-
 def draw_view() -> None:
     """In the scene's space."""
     context = bpy.context
     if not context.space_data.overlay.show_overlays:
         return
     gpu.state.blend_set("ALPHA")
-    for obj in _objects(context):
+    for obj in visible(context):
         found = _state(obj, context.scene)
         if found is not None:
             _draw_parts(obj.dampsim, *found)
@@ -164,7 +157,7 @@ def _points(points: Array, color: Color) -> None:
     batch.draw(shader)
 
 
-def _places(context: bpy.types.Context, shown: ghosts.Ghosts) -> Array:
+def _places(context: bpy.types.Context, shown: Ghosts) -> Array:
     """How far each ghost (k, 3) is moved aside, along the screen's horizontal."""
     right = np.array(context.region_data.view_matrix.inverted())[:3, 0]
     first = shown.surfaces[0]
@@ -173,12 +166,12 @@ def _places(context: bpy.types.Context, shown: ghosts.Ghosts) -> Array:
     return np.array([(k + 1) * width * right for k in range(len(shown.surfaces))])
 
 
-def _now(shown: ghosts.Ghosts, scene: bpy.types.Scene) -> int:
+def _now(shown: Ghosts, scene: bpy.types.Scene) -> int:
     return int(np.clip(scene.frame_current - shown.first, 0, len(shown.surfaces[0]) - 1))
 
 
 def _draw_ghosts(context: bpy.types.Context, obj: bpy.types.Object) -> None:
-    shown = ghosts.of(obj)
+    shown = ghosts_of(obj)
     if shown is None:
         return
     shader = gpu.shader.from_builtin("SMOOTH_COLOR")
@@ -213,8 +206,8 @@ def draw_pixels() -> None:
     if not context.space_data.overlay.show_overlays:
         return
     scale = context.preferences.system.ui_scale
-    for obj in _objects(context):
-        shown = ghosts.of(obj)
+    for obj in visible(context):
+        shown = ghosts_of(obj)
         if shown is not None:
             places = _places(context, shown)
             for tint, surfaces, aside, text in zip(_TINTS, shown.surfaces, places, shown.labels, strict=False):

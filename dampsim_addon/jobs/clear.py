@@ -1,0 +1,32 @@
+"""The way back: an object as it was before its bake."""
+
+from __future__ import annotations
+
+import bpy
+
+from .. import live
+from ..scene.caches import frame_cache, is_owner, others
+from ..targets import TARGETS
+from ..targets.keys import check_alone
+
+
+def clear(obj: bpy.types.Object) -> None:
+    """Give the object back as it was before the bake, and remove its cache, where it is its own."""
+    check_alone(obj)
+    live.drop(obj)
+    # A duplicate that was not baked itself has still got the original's cache, and a file saved under another name too.
+    if obj.dampsim.cache_id and obj.dampsim.cache_id not in others(obj) and is_owner(obj):
+        cache = frame_cache(obj)
+        if cache.folder.exists():
+            with cache.held():
+                _clear_scene(obj)
+                for kind in TARGETS:
+                    kind.forget(cache.folder)
+                cache.clear()
+    _clear_scene(obj)
+
+
+def _clear_scene(obj: bpy.types.Object) -> None:
+    for kind in TARGETS:
+        kind.clear(obj)
+    obj.dampsim.baked = ""
