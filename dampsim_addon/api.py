@@ -7,9 +7,9 @@ print(api.bake([obj], target="POINT_CACHE"))
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import bpy
 
@@ -21,7 +21,6 @@ from .jobs.clear import clear as clear_one
 from .targets import TARGETS
 from .work.steps import Step, finished
 
-Made = TypeVar("Made")
 # Called with (done, total, text) after each step.
 Progress = Callable[[int, int, str], None]
 
@@ -55,7 +54,7 @@ def bake(
         if target is not None:
             obj.dampsim.target = target.upper()
     steps = job.run_all(bpy.context.scene, bpy.context.view_layer, chosen, restart, start)
-    return _finished(steps, progress)
+    return finished(steps, _passed_on(progress))
 
 
 def clear(objects: Iterable[bpy.types.Object]) -> None:
@@ -78,8 +77,8 @@ def export(
     """Write baked objects to path.glb and path.fbx, read them back and compare. Raises SceneError where it can't."""
     chosen = [form for form in exporting.FORMATS if form.name in set(formats)]
     steps = exporting.run(bpy.context.scene, bpy.context.view_layer, objects, Path(path).resolve(), chosen)
-    return _finished(steps, progress)
+    return finished(steps, _passed_on(progress))
 
 
-def _finished(steps: Generator[Step, None, Made], progress: Progress | None) -> Made:
-    return finished(steps, lambda step: progress(step.done, step.total, step.text) if progress else None)
+def _passed_on(progress: Progress | None) -> Callable[[Step], None]:
+    return lambda step: progress(step.done, step.total, step.text) if progress else None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import bpy
 
-from .. import live
+from .. import live, targets
 from ..scene.caches import frame_cache, is_owner, others
-from ..targets import TARGETS
+from ..targets import TARGETS, Storage
 from ..targets.keys import check_alone
 
 
@@ -27,6 +27,6 @@ def clear(obj: bpy.types.Object) -> None:
 
 
 def _clear_scene(obj: bpy.types.Object) -> None:
-    for kind in TARGETS:
-        kind.clear(obj)
+    for storage in Storage:
+        targets.clear(obj, storage)
     obj.dampsim.baked = ""
