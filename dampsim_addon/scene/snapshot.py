@@ -12,6 +12,7 @@ from ...core.scene.scene import Body, Scene
 from ..blender.marks import is_our_curve
 from ..blender.modifiers import deforms
 from ..blender.sampler import Sampler, frame_rate
+from ..blender.vertex_groups import weights
 from .properties import read_settings
 
 # Properties of DampSimObject that name a vertex group.
@@ -43,32 +44,16 @@ def check_object(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> None
         raise MeshError(f"{obj.name}: its scale is zero along an axis; set a scale above zero.")
 
 
-def pin_weights(obj: bpy.types.Object) -> Array:
-    """Weights (v,) of the pin group; zero without one."""
-    name = obj.dampsim.pin_group
-    if not name:
-        return np.zeros(len(obj.data.vertices))
-    weights = group_weights(obj, name)
-    if not weights.max(initial=0.0) > 0.0:
+def group_weights(obj: bpy.types.Object) -> dict[str, Array]:
+    """Weights (v,) of the vertex groups that are chosen, by role; the mesh is read once for all."""
+    chosen = {role: name for role in GROUPS if (name := getattr(obj.dampsim, role))}
+    found = dict(zip(chosen, weights(obj, list(chosen.values())), strict=True))
+    if "pin_group" in found and not found["pin_group"].max(initial=0.0) > 0.0:
         raise PinError(
-            f"{obj.name}: no vertex has a weight in pin group '{name}'; assign some or choose another group."
+            f"{obj.name}: no vertex has a weight in pin group '{chosen['pin_group']}'; "
+            "assign some or choose another group."
         )
-    return weights
-
-
-def group_weights(obj: bpy.types.Object, name: str) -> Array:
-    """Weights (v,) of a vertex group; zero where a vertex is not in it."""
-    weights = np.zeros(len(obj.data.vertices))
-    index = obj.vertex_groups[name].index
-    for vertex in obj.data.vertices:
-        for element in vertex.groups:
-            if element.group == index:
-                weights[vertex.index] = element.weight
-    return np.round(weights, 6)
-
-
-def _painted(obj: bpy.types.Object, name: str) -> Array | None:
-    return group_weights(obj, name) if name else None
+    return found
 
 
 def triangles(mesh: bpy.types.Mesh) -> Index:
@@ -87,10 +72,9 @@ def take(sampler: Sampler) -> Scene:
     # Read after rest(), which goes to the first frame: keyframed dials have their first values there.
     settings = read_settings(obj)
     gravity = np.array(scene.gravity, dtype=float) if scene.use_gravity else np.zeros(3)
-    group = obj.dampsim
-    body = Body(
-        surface, pin_weights(obj), settings, _painted(obj, group.settle_group), _painted(obj, group.stiffness_group)
-    )
+    painted = group_weights(obj)
+    pins = painted.get("pin_group", np.zeros(len(surface.vertices)))
+    body = Body(surface, pins, settings, painted.get("settle_group"), painted.get("stiffness_group"))
     dials = (lambda frame: read_settings(obj)) if has_keyed_dials(obj) else None
     return Scene(
         body, sampler.world, frame_rate(scene), gravity, scene.frame_start, scene.frame_end, dials, deforming(obj)

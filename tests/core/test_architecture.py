@@ -106,7 +106,7 @@ def test_core_imports_numpy_and_scipy_only(path: Path) -> None:
 
 @pytest.mark.parametrize("path", ADDON, ids=lambda p: str(p.relative_to(ROOT)))
 def test_addon_imports_blender_and_numpy_only(path: Path) -> None:
-    blender = {"bl_operators", "blf", "bpy", "bpy_extras", "gpu", "gpu_extras", "mathutils"}
+    blender = {"bl_operators", "blf", "bmesh", "bpy", "bpy_extras", "gpu", "gpu_extras", "mathutils"}
     assert imported(path) <= STANDARD | {".", "numpy"} | blender
 
 
