@@ -16,8 +16,9 @@ from ...core.simulation.record import bake
 from ...core.simulation.simulation import Simulation
 from .. import live
 from ..blender.sampler import Sampler
-from ..scene.caches import frame_cache, own_cache
+from ..scene.caches import own_cache
 from ..scene.measured import note
+from ..scene.on_disk import held
 from ..scene.results import keep_curve
 from ..scene.snapshot import check_object, take
 from ..targets import TARGETS, Shot, target
@@ -69,8 +70,7 @@ def run(
         note(obj, simulation)
         for done, total in own_cache(obj):
             yield Step(done, total, "Copying")
-        cache = frame_cache(obj)
-        with cache.held():
+        with held(obj) as cache:
             for progress in bake(simulation, cache, restart, start):
                 yield Step(progress.done, progress.total, progress.stage)
             cache.claim()

@@ -6,6 +6,7 @@ import bpy
 
 from .. import live, targets
 from ..scene.caches import frame_cache, is_owner, others
+from ..scene.on_disk import held, look
 from ..targets import TARGETS, Storage
 from ..targets.keys import check_alone
 
@@ -15,15 +16,15 @@ def clear(obj: bpy.types.Object) -> None:
     check_alone(obj)
     live.drop(obj)
     # A duplicate that was not baked itself has still got the original's cache, and a file saved under another name too.
-    if obj.dampsim.cache_id and obj.dampsim.cache_id not in others(obj) and is_owner(obj):
-        cache = frame_cache(obj)
-        if cache.folder.exists():
-            with cache.held():
-                _clear_scene(obj)
-                for kind in TARGETS:
-                    kind.forget(cache.folder)
-                cache.clear()
+    own = obj.dampsim.cache_id and obj.dampsim.cache_id not in others(obj) and is_owner(obj)
+    if own and frame_cache(obj).folder.exists():
+        with held(obj) as cache:
+            _clear_scene(obj)
+            for kind in TARGETS:
+                kind.forget(cache.folder)
+            cache.clear()
     _clear_scene(obj)
+    look(obj)
 
 
 def _clear_scene(obj: bpy.types.Object) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import bpy
 from bpy.types import Context, Panel, UILayout
 
-from ..scene import caches
 from ..scene.objects import chosen, simulated, working
+from ..scene.on_disk import known
 from ..targets import target
 from .bake_operators import DAMPSIM_OT_bake, DAMPSIM_OT_export
 from .doctor import DAMPSIM_OT_mend, findings
@@ -44,7 +44,7 @@ class DAMPSIM_PT_bake(Child, Panel):
             layout.progress(factor=progress.factor, text=progress.text)
             layout.label(text="ESC stops and keeps what is done", icon="INFO")
             return
-        _buttons(layout, context, min(caches.frames_done(obj), total), total)
+        _buttons(layout, context, min(known(obj).frames, total), total)
         if group.baked:
             layout.label(text=f"Baked: {target(group.baked).label}", icon="CHECKMARK")
             size = amount(group.baked_keys, group.baked_size)

@@ -16,8 +16,8 @@ from ..blender.modifiers import DEFORMING
 from ..blender.own_operators import called
 from ..blender.sampler import frame_rate
 from ..scene.objects import chosen
+from ..scene.on_disk import known
 from ..scene.snapshot import GROUPS
-from ..targets.cache_file import played
 
 # m: smaller or larger than this is rarely meant, and gravity makes it look like water or rock.
 _TINY, _HUGE = 0.01, 50.0
@@ -149,10 +149,8 @@ def _refine(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
 
 
 def _file(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
-    path = played(obj)
-    if path is None or path.is_file():
-        return None
-    return Finding(f"The file of its bake, {path}, is gone: bake again, or put it back")
+    path = known(obj).gone
+    return Finding(f"The file of its bake, {path}, is gone: bake again, or put it back") if path else None
 
 
 CHECKS: dict[str, Check] = {

@@ -13,8 +13,8 @@ from ...core.scene.parameters import PARAMETERS
 from .. import live
 from ..jobs.calibrate import calibrate, measure
 from ..jobs.clear import clear
-from ..scene import caches
 from ..scene.objects import chosen, is_simulated, working
+from ..scene.on_disk import known
 from ..scene.results import curve_of
 from ..work.steps import Step
 from .chosen_job import ChosenJob
@@ -89,7 +89,8 @@ class DAMPSIM_OT_clear(Operator):
         obj = chosen(context)
         if obj is None or working(context):
             return False
-        if not obj.dampsim.baked and not caches.frames_done(obj):
+        there = known(obj)
+        if not obj.dampsim.baked and there.looked and not there.frames:
             cls.poll_message_set("There is no bake to clear")
             return False
         return True
