@@ -67,7 +67,7 @@ def run(
     with Sampler(scene, view_layer, obj) as sampler:
         taken = take(sampler)
         simulation = yield from prepared(taken)
-        note(obj, simulation)
+        note(obj, scene, simulation)
         for done, total in own_cache(obj):
             yield Step(done, total, "Copying")
         with held(obj) as cache:

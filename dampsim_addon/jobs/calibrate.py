@@ -25,7 +25,7 @@ def measure(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.ty
         simulation = Simulation(take(sampler))
         if not simulation.held:
             raise PinError(f"{obj.name}: nothing holds all of it, so it would fall; choose a pin group.")
-        note(obj, simulation)
+        note(obj, scene, simulation)
 
 
 def calibrate(
@@ -36,7 +36,7 @@ def calibrate(
     with Sampler(scene, view_layer, obj) as sampler:
         taken = take(sampler)
         simulation = yield from prepared(taken)
-        note(obj, simulation)
+        note(obj, scene, simulation)
         test = core_calibrate(simulation, obj.dampsim.swing / 100.0)
         result: Calibration = yield from paired(test, "Releasing")
     obj.dampsim.calibration = result.correction

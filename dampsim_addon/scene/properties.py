@@ -150,6 +150,8 @@ class DampSimObject(PropertyGroup):
     baked_fps: FloatProperty(options={"HIDDEN"})
     measured_young: FloatProperty(options={"HIDDEN"})
     measured_sag: FloatProperty(options={"HIDDEN"})
+    measured_pace: FloatProperty(options={"HIDDEN"}, default=1.0)
+    measured_pace_group: StringProperty(options={"HIDDEN"})
     measured_for: StringProperty(options={"HIDDEN"})
 
 
