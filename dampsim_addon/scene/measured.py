@@ -13,7 +13,7 @@ from ...core.simulation.simulation import Simulation
 from ...core.stepping.law import Substeps, choose_substeps, settle_law
 from ..blender.marks import is_ours
 from ..blender.modifiers import DEFORMING
-from ..blender.sampler import frame_rate
+from ..blender.sampler import frame_rate, positions
 from .properties import read_settings
 
 # In the panel at each redraw, and always the same until a dial is turned.
@@ -69,9 +69,7 @@ def weighing(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
 
 def mesh_sum(mesh: bpy.types.Mesh) -> tuple[int, int, int]:
     """The numbers of vertices and faces, and a quick checksum of where the vertices are."""
-    flat = np.empty(3 * len(mesh.vertices), dtype=np.float32)
-    mesh.vertices.foreach_get("co", flat)
-    return len(mesh.vertices), len(mesh.polygons), zlib.crc32(flat)
+    return len(mesh.vertices), len(mesh.polygons), zlib.crc32(positions(mesh))
 
 
 def substeps(obj: bpy.types.Object, scene: bpy.types.Scene) -> Substeps:
