@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from ...core.errors import SceneError
-from ..targets import Cost, Shot, Storage, Target, clear, target
+from ..targets import Cost, Shot, Storage, Target, clear, find
 from ..work.steps import Step, counted
 
 # How often a bake is made finer, where the modifiers stretch what it leaves out.
@@ -26,7 +26,8 @@ def write(shot: Shot, kind: type[Target]) -> Generator[Step, None, tuple[Cost, f
     # A bake that is kept elsewhere stays until this is found good.
     others = [storage for storage in Storage if storage is not kind.storage]
     before = obj.dampsim.baked
-    if before and target(before).storage is kind.storage:
+    made_by = find(before)
+    if made_by is not None and made_by.storage is kind.storage:
         before = ""
     limit = _WRONG * float(np.linalg.norm(np.ptp(shot.sampler.here(), axis=0))) if kind.exact else asked
     stored, error = False, 0.0

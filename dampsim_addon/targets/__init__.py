@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bpy
 
+from ...core.errors import SceneError
 from .absolute_keys import AbsoluteKeys
 from .alembic import Alembic
 from .compressed_keys import CompressedKeys
@@ -16,8 +17,17 @@ from .target import Cost, Shot, Storage, Target
 TARGETS: tuple[type[Target], ...] = (CompressedKeys, FrameKeys, AbsoluteKeys, PointCache, Mdd, Alembic)
 
 
+def find(name: str) -> type[Target] | None:
+    """By name; None where it is another version's."""
+    return next((cls for cls in TARGETS if cls.name == name), None)
+
+
 def target(name: str) -> type[Target]:
-    return next(cls for cls in TARGETS if cls.name == name)
+    """By name. Raises SceneError where it is another version's."""
+    found = find(name)
+    if found is None:
+        raise SceneError(f"This DampSim knows no bake to '{name}'; choose another target, or use a newer DampSim.")
+    return found
 
 
 def clear(obj: bpy.types.Object, storage: Storage) -> None:
@@ -25,4 +35,4 @@ def clear(obj: bpy.types.Object, storage: Storage) -> None:
     next(cls for cls in TARGETS if cls.storage is storage).clear(obj)
 
 
-__all__ = ["TARGETS", "Cost", "Shot", "Storage", "Target", "clear", "target"]
+__all__ = ["TARGETS", "Cost", "Shot", "Storage", "Target", "clear", "find", "target"]

@@ -203,6 +203,19 @@ def test_what_others_do_to_a_cache_is_seen_at_the_next_look(load: Load, tmp_path
     assert on_disk.known(bpy.data.objects["Wobbler"]) == on_disk.OnDisk(True)
 
 
+def test_a_bake_of_a_newer_version_is_shown_refused_and_cleared(load: Load, tmp_path: Path) -> None:
+    fresh()
+    obj = wobbler(tmp_path)
+    obj.dampsim.baked = "HOLOGRAM"
+    assert "Baked: HOLOGRAM" in redraw(load)
+    with pytest.raises(load("core.errors").SceneError, match="knows no bake to 'HOLOGRAM'"):
+        load("dampsim_addon.api").export([obj], tmp_path / "out")
+    bake(obj, "POINT_CACHE")
+    obj.dampsim.baked = "HOLOGRAM"
+    assert bpy.ops.dampsim.clear() == {"FINISHED"}
+    assert obj.dampsim.baked == ""
+
+
 def test_curves_and_ghosts_end_with_their_file(load: Load, tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)
