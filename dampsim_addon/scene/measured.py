@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterable
 from functools import lru_cache
 
 import bpy
@@ -11,6 +12,7 @@ import numpy as np
 from ...core.scene.parameters import PARAMETERS
 from ...core.simulation.simulation import Simulation
 from ...core.stepping.law import Substeps, choose_substeps, settle_law
+from ..blender.animation import curves
 from ..blender.marks import is_ours
 from ..blender.modifiers import DEFORMING
 from ..blender.sampler import frame_rate, positions
@@ -44,15 +46,10 @@ def holds(obj: bpy.types.Object, scene: bpy.types.Scene) -> bool:
 
 
 def weighing(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
-    """What the measured sag and eigenvalue depend on, as far as it can be told at any frame and without evaluating.
-
-    How the object stands counts where nothing animates it; the mesh and its modifiers count always.
-    """
+    """What the measured sag and eigenvalue depend on, as far as it can be told at any frame and without evaluating."""
     group = obj.dampsim
     names = ("stiffness_by", "sag", "stiffness", "density", "poisson", "material", "resolution")
     gravity = tuple(scene.gravity) if scene.use_gravity else (0.0, 0.0, 0.0)
-    still = obj.animation_data is None and obj.parent is None and not obj.constraints
-    matrix = np.round(np.array(obj.matrix_world)[:3, :3], 5).tolist() if still else ""
     deforming = [(m.name, m.type) for m in obj.modifiers if m.type in DEFORMING and not is_ours(m.name)]
     return repr(
         [
@@ -60,11 +57,37 @@ def weighing(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
             [group.pin_group, group.stiffness_group],
             [round(value, 5) for value in gravity],
             scene.frame_start,
-            matrix,
+            first_pose(obj, scene.frame_start),
             deforming,
             mesh_sum(obj.data),
         ]
     )
+
+
+def first_pose(obj: bpy.types.Object, frame: int) -> list[object]:
+    """How the object, and what it hangs on or is bent by, is keyed at a frame; and how it stands where nothing is."""
+    found: list[object] = []
+    waiting, seen = [obj], set()
+    while waiting:
+        one = waiting.pop()
+        if one in seen:
+            continue
+        seen.add(one)
+        # Dials are looked at beside the pose.
+        keyed = _values([c for c in curves(one) if one != obj or not c.data_path.startswith("dampsim.")], frame)
+        # What drivers and constraints make of it is not known here.
+        still = not keyed and one.animation_data is None and not one.constraints
+        found.append(keyed or (np.round(np.array(one.matrix_basis), 4).tolist() if still else []))
+        targets = [getattr(m, "object", None) for m in one.modifiers if m.type in DEFORMING and not is_ours(m.name)]
+        waiting += [other for other in (one.parent, *targets) if other is not None]
+    keys = obj.data.shape_keys
+    # A bake may have added some of its own.
+    found += _values(curves(keys), frame) if keys is not None else []
+    return found
+
+
+def _values(keyed: Iterable[bpy.types.FCurve], frame: int) -> list[float]:
+    return [round(value, 4) for value in [curve.evaluate(frame) for curve in keyed]]
 
 
 def mesh_sum(mesh: bpy.types.Mesh) -> tuple[int, int, int]:

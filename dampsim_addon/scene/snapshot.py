@@ -9,7 +9,7 @@ from ...core.arrays import Array, Index
 from ...core.errors import MeshError, PinError, SceneError
 from ...core.geometry.surface import Surface, check_surface
 from ...core.scene.scene import Body, Scene
-from ..blender.marks import is_our_curve
+from ..blender.animation import animated_paths
 from ..blender.modifiers import deforms
 from ..blender.sampler import Sampler, frame_rate
 from ..blender.vertex_groups import weights
@@ -92,21 +92,3 @@ def deforming(obj: bpy.types.Object) -> bool:
 def has_keyed_dials(obj: bpy.types.Object) -> bool:
     """Whether anything animates the object's dials: keyframes, drivers or NLA strips."""
     return any(path.startswith("dampsim.") for path in animated_paths(obj))
-
-
-def animated_paths(block: bpy.types.ID) -> list[str]:
-    """Data paths of a datablock that keyframes, drivers or NLA strips of the artist move."""
-    data = block.animation_data
-    if data is None:
-        return []
-    actions = [data.action, *(strip.action for track in data.nla_tracks for strip in track.strips)]
-    return [
-        curve.data_path
-        for action in actions
-        if action is not None
-        for layer in action.layers
-        for strip in layer.strips
-        for bag in strip.channelbags
-        for curve in bag.fcurves
-        if not is_our_curve(action, curve.data_path)
-    ] + [driver.data_path for driver in data.drivers]

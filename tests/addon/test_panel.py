@@ -8,7 +8,7 @@ from types import ModuleType
 
 import bpy
 import pytest
-from scenes import fresh, wobbler
+from scenes import armature, fresh, wobbler
 
 pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
@@ -84,6 +84,17 @@ def _turn(obj: bpy.types.Object) -> None:
     obj.rotation_euler.x = 1.0
 
 
+def _key(obj: bpy.types.Object) -> None:
+    obj.rotation_euler.y = 0.7
+    obj.keyframe_insert("rotation_euler", frame=1)
+
+
+def _pose(obj: bpy.types.Object) -> None:
+    bone = next(m.object for m in obj.modifiers if m.type == "ARMATURE").pose.bones["high"]
+    bone.rotation_euler.x = 0.4
+    bone.keyframe_insert("rotation_euler", frame=1)
+
+
 def _bend(obj: bpy.types.Object) -> None:
     obj.modifiers.new("Bend", "SIMPLE_DEFORM")
 
@@ -93,7 +104,7 @@ def _dial(obj: bpy.types.Object) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [_gravity, _no_gravity, _mesh, _stiffness_group, _first_frame, _turn, _bend, _dial]
+    "change", [_gravity, _no_gravity, _mesh, _stiffness_group, _first_frame, _turn, _key, _pose, _bend, _dial]
 )  # fmt: skip
 def test_what_was_measured_of_something_else_is_not_shown(
     load: Load, tmp_path: Path, change: Callable[[bpy.types.Object], None]
@@ -101,6 +112,8 @@ def test_what_was_measured_of_something_else_is_not_shown(
     scene = fresh()
     obj = wobbler(tmp_path)
     obj.animation_data_clear()
+    if change is _pose:
+        armature(obj)
     measured, in_force = load("dampsim_addon.scene.measured"), load("dampsim_addon.ui.main_panel").in_force
     bpy.context.view_layer.update()
     assert bpy.ops.dampsim.measure() == {"FINISHED"}
