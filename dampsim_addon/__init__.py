@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from . import cli, live
-from .compare import ghosts
-from .scene import presets, properties, saving
-from .scene import results as curves
-from .ui import bake_operators, doctor, operators, overlay
-from .ui import main_panel as panels
+from .scene import on_disk, presets, properties, results, saving
+from .ui import bake_operators, doctor, ghost_operators, main_panel, operators, overlay
 
-MODULES = (properties, saving, curves, live, operators, bake_operators, ghosts, doctor, presets, panels, overlay, cli)
+MODULES = (
+    properties, saving, on_disk, results, live, operators, bake_operators, ghost_operators, doctor, presets, main_panel,
+    overlay, cli,
+)  # fmt: skip
 
 
 def register() -> None:

@@ -7,9 +7,9 @@ print(api.bake([obj], target="POINT_CACHE"))
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import bpy
 
@@ -17,10 +17,10 @@ from ..core.errors import ParameterError
 from .jobs import bake as job
 from .jobs import export as exporting
 from .jobs import info as informing
+from .jobs.clear import clear as clear_one
 from .targets import TARGETS
 from .work.steps import Step, finished
 
-Made = TypeVar("Made")
 # Called with (done, total, text) after each step.
 Progress = Callable[[int, int, str], None]
 
@@ -54,13 +54,13 @@ def bake(
         if target is not None:
             obj.dampsim.target = target.upper()
     steps = job.run_all(bpy.context.scene, bpy.context.view_layer, chosen, restart, start)
-    return _finished(steps, progress)
+    return finished(steps, _passed_on(progress))
 
 
 def clear(objects: Iterable[bpy.types.Object]) -> None:
     """Give the objects back as they were before the bake. Raises CacheError where a cache can't be removed."""
     for obj in objects:
-        job.clear(obj)
+        clear_one(obj)
 
 
 def info(obj: bpy.types.Object) -> informing.Info:
@@ -77,8 +77,8 @@ def export(
     """Write baked objects to path.glb and path.fbx, read them back and compare. Raises SceneError where it can't."""
     chosen = [form for form in exporting.FORMATS if form.name in set(formats)]
     steps = exporting.run(bpy.context.scene, bpy.context.view_layer, objects, Path(path).resolve(), chosen)
-    return _finished(steps, progress)
+    return finished(steps, _passed_on(progress))
 
 
-def _finished(steps: Generator[Step, None, Made], progress: Progress | None) -> Made:
-    return finished(steps, lambda step: progress(step.done, step.total, step.text) if progress else None)
+def _passed_on(progress: Progress | None) -> Callable[[Step], None]:
+    return lambda step: progress(step.done, step.total, step.text) if progress else None

@@ -8,18 +8,25 @@ from types import TracebackType
 import bpy
 import numpy as np
 
-from ...core.arrays import Array
+from ...core.arrays import Array, Single
 from ...core.geometry.affine import transformed
 from .marks import is_ours
 from .modifiers import DEFORMING, deforms
 
 
+def positions(mesh: bpy.types.Mesh) -> Single:
+    """Vertices (v, 3) of a mesh, in single precision.
+
+    As an attribute they come as they lie in memory: fifty times as fast as from mesh.vertices.
+    """
+    flat = np.empty(3 * len(mesh.vertices), dtype=np.float32)
+    mesh.attributes["position"].data.foreach_get("vector", flat)
+    return flat.reshape(-1, 3)
+
+
 def local_vertices(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> Array:
     """Evaluated vertices (v, 3) in the object's space, now."""
-    mesh = obj.evaluated_get(view_layer.depsgraph).data
-    flat = np.empty(3 * len(mesh.vertices), dtype=np.float32)
-    mesh.vertices.foreach_get("co", flat)
-    return flat.reshape(-1, 3).astype(float)
+    return positions(obj.evaluated_get(view_layer.depsgraph).data).astype(float)
 
 
 def world_matrix(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> Array:

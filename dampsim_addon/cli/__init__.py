@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from ...core.errors import DampSimError, ParameterError
 from . import baking, comparing
 from .options import UsageError
 
-DONE, FAILED, USAGE = 0, 1, 2
+DONE, FAILED, USAGE, BUG = 0, 1, 2, 3
 
 
 class _Parser(argparse.ArgumentParser):
@@ -32,7 +33,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Exit code: 0 done, 1 something failed, 2 wrong usage."""
+    """Exit code: 0 done, 1 something failed that can be mended, 2 wrong usage, 3 a bug, with its traceback."""
+    options = argparse.Namespace(command="", report=None)
     try:
         options = _parser().parse_args(list(argv))
         _check_report(options.report)
@@ -46,10 +48,16 @@ def main(argv: Sequence[str]) -> int:
     except SystemExit as stop:
         # argparse has printed its help.
         return int(stop.code or 0)
-    except (DampSimError, RuntimeError, OSError) as error:
+    except DampSimError as error:
         print(f"dampsim: {error}", file=sys.stderr)
         _report(options, FAILED, [], str(error))
         return FAILED
+    except Exception as error:
+        traceback.print_exc()
+        problem = f"this is a bug in DampSim, not a mistake in the scene ({type(error).__name__}: {error})"
+        print(f"dampsim: {problem}; please report it with the lines above", file=sys.stderr)
+        _report(options, BUG, [], problem)
+        return BUG
 
 
 def _check_report(path: str | None) -> None:

@@ -12,11 +12,14 @@ import bpy
 
 from ...core.errors import CacheError, DampSimError, StaleCacheError
 from ...core.scene.parameters import PARAMETERS
+from ..blender.own_operators import called
 from ..jobs import bake as job
 from ..jobs import export, info
+from ..jobs.clear import clear
 from ..scene.caches import saved_as
 from ..targets import TARGETS
-from .options import UsageError, add_command, add_frames, add_settings, finished, objects, set_frames, setting
+from ..work.steps import finished
+from .options import UsageError, add_command, add_frames, add_settings, objects, set_frames, setting, telling
 
 # What a command did: whether all of it, and an entry of the report for each object.
 Report = tuple[bool, list[dict[str, Any]]]
@@ -32,8 +35,7 @@ def add_to(commands: Any) -> None:
     bake.add_argument("--from", type=int, dest="start", metavar="FRAME", help="simulate from this frame on anew")
     bake.add_argument("--cache", metavar="FOLDER", help="where to keep simulated frames")
     _add_output(bake)
-    clear = add_command(commands, "clear", "remove bakes and their cached frames, and save the file", run_clear)
-    _add_output(clear)
+    _add_output(add_command(commands, "clear", "remove bakes and their cached frames, and save the file", run_clear))
     add_command(commands, "info", "what is simulated and baked, and whether all of it is still good", run_info)
     exported = add_command(
         commands, "export", "write baked objects to glTF and FBX, read them back and compare", run_export
@@ -68,7 +70,7 @@ def run_bake(options: argparse.Namespace) -> Report:
             print(f"dampsim: {obj.name}: {told(entry)}", flush=True)
         entries.append(entry)
     if whole:
-        bpy.ops.wm.save_as_mainfile(filepath=options.output or bpy.data.filepath)
+        _save(options)
     else:
         print("dampsim: the file is not saved; simulated frames are kept", file=sys.stderr, flush=True)
     return whole, entries
@@ -88,9 +90,15 @@ def run_clear(options: argparse.Namespace) -> Report:
     _check_place(options)
     with saved_as(options.output or bpy.data.filepath):
         for obj in chosen:
-            job.clear(obj)
-    bpy.ops.wm.save_as_mainfile(filepath=options.output or bpy.data.filepath)
+            clear(obj)
+    _save(options)
     return True, [{"name": obj.name} for obj in chosen]
+
+
+def _save(options: argparse.Namespace) -> None:
+    path = options.output or bpy.data.filepath
+    mend = "choose another file with --output, or free some space"
+    called(bpy.ops.wm.save_as_mainfile, f"{path}: the file cannot be saved", mend, filepath=path)
 
 
 def run_info(options: argparse.Namespace) -> Report:
@@ -111,7 +119,7 @@ def run_export(options: argparse.Namespace) -> Report:
         raise UsageError(f"dampsim: --output '{options.output}': give the files a name")
     base = Path(options.output).resolve()
     steps = export.run(bpy.context.scene, bpy.context.view_layer, chosen, base, formats)
-    found = finished(steps, ", ".join(obj.name for obj in chosen))
+    found = finished(steps, telling(", ".join(obj.name for obj in chosen)))
     for one in found:
         print(f"dampsim: {one.path}: {one.problem or f'{one.name} is off by {100.0 * one.part:.2g}% of its size'}")
     return not any(one.problem or one.part > export.GOOD for one in found), [asdict(one) for one in found]
@@ -148,9 +156,9 @@ def _apply(obj: bpy.types.Object, options: argparse.Namespace) -> None:
 def _bake(obj: bpy.types.Object, options: argparse.Namespace) -> job.Result:
     scene, layer = bpy.context.scene, bpy.context.view_layer
     try:
-        return finished(job.run(scene, layer, obj, options.restart, options.start), obj.name)
+        return finished(job.run(scene, layer, obj, options.restart, options.start), telling(obj.name))
     except StaleCacheError as error:
         if options.start is not None:
             raise CacheError(str(error)) from None
         print(f"dampsim: {error} Starting over.", flush=True)
-        return finished(job.run(scene, layer, obj, restart=True), obj.name)
+        return finished(job.run(scene, layer, obj, restart=True), telling(obj.name))

@@ -8,11 +8,13 @@ from typing import Any
 
 import bpy
 
+from ...core.errors import SceneError
 from ...core.papers import compare
 from ...core.scene.parameters import PARAMETERS
 from ..compare import sweep
+from ..work.steps import finished
 from .baking import Report
-from .options import UsageError, add_command, add_frames, add_settings, finished, objects, set_frames, setting
+from .options import UsageError, add_command, add_frames, add_settings, objects, set_frames, setting, telling
 
 
 def add_to(commands: Any) -> None:
@@ -43,7 +45,7 @@ def run_sweep(options: argparse.Namespace) -> Report:
     folder = Path(options.output).resolve()
     scene, layer = bpy.context.scene, bpy.context.view_layer
     steps = sweep.run(scene, layer, chosen[0], sweep.grid(lists), folder, options.pictures)
-    rows = finished(steps, chosen[0].name)
+    rows = finished(steps, telling(chosen[0].name))
     for row in rows:
         print(f"dampsim: {row.label}: {row.problem or (row.curve.text if row.curve else 'simulated')}")
     print(f"dampsim: look at {folder / sweep.PAGE}")
@@ -56,6 +58,12 @@ def _entry(row: sweep.Row) -> dict[str, Any]:
 
 
 def run_compare(options: argparse.Namespace) -> Report:
+    try:
+        Path(options.output).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SceneError(
+            f"The folder {options.output} cannot be made ({error.strerror or error}); choose another one."
+        ) from error
     compare.run(options)
     print(f"dampsim: look at {Path(options.output).resolve()}")
     return True, []

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Generator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import bpy
 
 from ...core.scene.parameters import PARAMETERS
-from ..work import steps
-from ..work.modal import simulated
+from ..scene.objects import simulated
 from ..work.steps import Step
-
-Made = TypeVar("Made")
 
 
 class UsageError(Exception):
@@ -78,8 +75,8 @@ def set_frames(frames: str | None) -> None:
         raise UsageError(f"dampsim: --frames {frames}: a scene of Blender has no such frames")
 
 
-def finished(work: Generator[Step, None, Made], name: str) -> Made:
-    """Run the steps to their end, with a line for each."""
+def telling(name: str) -> Callable[[Step], None]:
+    """To be called with each step of work on something of that name: says it in a line."""
     began = time.monotonic()
     said: Step | None = None
 
@@ -90,4 +87,4 @@ def finished(work: Generator[Step, None, Made], name: str) -> Made:
             print(f"dampsim: {name}: {step.text} {step.done}/{step.total} {took:.1f} s", flush=True)
         said = step
 
-    return steps.finished(work, say)
+    return say

@@ -12,6 +12,7 @@ import numpy as np
 from ...core.arrays import Array
 from ...core.errors import SceneError
 from ...core.geometry.affine import transformed
+from ..blender.own_operators import called
 from ..blender.sampler import Sampler
 from ..live import display
 
@@ -43,7 +44,8 @@ def render(sampler: Sampler, frames: Mapping[int, Array], folder: Path, number: 
                 path = folder / f"frame_{number:02d}_{frame:04d}.png"
                 scene.render.filepath = str(path)
                 scene.render.stamp_note_text = f"{number}: {label}; frame {frame}"
-                bpy.ops.render.render(write_still=True, scene=scene.name)
+                failed, mend = f"{obj.name}: {path} cannot be rendered", "choose another folder, or ask for no pictures"
+                called(bpy.ops.render.render, failed, mend, write_still=True, scene=scene.name)
                 yield path
         finally:
             display.remove(obj)
@@ -102,13 +104,19 @@ def assemble(strips: Sequence[Sequence[Path]], path: Path) -> None:
         pixels.foreach_set(np.ascontiguousarray(whole, dtype=np.float32).ravel())
         image.file_format = "PNG"
         image.filepath_raw = str(path)
-        image.save()
+        try:
+            image.save()
+        except RuntimeError as error:
+            raise SceneError(f"{path} cannot be written ({str(error).strip()}); choose another folder.") from error
     finally:
         bpy.data.images.remove(image)
 
 
 def _pixels(path: Path) -> Array:
-    image = bpy.data.images.load(str(path))
+    try:
+        image = bpy.data.images.load(str(path))
+    except RuntimeError as error:
+        raise SceneError(f"{path} cannot be read ({str(error).strip()}); ask for no pictures.") from error
     try:
         pixels: Any = image.pixels
         flat = np.empty(len(pixels), dtype=np.float32)

@@ -12,7 +12,7 @@ from ...core.scene.fingerprint import model_fingerprint
 from ...core.scene.parameters import PARAMETERS, Settings
 from ...core.scene.scene import Scene
 from ...core.simulation.simulation import Simulation
-from ..jobs import bake as job
+from ..jobs.prepare import prepared
 from ..work.steps import Step
 
 
@@ -35,7 +35,7 @@ class Variants:
 
         scene = replace(self.taken, body=body, motion=self._recalled, dials=dials if self.taken.dials else None)
         mark = model_fingerprint(scene)
-        simulation = yield from job.prepared(scene, self._models.get(mark))
+        simulation = yield from prepared(scene, self._models.get(mark))
         self._models[mark] = simulation.model
         return simulation
 

@@ -8,24 +8,23 @@ from dataclasses import dataclass, replace
 
 import bpy
 
-from ...core.bodies.volume import VolumeModel
-from ...core.errors import DampSimError, PinError, SceneError
+from ...core.errors import DampSimError, SceneError
 from ...core.frames.cache import FrameCache
-from ...core.measure.calibrate import Calibration
-from ...core.measure.calibrate import calibrate as core_calibrate
 from ...core.measure.curve import SettleCurve, simulation_curve
 from ...core.scene.scene import Scene
 from ...core.simulation.record import bake
 from ...core.simulation.simulation import Simulation
 from .. import live
 from ..blender.sampler import Sampler
-from ..scene import results as curves
-from ..scene.caches import frame_cache, is_owner, others, own_cache
+from ..scene.caches import own_cache
+from ..scene.measured import note
+from ..scene.on_disk import held
+from ..scene.results import keep_curve
 from ..scene.snapshot import check_object, take
 from ..targets import TARGETS, Shot, target
 from ..targets.keys import check_alone
-from ..work.background import computed
-from ..work.steps import Step, counted, each, paired
+from ..work.steps import Step, each
+from .prepare import prepared
 from .write import write
 
 
@@ -68,11 +67,10 @@ def run(
     with Sampler(scene, view_layer, obj) as sampler:
         taken = take(sampler)
         simulation = yield from prepared(taken)
-        _note(obj, simulation)
+        note(obj, scene, simulation)
         for done, total in own_cache(obj):
             yield Step(done, total, "Copying")
-        cache = frame_cache(obj)
-        with cache.held():
+        with held(obj) as cache:
             for progress in bake(simulation, cache, restart, start):
                 yield Step(progress.done, progress.total, progress.stage)
             cache.claim()
@@ -84,7 +82,7 @@ def run(
                     other.forget(cache.folder)
         if taken.body.settings.loop and simulation.loop_error:
             obj.dampsim.loop_error = 100.0 * simulation.loop_error
-        curves.keep(obj, _curve(simulation, cache, numbers), "bake")
+        keep_curve(obj, _curve(simulation, cache, numbers), "bake")
     bound = None if kind.exact else shot.bound
     result = Result(
         obj.name, kind.name, taken.first, taken.last, cost.keys, cost.size, error, bound, time.monotonic() - began
@@ -130,74 +128,11 @@ def _keep(obj: bpy.types.Object, result: Result, taken: Scene) -> None:
     group.baked_part = 100.0 * result.error / taken.body.surface.size
 
 
-def measure(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.Object) -> None:
-    """Find how far the object hangs under its own weight, without a bake."""
-    check_object(obj, view_layer)
-    with Sampler(scene, view_layer, obj) as sampler:
-        simulation = Simulation(take(sampler))
-        if not simulation.held:
-            raise PinError(f"{obj.name}: nothing holds all of it, so it would fall; choose a pin group.")
-        _note(obj, simulation)
-
-
-def calibrate(
-    scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.Object
-) -> Generator[Step, None, None]:
-    """Find the correction of Settle for swings as large as the object's swing says. Stopped, it changes nothing."""
-    check_object(obj, view_layer)
-    with Sampler(scene, view_layer, obj) as sampler:
-        taken = take(sampler)
-        simulation = yield from prepared(taken)
-        _note(obj, simulation)
-        test = core_calibrate(simulation, obj.dampsim.swing / 100.0)
-        result: Calibration = yield from paired(test, "Releasing")
-    obj.dampsim.calibration = result.correction
-    curves.keep(obj, result.after, f"release from {obj.dampsim.swing:.3g}%")
-
-
-def prepared(taken: Scene, known: VolumeModel | None = None) -> Generator[Step, None, Simulation]:
-    """Make the simulation ready in a thread of its own, so that the window goes on living."""
-    yield Step(0, 1, "Preparing")
-    # All that it needs of Blender is read here; the thread must not.
-    first, settings = taken.motion(float(taken.first)), taken.settings(float(taken.first))
-    still = replace(taken, motion=lambda _: first, dials=None if taken.dials is None else lambda _: settings)
-
-    def ready() -> Simulation:
-        made = Simulation(still, known)
-        made.prime()
-        return made
-
-    simulation = yield from counted(computed(ready), 1, "Preparing")
-    simulation.scene = taken
-    return simulation
-
-
 def _curve(simulation: Simulation, cache: FrameCache, numbers: list[int]) -> SettleCurve | None:
     settings = simulation.scene.settings(float(numbers[-1]))
     # As long before the end as the dial looks back, and the stop before it.
     shown = numbers[-int(3.0 * settings.settle + 12.0) :]
     return simulation_curve(simulation, [cache.read(number) for number in shown], settings)
-
-
-def _note(obj: bpy.types.Object, simulation: Simulation) -> None:
-    """Keep with the object what the panel says of it."""
-    settings = simulation.scene.body.settings
-    regions = simulation.model.system.regions
-    obj.dampsim.measured_fill = simulation.model.fill
-    stiffness = simulation.controls(settings).stiffness
-    obj.dampsim.measured_eigenvalue = min((r.eigenvalue_at(stiffness) for r in regions), default=0.0)
-    if simulation.held:
-        young = simulation.young(settings)
-        obj.dampsim.measured_young = young / 1000.0
-        obj.dampsim.measured_sag = 100.0 * simulation.sag(young)
-        obj.dampsim.measured_for = weighing(obj)
-
-
-def weighing(obj: bpy.types.Object) -> str:
-    """What the measured sag depends on, to tell whether it still holds."""
-    group = obj.dampsim
-    names = ("stiffness_by", "sag", "stiffness", "density", "poisson", "material", "resolution", "pin_group")
-    return repr([getattr(group, name) for name in names])
 
 
 def check_scene(scene: bpy.types.Scene, obj: bpy.types.Object) -> None:
@@ -208,25 +143,3 @@ def check_scene(scene: bpy.types.Scene, obj: bpy.types.Object) -> None:
         )
     if obj.dampsim.cache_folder.startswith("//") and not bpy.data.filepath:
         raise SceneError(f"{obj.name}: its cache folder lies beside the file, which has no place yet; save it first.")
-
-
-def clear(obj: bpy.types.Object) -> None:
-    """Give the object back as it was before the bake, and remove its cache, where it is its own."""
-    check_alone(obj)
-    live.drop(obj)
-    # A duplicate that was not baked itself has still got the original's cache, and a file saved under another name too.
-    if obj.dampsim.cache_id and obj.dampsim.cache_id not in others(obj) and is_owner(obj):
-        cache = frame_cache(obj)
-        if cache.folder.exists():
-            with cache.held():
-                _clear_scene(obj)
-                for kind in TARGETS:
-                    kind.forget(cache.folder)
-                cache.clear()
-    _clear_scene(obj)
-
-
-def _clear_scene(obj: bpy.types.Object) -> None:
-    for kind in TARGETS:
-        kind.clear(obj)
-    obj.dampsim.baked = ""

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from ...core.errors import SceneError
-from ..targets import TARGETS, Cost, Shot, Target, target
+from ..targets import Cost, Shot, Storage, Target, clear, find
 from ..work.steps import Step, counted
 
 # How often a bake is made finer, where the modifiers stretch what it leaves out.
@@ -23,11 +23,11 @@ def write(shot: Shot, kind: type[Target]) -> Generator[Step, None, tuple[Cost, f
     """Make the target, play it, and make it finer until it keeps its bound."""
     obj, total, asked = shot.sampler.obj, len(shot.numbers), shot.bound
     record = yield from counted(kind.record(shot), total, "Writing")
-    # Kinds of keys have their clear() in common, and kinds of files too. A bake of the other sort stays until this is
-    # found good.
-    others = {other.clear for other in TARGETS if other.clear is not kind.clear}
+    # A bake that is kept elsewhere stays until this is found good.
+    others = [storage for storage in Storage if storage is not kind.storage]
     before = obj.dampsim.baked
-    if before and target(before).clear is kind.clear:
+    made_by = find(before)
+    if made_by is not None and made_by.storage is kind.storage:
         before = ""
     limit = _WRONG * float(np.linalg.norm(np.ptp(shot.sampler.here(), axis=0))) if kind.exact else asked
     stored, error = False, 0.0
@@ -38,8 +38,8 @@ def write(shot: Shot, kind: type[Target]) -> Generator[Step, None, tuple[Cost, f
             cost = kind.store(shot, fitted)
             error = yield from counted(away(shot), total, "Measuring")
             if error <= limit:
-                for clear_other in others:
-                    clear_other(obj)
+                for storage in others:
+                    clear(obj, storage)
                 return cost, error
             shot = replace(shot, bound=shot.bound * _FINER * asked / error)
         raise SceneError(

@@ -12,8 +12,8 @@ from bpy.app.handlers import persistent
 from ...core.errors import DampSimError
 from ..blender.sampler import SAMPLING, Sampler
 from ..blender.views import redraw
-from ..compare import ghosts
-from ..scene import results as curves
+from ..scene import results
+from ..scene.objects import simulated
 from . import display
 from .session import SESSIONS, Session, Standing, find, is_live
 
@@ -40,10 +40,6 @@ def _session(obj: bpy.types.Object) -> Session:
     return SESSIONS.setdefault(obj.session_uid, Session())
 
 
-def _objects(scene: bpy.types.Scene) -> list[bpy.types.Object]:
-    return [obj for obj in scene.objects if obj.type == "MESH" and obj.dampsim.enabled]
-
-
 @persistent
 def before_frame(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
     """Show what is simulated; for the rest, catch up and take the samples that lie before the frame."""
@@ -63,7 +59,7 @@ def before_frame(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
             view_layer.update()
             _working = True
         todo = []
-        for obj in _objects(scene):
+        for obj in simulated(scene.objects):
             if not is_live(obj):
                 display.hide(obj)
                 continue
@@ -169,7 +165,7 @@ def after_frame(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
     for obj, session in done:
         _show(obj, session, scene, number)
         if number == scene.frame_end:
-            curves.keep(obj, session.curve(), "playback")
+            results.keep_curve(obj, session.curve(), "playback")
 
 
 @persistent
@@ -183,7 +179,7 @@ def after_update(scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) -> None
     for key in [key for key in SESSIONS if key not in there]:
         del SESSIONS[key]
     _touch()
-    for obj in _objects(scene):
+    for obj in simulated(scene.objects):
         copied = display.shown(obj) and obj.modifiers[display.LIVE].filepath != display.path(obj)
         if copied or not is_live(obj):
             display.remove(obj)
@@ -200,8 +196,7 @@ def _touch() -> None:
         redraw()
     for session in SESSIONS.values():
         session.touch()
-    for shown in ghosts.GHOSTS.values():
-        shown.stale = True
+    results.mark_stale()
 
 
 @persistent

@@ -20,6 +20,7 @@ from ...core.scene.parameters import PARAMETERS, Settings
 from ...core.simulation.simulation import Run, Simulation
 from ..blender.mesh_cache import check_stack
 from ..blender.sampler import Sampler, frame_rate
+from ..scene.objects import is_simulated
 from ..scene.properties import read_settings
 from ..scene.snapshot import check_object, has_keyed_dials, take
 
@@ -211,7 +212,7 @@ def find(obj: bpy.types.Object) -> Session | None:
 def is_live(obj: bpy.types.Object) -> bool:
     """Whether the object is to be simulated while it plays."""
     group = obj.dampsim
-    return obj.type == "MESH" and group.enabled and group.live and not group.baked and obj.mode == "OBJECT"
+    return is_simulated(obj) and group.live and not group.baked and obj.mode == "OBJECT"
 
 
 def steady(obj: bpy.types.Object, scene: bpy.types.Scene) -> tuple[object, ...]:

@@ -91,10 +91,14 @@ def is_owner(obj: bpy.types.Object) -> bool:
         # It is damaged, and will be made anew.
         return True
     there = header.owner if header else ""
-    if not there or not Path(there).exists():
-        return True
-    # Links give a file more than one name.
-    return bool(file_name()) and Path(there).resolve() == Path(file_name()).resolve()
+    try:
+        if not there or not Path(there).exists():
+            return True
+        # Links give a file more than one name.
+        return bool(file_name()) and Path(there).resolve() == Path(file_name()).resolve()
+    except OSError:
+        # Where nobody may look, it may well be.
+        return False
 
 
 def frames_done(obj: bpy.types.Object) -> int:

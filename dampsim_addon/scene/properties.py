@@ -18,6 +18,7 @@ from bpy.types import Object, PropertyGroup, WindowManager
 
 from ...core.scene.parameters import PARAMETERS, Parameter, Settings
 from ..targets import TARGETS
+from .on_disk import look
 
 # The dials that ghosts have of their own.
 VARIED = ("settle", "bounce", "follow_through", "stiffness_by", "stiffness", "sag")
@@ -40,6 +41,11 @@ def _property(parameter: Parameter, keyed: bool = True) -> Any:
     if isinstance(parameter.default, int):
         return IntProperty(**common, **{key: int(value) for key, value in limits.items()})
     return FloatProperty(**common, **limits, subtype="PERCENTAGE" if parameter.unit == "%" else "NONE")
+
+
+def _look(group: PropertyGroup, context: object) -> None:
+    """The cache is elsewhere now."""
+    look(group.id_data)
 
 
 class DampSimVariant(PropertyGroup):
@@ -109,6 +115,7 @@ class DampSimObject(PropertyGroup):
         description="Folder for simulated frames; empty for DampSim's own folder in the user's files",
         subtype="DIR_PATH",
         options={"ANIMATABLE", "PATH_SUPPORTS_BLEND_RELATIVE"},
+        update=_look,
     )
     cache_id: StringProperty(options={"HIDDEN"})
     baked: StringProperty(options={"HIDDEN"})
@@ -143,6 +150,8 @@ class DampSimObject(PropertyGroup):
     baked_fps: FloatProperty(options={"HIDDEN"})
     measured_young: FloatProperty(options={"HIDDEN"})
     measured_sag: FloatProperty(options={"HIDDEN"})
+    measured_pace: FloatProperty(options={"HIDDEN"}, default=1.0)
+    measured_pace_group: StringProperty(options={"HIDDEN"})
     measured_for: StringProperty(options={"HIDDEN"})
 
 

@@ -1,4 +1,4 @@
-"""The settle curves that the panel shows, one for each object, and their pictures. They live as long as the session."""
+"""What was measured and simulated to be looked at: settle curves and ghosts. They live until another file is opened."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any
 import bpy
 import bpy.utils.previews
 import numpy as np
+from bpy.app.handlers import persistent
 
+from ...core.arrays import Array, Index
 from ...core.measure import picture
 from ...core.measure.curve import SettleCurve
 
@@ -22,22 +24,56 @@ class Shown:
     pictures: dict[bool, str]
 
 
-_shown: dict[int, Shown] = {}
+@dataclass
+class Ghosts:
+    """The object with other dials, side by side.
+
+    first: frame.  surfaces: (f, v, 3) float32 m for each ghost.  labels: their dials.  stale: the scene changed.
+    """
+
+    first: int
+    surfaces: list[Array]
+    triangles: Index
+    labels: list[str]
+    stale: bool = False
+
+
+# By the session's number of the object, which survives undo and renaming.
+_curves: dict[int, Shown] = {}
+_ghosts: dict[int, Ghosts] = {}
 _icons: Any = None
 _made = 0
 
 
-def keep(obj: bpy.types.Object, curve: SettleCurve | None, source: str) -> None:
+def keep_curve(obj: bpy.types.Object, curve: SettleCurve | None, source: str) -> None:
     """Show a curve for the object from now on; none takes an earlier one of the same source away."""
     key = obj.session_uid
     if curve is not None:
-        _shown[key] = Shown(curve, source, {})
-    elif key in _shown and _shown[key].source == source:
-        del _shown[key]
+        _curves[key] = Shown(curve, source, {})
+    elif key in _curves and _curves[key].source == source:
+        del _curves[key]
 
 
-def of(obj: bpy.types.Object) -> Shown | None:
-    return _shown.get(obj.session_uid)
+def curve_of(obj: bpy.types.Object) -> Shown | None:
+    return _curves.get(obj.session_uid)
+
+
+def keep_ghosts(obj: bpy.types.Object, ghosts: Ghosts) -> None:
+    _ghosts[obj.session_uid] = ghosts
+
+
+def ghosts_of(obj: bpy.types.Object) -> Ghosts | None:
+    return _ghosts.get(obj.session_uid)
+
+
+def drop_ghosts(obj: bpy.types.Object) -> None:
+    _ghosts.pop(obj.session_uid, None)
+
+
+def mark_stale() -> None:
+    """The scene changed, and no ghost knows of it."""
+    for ghosts in _ghosts.values():
+        ghosts.stale = True
 
 
 def icon(shown: Shown, dark: bool) -> int:
@@ -60,11 +96,24 @@ def is_dark(theme: bpy.types.Theme) -> bool:
     return bool(red + green + blue > 1.5)
 
 
+@persistent
+def forget(*_: object) -> None:
+    """Another file is opened: its objects get the numbers of these."""
+    _curves.clear()
+    _ghosts.clear()
+    if _icons is not None:
+        _icons.clear()
+
+
 def register() -> None:
     global _icons
     _icons = bpy.utils.previews.new()
+    bpy.app.handlers.load_pre.append(forget)
 
 
 def unregister() -> None:
+    global _icons
+    bpy.app.handlers.load_pre.remove(forget)
+    forget()
     bpy.utils.previews.remove(_icons)
-    _shown.clear()
+    _icons = None

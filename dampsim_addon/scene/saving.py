@@ -9,8 +9,8 @@ import bpy
 from bpy.app.handlers import persistent
 
 from ...core.errors import CacheError
-from ..work.modal import simulated
 from .caches import frame_cache
+from .objects import simulated
 
 # Folders as they were before a save, by object: Blender may only write a copy.
 _before: dict[str, str] = {}

@@ -9,9 +9,10 @@ from ...core.arrays import Array, Index
 from ...core.errors import MeshError, PinError, SceneError
 from ...core.geometry.surface import Surface, check_surface
 from ...core.scene.scene import Body, Scene
-from ..blender.marks import is_our_curve
+from ..blender.animation import animated_paths
 from ..blender.modifiers import deforms
 from ..blender.sampler import Sampler, frame_rate
+from ..blender.vertex_groups import weights
 from .properties import read_settings
 
 # Properties of DampSimObject that name a vertex group.
@@ -43,32 +44,16 @@ def check_object(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> None
         raise MeshError(f"{obj.name}: its scale is zero along an axis; set a scale above zero.")
 
 
-def pin_weights(obj: bpy.types.Object) -> Array:
-    """Weights (v,) of the pin group; zero without one."""
-    name = obj.dampsim.pin_group
-    if not name:
-        return np.zeros(len(obj.data.vertices))
-    weights = group_weights(obj, name)
-    if not weights.max(initial=0.0) > 0.0:
+def group_weights(obj: bpy.types.Object) -> dict[str, Array]:
+    """Weights (v,) of the vertex groups that are chosen, by role; the mesh is read once for all."""
+    chosen = {role: name for role in GROUPS if (name := getattr(obj.dampsim, role))}
+    found = dict(zip(chosen, weights(obj, list(chosen.values())), strict=True))
+    if "pin_group" in found and not found["pin_group"].max(initial=0.0) > 0.0:
         raise PinError(
-            f"{obj.name}: no vertex has a weight in pin group '{name}'; assign some or choose another group."
+            f"{obj.name}: no vertex has a weight in pin group '{chosen['pin_group']}'; "
+            "assign some or choose another group."
         )
-    return weights
-
-
-def group_weights(obj: bpy.types.Object, name: str) -> Array:
-    """Weights (v,) of a vertex group; zero where a vertex is not in it."""
-    weights = np.zeros(len(obj.data.vertices))
-    index = obj.vertex_groups[name].index
-    for vertex in obj.data.vertices:
-        for element in vertex.groups:
-            if element.group == index:
-                weights[vertex.index] = element.weight
-    return np.round(weights, 6)
-
-
-def _painted(obj: bpy.types.Object, name: str) -> Array | None:
-    return group_weights(obj, name) if name else None
+    return found
 
 
 def triangles(mesh: bpy.types.Mesh) -> Index:
@@ -87,10 +72,9 @@ def take(sampler: Sampler) -> Scene:
     # Read after rest(), which goes to the first frame: keyframed dials have their first values there.
     settings = read_settings(obj)
     gravity = np.array(scene.gravity, dtype=float) if scene.use_gravity else np.zeros(3)
-    group = obj.dampsim
-    body = Body(
-        surface, pin_weights(obj), settings, _painted(obj, group.settle_group), _painted(obj, group.stiffness_group)
-    )
+    painted = group_weights(obj)
+    pins = painted.get("pin_group", np.zeros(len(surface.vertices)))
+    body = Body(surface, pins, settings, painted.get("settle_group"), painted.get("stiffness_group"))
     dials = (lambda frame: read_settings(obj)) if has_keyed_dials(obj) else None
     return Scene(
         body, sampler.world, frame_rate(scene), gravity, scene.frame_start, scene.frame_end, dials, deforming(obj)
@@ -108,21 +92,3 @@ def deforming(obj: bpy.types.Object) -> bool:
 def has_keyed_dials(obj: bpy.types.Object) -> bool:
     """Whether anything animates the object's dials: keyframes, drivers or NLA strips."""
     return any(path.startswith("dampsim.") for path in animated_paths(obj))
-
-
-def animated_paths(block: bpy.types.ID) -> list[str]:
-    """Data paths of a datablock that keyframes, drivers or NLA strips of the artist move."""
-    data = block.animation_data
-    if data is None:
-        return []
-    actions = [data.action, *(strip.action for track in data.nla_tracks for strip in track.strips)]
-    return [
-        curve.data_path
-        for action in actions
-        if action is not None
-        for layer in action.layers
-        for strip in layer.strips
-        for bag in strip.channelbags
-        for curve in bag.fcurves
-        if not is_our_curve(action, curve.data_path)
-    ] + [driver.data_path for driver in data.drivers]

@@ -10,32 +10,25 @@ from ...core.arrays import Single
 from ...core.errors import SceneError
 from ..blender.marks import frame_name, is_ours
 from . import keys
-from .target import Cost, Shot, as_it_is
+from .target import Cost, Shot
 
 
-class AbsoluteKeys:
+class AbsoluteKeys(keys.KeyTarget):
     name: ClassVar[str] = "ABSOLUTE_KEYS"
     label: ClassVar[str] = "Absolute Keys"
     text: ClassVar[str] = "A shape key for each frame, run through by Evaluation Time: plays fast; no glTF, no FBX"
-    exact: ClassVar[bool] = True
 
-    record = staticmethod(keys.record)
-    fit = staticmethod(as_it_is)
-    clear = staticmethod(keys.clear)
-    cost = staticmethod(keys.cost)
-    forget = staticmethod(keys.forget)
-
-    @staticmethod
-    def check(obj: bpy.types.Object) -> None:
-        keys.check(obj)
+    @classmethod
+    def check(cls, obj: bpy.types.Object) -> None:
+        super().check(obj)
         there = obj.data.shape_keys
         if there is not None and any(not is_ours(key.name) for key in there.key_blocks):
             raise SceneError(
                 f"{obj.name}: absolute shape keys leave no room for the shape keys that it has; bake to another target."
             )
 
-    @staticmethod
-    def store(shot: Shot, fitted: Single) -> Cost:
+    @classmethod
+    def store(cls, shot: Shot, fitted: Single) -> Cost:
         obj = shot.sampler.obj
         basis = keys.begin(obj)
         made = []

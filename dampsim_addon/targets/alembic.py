@@ -12,56 +12,59 @@ import bpy
 from ...core.errors import CacheError, SceneError
 from ..blender.marks import MODIFIER, PREFIX
 from ..blender.mesh_cache import attach, pc2_header, play
+from ..blender.own_operators import called
 from ..work.background import computed
 from . import cache_file
 from .target import Cost, Shot
 
-_FILE, _POINTS = "bake.abc", "alembic.pc2"
+_POINTS = "alembic.pc2"
 
 
-class Alembic:
+class Alembic(cache_file.FileTarget):
     name: ClassVar[str] = "ALEMBIC"
     label: ClassVar[str] = "Alembic"
     text: ClassVar[str] = "An Alembic file and a Mesh Sequence Cache modifier, at this frame rate"
-    exact: ClassVar[bool] = True
+    file: ClassVar[str] = "bake.abc"
 
-    cost = staticmethod(cache_file.cost)
-    clear = staticmethod(cache_file.clear)
-
-    @staticmethod
-    def check(obj: bpy.types.Object) -> None:
-        cache_file.check(obj)
+    @classmethod
+    def check(cls, obj: bpy.types.Object) -> None:
+        super().check(obj)
         if not bpy.app.build_options.alembic:
             raise SceneError(
                 f"{obj.name}: this Blender was built without Alembic; bake to another target, or use blender.org's."
             )
 
-    @staticmethod
-    def record(shot: Shot) -> Generator[int, None, cache_file.Recorded]:
+    @classmethod
+    def record(cls, shot: Shot) -> Generator[int, None, cache_file.Recorded]:
         # Blender's exporter reads a mesh that plays, so the vertices go through a point cache first.
         header = pc2_header(len(shot.sampler.obj.data.vertices), float(shot.numbers[0]), len(shot.numbers))
         return (yield from cache_file.record(shot, _POINTS, header, "<f4"))
 
-    @staticmethod
-    def fit(shot: Shot, record: cache_file.Recorded) -> Generator[None, None, cache_file.Recorded]:
+    @classmethod
+    def fit(cls, shot: Shot, record: cache_file.Recorded) -> Generator[None, None, cache_file.Recorded]:
         yield
-        part = shot.folder / f"{_FILE}.part"
+        part = shot.folder / f"{cls.file}.part"
         try:
             with cache_file.saying_why(shot, part):
                 _export(shot, record.part, part)
         finally:
             record.part.unlink(missing_ok=True)
-        with part.open("rb") as file:
+        with cache_file.saying_why(shot, part), part.open("rb") as file:
             found = yield from computed(lambda: hashlib.file_digest(file, "sha256").hexdigest())
         return cache_file.Recorded(part, record.before, found)
 
-    @staticmethod
-    def store(shot: Shot, fitted: cache_file.Recorded) -> Cost:
+    @classmethod
+    def store(cls, shot: Shot, fitted: cache_file.Recorded) -> Cost:
         def attached(path: str) -> None:
             obj = shot.sampler.obj
             modifier = attach(obj, MODIFIER, "MESH_SEQUENCE_CACHE", fitted.before)
             known = set(bpy.data.cache_files)
-            bpy.ops.cachefile.open(filepath=path)
+            called(
+                bpy.ops.cachefile.open,
+                f"{obj.name}: Blender cannot open the Alembic file {path}",
+                "bake to another target",
+                filepath=path,
+            )
             file = next(file for file in bpy.data.cache_files if file not in known)
             file.name = f"{PREFIX}{obj.name}"
             modifier.cache_file, modifier.read_data = file, {"VERT"}
@@ -73,11 +76,11 @@ class Alembic:
                 raise CacheError(f"{obj.name}: Blender cannot read the Alembic file {path}; bake to another target.")
             modifier.object_path = file.object_paths[0].path
 
-        return cache_file.store(shot, fitted, _FILE, attached)
+        return cache_file.store(shot, fitted, cls.file, attached)
 
-    @staticmethod
-    def forget(folder: Path) -> None:
-        cache_file.forget(folder, _FILE)
+    @classmethod
+    def forget(cls, folder: Path) -> None:
+        super().forget(folder)
         cache_file.forget(folder, _POINTS)
 
 
@@ -94,7 +97,10 @@ def _export(shot: Shot, points: Path, path: Path) -> None:
         mesh.materials.clear()
         play(stand_in.modifiers.new(MODIFIER, "MESH_CACHE"), "PC2", str(points), float(first))
         with bpy.context.temp_override(scene=scene, view_layer=scene.view_layers[0]):
-            bpy.ops.wm.alembic_export(
+            called(
+                bpy.ops.wm.alembic_export,
+                f"{shot.sampler.obj.name}: the Alembic file cannot be written to {path.parent}",
+                "choose another folder or free some space",
                 filepath=str(path),
                 check_existing=False,
                 start=first,
@@ -116,11 +122,6 @@ def _export(shot: Shot, points: Path, path: Path) -> None:
                 f"{shot.sampler.obj.name}: the Alembic file cannot be written to {path.parent}; "
                 "choose another folder or free some space."
             )
-    except RuntimeError as error:
-        raise CacheError(
-            f"{shot.sampler.obj.name}: the Alembic file cannot be written to {path.parent} ({error}); "
-            "choose another folder or free some space."
-        ) from error
     finally:
         bpy.data.scenes.remove(scene)
         bpy.data.objects.remove(stand_in)

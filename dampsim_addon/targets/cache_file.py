@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import hashlib
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import bpy
 import numpy as np
@@ -15,7 +17,7 @@ from ...core.errors import CacheError
 from ..blender.marks import MODIFIER, PREFIX, is_ours
 from ..blender.mesh_cache import attach, check_stack, detach, play
 from .motion import NoShapeError, can_precede, places
-from .target import VERTEX_BYTES, Cost, Shot
+from .target import VERTEX_BYTES, Cost, Shot, Storage, Target
 
 # A file beside the bake that tells whether it is whole.
 _SUM = ".sha256"
@@ -104,16 +106,6 @@ def store(shot: Shot, recorded: Recorded, file: str, attached: Callable[[str], N
     return Cost(0, size)
 
 
-def store_played(shot: Shot, recorded: Recorded, file: str, form: str) -> Cost:
-    """With a Mesh Cache modifier."""
-
-    def attached(path: str) -> None:
-        modifier = attach(shot.sampler.obj, MODIFIER, "MESH_CACHE", recorded.before)
-        play(modifier, form, path, float(shot.numbers[0]))
-
-    return store(shot, recorded, file, attached)
-
-
 def clear(obj: bpy.types.Object) -> None:
     for modifier in [m for m in obj.modifiers if is_ours(m.name)]:
         used = modifier.cache_file if modifier.type == "MESH_SEQUENCE_CACHE" else None
@@ -124,8 +116,13 @@ def clear(obj: bpy.types.Object) -> None:
 
 
 def forget(folder: Path, file: str) -> None:
-    for name in (file, f"{file}.part", f"{file}{_SUM}"):
-        (folder / name).unlink(missing_ok=True)
+    for path in (folder / name for name in (file, f"{file}.part", f"{file}{_SUM}")):
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise CacheError(
+                f"{path} cannot be removed ({error.strerror or error}); close what uses it, or remove it by hand."
+            ) from error
 
 
 def played(obj: bpy.types.Object) -> Path | None:
@@ -151,3 +148,53 @@ def fault(path: Path) -> str:
             return "" if hashlib.file_digest(file, "sha256").hexdigest() == known else "damaged"
     except (OSError, UnicodeDecodeError):
         return "damaged"
+
+
+class FileTarget(Target):
+    """Of a file beside the cache. What is left to say: name, label, text, record() and store()."""
+
+    storage: ClassVar[Storage] = Storage.FILE
+    file: ClassVar[str]
+
+    @classmethod
+    def check(cls, obj: bpy.types.Object) -> None:
+        check(obj)
+
+    @classmethod
+    def cost(cls, vertices: int, frames: int) -> Cost:
+        return cost(vertices, frames)
+
+    @classmethod
+    def clear(cls, obj: bpy.types.Object) -> None:
+        clear(obj)
+
+    @classmethod
+    def forget(cls, folder: Path) -> None:
+        forget(folder, cls.file)
+
+
+class MeshCacheTarget(FileTarget):
+    """Of a file that a Mesh Cache modifier plays. What is left to say beside the names: form, floats and header().
+
+    form: as the modifier calls it.  floats: their kind in the file, behind the header.
+    """
+
+    form: ClassVar[str]
+    floats: ClassVar[str]
+
+    @classmethod
+    @abc.abstractmethod
+    def header(cls, shot: Shot) -> bytes:
+        """What stands before the vertices."""
+
+    @classmethod
+    def record(cls, shot: Shot) -> Generator[int, None, Recorded]:
+        return record(shot, cls.file, cls.header(shot), cls.floats)
+
+    @classmethod
+    def store(cls, shot: Shot, fitted: Recorded) -> Cost:
+        def attached(path: str) -> None:
+            modifier = attach(shot.sampler.obj, MODIFIER, "MESH_CACHE", fitted.before)
+            play(modifier, cls.form, path, float(shot.numbers[0]))
+
+        return store(shot, fitted, cls.file, attached)

@@ -15,7 +15,7 @@ from . import keys
 from .target import Cost, Shot
 
 
-class CompressedKeys:
+class CompressedKeys(keys.KeyTarget):
     name: ClassVar[str] = "SHAPE_KEYS"
     label: ClassVar[str] = "Compressed Keys"
     text: ClassVar[str] = (
@@ -23,20 +23,15 @@ class CompressedKeys:
         "needs no other file"
     )
     exact: ClassVar[bool] = False
+    exports_morphs: ClassVar[bool] = True
 
-    check = staticmethod(keys.check)
-    record = staticmethod(keys.record)
-    clear = staticmethod(keys.clear)
-    cost = staticmethod(keys.cost)
-    forget = staticmethod(keys.forget)
-
-    @staticmethod
-    def fit(shot: Shot, record: Single) -> Generator[None, None, Compressed]:
+    @classmethod
+    def fit(cls, shot: Shot, record: Single) -> Generator[None, None, Compressed]:
         stretch = float(np.linalg.norm(shot.sampler.matrix()[:3, :3], ord=2))
         return (yield from computed(lambda: compress(record, shot.bound / stretch)))
 
-    @staticmethod
-    def store(shot: Shot, fitted: Compressed) -> Cost:
+    @classmethod
+    def store(cls, shot: Shot, fitted: Compressed) -> Cost:
         obj = shot.sampler.obj
         basis = keys.begin(obj)
         offset = keys.add(obj, OFFSET, basis + fitted.offset)

@@ -7,24 +7,17 @@ from typing import ClassVar
 from ...core.arrays import Single
 from ..blender.marks import frame_name
 from . import keys
-from .target import Cost, Shot, as_it_is
+from .target import Cost, Shot
 
 
-class FrameKeys:
+class FrameKeys(keys.KeyTarget):
     name: ClassVar[str] = "FRAME_KEYS"
     label: ClassVar[str] = "Key per Frame"
     text: ClassVar[str] = "A shape key for each frame: exact and large; exports to glTF and FBX"
-    exact: ClassVar[bool] = True
+    exports_morphs: ClassVar[bool] = True
 
-    check = staticmethod(keys.check)
-    record = staticmethod(keys.record)
-    fit = staticmethod(as_it_is)
-    clear = staticmethod(keys.clear)
-    cost = staticmethod(keys.cost)
-    forget = staticmethod(keys.forget)
-
-    @staticmethod
-    def store(shot: Shot, fitted: Single) -> Cost:
+    @classmethod
+    def store(cls, shot: Shot, fitted: Single) -> Cost:
         obj = shot.sampler.obj
         basis = keys.begin(obj)
         first, last = shot.numbers[0], shot.numbers[-1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping
 from pathlib import Path
+from typing import ClassVar
 
 import bpy
 import numpy as np
@@ -12,7 +13,7 @@ from ...core.arrays import Array, Single
 from ...core.errors import SceneError
 from ..blender.marks import BASIS, PREFIX, TRACK, is_marked, is_our_curve, is_ours, mark, unmark
 from .motion import can_precede, moves, points, set_points
-from .target import VERTEX_BYTES, Cost, Shot
+from .target import VERTEX_BYTES, Cost, Shot, Storage, Target
 
 
 def check(obj: bpy.types.Object) -> None:
@@ -57,10 +58,6 @@ def record(shot: Shot) -> Generator[int, None, Single]:
 
 def cost(vertices: int, keys: int) -> Cost:
     return Cost(keys, VERTEX_BYTES * vertices * keys)
-
-
-def forget(folder: Path) -> None:
-    """Shape keys live in the .blend file alone."""
 
 
 def check_alone(obj: bpy.types.Object) -> None:
@@ -184,3 +181,29 @@ def _remove(action: bpy.types.Action) -> None:
     # A duplicate of the object may play it too.
     if action.users == 0:
         bpy.data.actions.remove(action)
+
+
+class KeyTarget(Target):
+    """Of shape keys. What is left to say: name, label, text, and store()."""
+
+    storage: ClassVar[Storage] = Storage.KEYS
+
+    @classmethod
+    def check(cls, obj: bpy.types.Object) -> None:
+        check(obj)
+
+    @classmethod
+    def cost(cls, vertices: int, frames: int) -> Cost:
+        return cost(vertices, frames)
+
+    @classmethod
+    def record(cls, shot: Shot) -> Generator[int, None, Single]:
+        return record(shot)
+
+    @classmethod
+    def clear(cls, obj: bpy.types.Object) -> None:
+        clear(obj)
+
+    @classmethod
+    def forget(cls, folder: Path) -> None:
+        """Shape keys live in the .blend file alone."""

@@ -1,11 +1,13 @@
-"""The interface of a bake target."""
+"""What a bake target is."""
 
 from __future__ import annotations
 
+import abc
+import enum
 from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import bpy
 
@@ -40,47 +42,58 @@ class Shot:
     bound: float
 
 
-class Target(Protocol):
-    """name, label, text: as shown in the panel.  exact: but for rounding, whatever the bound is."""
+class Storage(enum.Enum):
+    """Where a bake is kept. An object has one bake in each at most, and clear() of any target there removes it."""
+
+    KEYS = "shape keys"
+    FILE = "a file beside the cache"
+
+
+class Target(abc.ABC):
+    """name, label, text: as shown in the panel.  storage: where its bakes are.
+
+    exact: but for rounding, whatever the bound is.  exports_morphs: whether glTF and FBX can hold it.
+    """
 
     name: ClassVar[str]
     label: ClassVar[str]
     text: ClassVar[str]
-    exact: ClassVar[bool]
+    storage: ClassVar[Storage]
+    exact: ClassVar[bool] = True
+    exports_morphs: ClassVar[bool] = False
 
-    @staticmethod
-    def check(obj: bpy.types.Object) -> None:
+    @classmethod
+    @abc.abstractmethod
+    def check(cls, obj: bpy.types.Object) -> None:
         """Raise an error for the artist where the target does not fit the object; changes nothing."""
 
-    @staticmethod
-    def cost(vertices: int, frames: int) -> Cost:
+    @classmethod
+    @abc.abstractmethod
+    def cost(cls, vertices: int, frames: int) -> Cost:
         """The most that a bake can cost."""
 
-    @staticmethod
-    def record(shot: Shot) -> Generator[int, None, Any]:
+    @classmethod
+    @abc.abstractmethod
+    def record(cls, shot: Shot) -> Generator[int, None, Any]:
         """Read the frames, yielding how many are done. The artist's data stay as they are."""
 
-    @staticmethod
-    def fit(shot: Shot, record: Any) -> Generator[None, None, Any]:
+    @classmethod
+    def fit(cls, shot: Shot, record: Any) -> Generator[None, None, Any]:
         """Make of the record what will be stored, within the bound. The artist's data stay as they are."""
+        yield
+        return record
 
-    @staticmethod
-    def store(shot: Shot, fitted: Any) -> Cost:
+    @classmethod
+    @abc.abstractmethod
+    def store(cls, shot: Shot, fitted: Any) -> Cost:
         """Put it in the place of any bake before, all at once, and say what it cost."""
 
-    @staticmethod
-    def clear(obj: bpy.types.Object) -> None:
+    @classmethod
+    @abc.abstractmethod
+    def clear(cls, obj: bpy.types.Object) -> None:
         """Remove what store() made in the file."""
 
-    @staticmethod
-    def forget(folder: Path) -> None:
+    @classmethod
+    @abc.abstractmethod
+    def forget(cls, folder: Path) -> None:
         """Remove what record() and store() made in the folder."""
-
-
-Record = TypeVar("Record")
-
-
-def as_it_is(shot: Shot, record: Record) -> Generator[None, None, Record]:
-    """The fit() of targets that store what they recorded."""
-    yield
-    return record

@@ -13,7 +13,8 @@ from bpy.types import Context, Operator
 from ...core.errors import SceneError
 from ..jobs import bake as job
 from ..jobs import export
-from ..work.modal import ModalJob, free, simulated
+from ..scene.objects import free, simulated
+from ..work.modal import ModalJob
 from ..work.steps import Step
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import bpy
 from bpy.types import Context, Panel, UILayout
 
-from ..scene import caches
-from ..targets import target
-from ..work.modal import baking, chosen, simulated
+from ..scene.objects import chosen, simulated, working
+from ..scene.on_disk import known
+from ..targets import TARGETS, find
 from .bake_operators import DAMPSIM_OT_bake, DAMPSIM_OT_export
 from .doctor import DAMPSIM_OT_mend, findings
 from .layout import Child, split, wrapped
@@ -22,7 +22,7 @@ class DAMPSIM_PT_bake(Child, Panel):
         layout = self.layout
         obj, scene = chosen(context), context.scene
         group = obj.dampsim
-        kind = target(group.target)
+        kind = find(group.target) or TARGETS[0]
         column = split(layout.column(), context)
         column.prop(group, "target")
         if not kind.exact:
@@ -39,14 +39,15 @@ class DAMPSIM_PT_bake(Child, Panel):
             wrapped(box, finding.text, "ERROR", context)
             if finding.mend is not None:
                 box.operator(DAMPSIM_OT_mend.bl_idname, text=finding.button, icon="TOOL_SETTINGS").check = name
-        if baking(context):
+        if working(context):
             progress = context.window_manager.dampsim_progress
             layout.progress(factor=progress.factor, text=progress.text)
             layout.label(text="ESC stops and keeps what is done", icon="INFO")
             return
-        _buttons(layout, context, min(caches.frames_done(obj), total), total)
+        _buttons(layout, context, min(known(obj).frames, total), total)
+        made_by = find(group.baked)
         if group.baked:
-            layout.label(text=f"Baked: {target(group.baked).label}", icon="CHECKMARK")
+            layout.label(text=f"Baked: {made_by.label if made_by else group.baked}", icon="CHECKMARK")
             size = amount(group.baked_keys, group.baked_size)
             error = f"largest error {group.baked_part:.2g}% ({length(group.baked_error, scene)})"
             wrapped(layout, f"{size}, {error}, {group.baked_seconds:.1f} s", "BLANK1", context)

@@ -10,12 +10,14 @@ import numpy as np
 from bpy.props import StringProperty
 from bpy.types import Context, Operator
 
+from ...core.errors import DampSimError
 from ..blender.marks import is_ours
 from ..blender.modifiers import DEFORMING
+from ..blender.own_operators import called
 from ..blender.sampler import frame_rate
+from ..scene.objects import chosen
+from ..scene.on_disk import known
 from ..scene.snapshot import GROUPS
-from ..targets.cache_file import played
-from ..work.modal import chosen
 
 # m: smaller or larger than this is rarely meant, and gravity makes it look like water or rock.
 _TINY, _HUGE = 0.01, 50.0
@@ -54,7 +56,14 @@ def _apply(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
     with bpy.context.temp_override(
         active_object=obj, object=obj, selected_objects=[obj], selected_editable_objects=[obj]
     ):
-        bpy.ops.object.transform_apply(location=False, rotation=False, scale=True)
+        called(
+            bpy.ops.object.transform_apply,
+            f"{obj.name}: its scale cannot be applied",
+            "apply it by hand",
+            location=False,
+            rotation=False,
+            scale=True,
+        )
 
 
 def _group(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
@@ -140,10 +149,8 @@ def _refine(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
 
 
 def _file(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
-    path = played(obj)
-    if path is None or path.is_file():
-        return None
-    return Finding(f"The file of its bake, {path}, is gone: bake again, or put it back")
+    path = known(obj).gone
+    return Finding(f"The file of its bake, {path}, is gone: bake again, or put it back") if path else None
 
 
 CHECKS: dict[str, Check] = {
@@ -185,9 +192,8 @@ class DAMPSIM_OT_mend(Operator):
             return {"CANCELLED"}
         try:
             finding.mend(obj, context.scene)
-        except RuntimeError as error:
-            # Blender's own operators say why they can't.
-            self.report({"ERROR"}, f"{obj.name}: {error}")
+        except DampSimError as error:
+            self.report({"ERROR"}, str(error))
             return {"CANCELLED"}
         return {"FINISHED"}
 

@@ -8,7 +8,7 @@ import bpy
 from bpy.types import Context, UILayout
 
 from ...core.scene.parameters import PARAMETERS
-from ..work.modal import baking, chosen
+from ..scene.objects import chosen, working
 
 
 class Sidebar:
@@ -33,7 +33,7 @@ def split(column: UILayout, context: Context) -> UILayout:
     """A column of labelled properties that cannot be touched while a job runs."""
     column.use_property_split = True
     column.use_property_decorate = False
-    column.enabled = not baking(context)
+    column.enabled = not working(context)
     return column
 
 

@@ -7,17 +7,23 @@ from bpy.types import Context, Panel
 
 from ...core.scene.parameters import PARAMETERS
 from ...core.simulation.choice import is_own, remarks
-from ...core.stepping.law import choose_substeps, remembered, removed, settle_law
+from ...core.stepping.law import remembered, removed
 from .. import live
 from ..blender.sampler import frame_rate
-from ..compare import ghosts
-from ..jobs import bake as job
-from ..scene import results as curves
+from ..compare.ghosts import NAMES
+from ..scene import results
+from ..scene.measured import holds, known_law, substeps
+from ..scene.objects import chosen, working
 from ..scene.presets import draw_presets
 from ..scene.properties import read_settings
 from ..scene.snapshot import deforming
-from ..work.modal import baking, chosen
 from .bake_panel import DAMPSIM_PT_bake
+from .ghost_operators import (
+    DAMPSIM_OT_compare,
+    DAMPSIM_OT_ghost_add,
+    DAMPSIM_OT_ghost_pick,
+    DAMPSIM_OT_ghost_remove,
+)
 from .layout import UNIT_X, Child, Sidebar, dials, split, wrapped
 from .operators import DAMPSIM_OT_add, DAMPSIM_OT_calibrate, DAMPSIM_OT_measure, DAMPSIM_OT_remove
 from .overlay import standing
@@ -45,14 +51,12 @@ class DAMPSIM_PT_main(Sidebar, Panel):
         if by.name != PARAMETERS["damping_by"].default:
             column.label(text=f"Damped by {by.label}, see Advanced", icon="INFO")
         text = DAMPSIM_OT_measure.bl_label
-        if obj.dampsim.measured_for == job.weighing(obj):
+        if obj.dampsim.measured_young > 0.0 and holds(obj, context.scene):
             text = f"Hangs {obj.dampsim.measured_sag:.3g}% at {obj.dampsim.measured_young:.4g} kPa"
         column.operator(DAMPSIM_OT_measure.bl_idname, text=text, icon="DRIVER_DISTANCE")
-        settings = read_settings(obj)
-        frame_time = 1.0 / frame_rate(context.scene)
-        substeps = choose_substeps(settings.settle * frame_time, settings.overshoot, frame_time, settings.substeps)
-        if substeps.limited:
-            column.label(text=f"So short a settle carries {100 * substeps.overshoot:.0f}% bounce", icon="INFO")
+        most = substeps(obj, context.scene)
+        if most.limited:
+            column.label(text=f"So short a settle carries {100 * most.overshoot:.0f}% bounce", icon="INFO")
         column.prop_search(obj.dampsim, "pin_group", obj, "vertex_groups", text="Pins")
         column.prop(obj.dampsim, "live")
         text, wrong = standing(obj, context.scene)
@@ -65,12 +69,12 @@ class DAMPSIM_PT_curve(Child, Panel):
 
     def draw(self, context: Context) -> None:
         layout, obj = self.layout, chosen(context)
-        shown = curves.of(obj)
+        shown = results.curve_of(obj)
         if shown is None:
             wrapped(layout, "Calibrate, or play or bake a shot that ends still, to see how it settles", "INFO", context)
         else:
             column = layout.column(align=True)
-            number = curves.icon(shown, curves.is_dark(context.preferences.themes[0]))
+            number = results.icon(shown, results.is_dark(context.preferences.themes[0]))
             # As wide as the panel.
             width = context.region.width / context.preferences.system.ui_scale / UNIT_X
             column.template_icon(number, scale=max(width - 2.5, 4.0))
@@ -94,20 +98,20 @@ class DAMPSIM_PT_compare(Child, Panel):
 
     def draw(self, context: Context) -> None:
         layout, obj = self.layout, chosen(context)
-        layout.enabled = not baking(context)
+        layout.enabled = not working(context)
         for number, variant in enumerate(obj.dampsim.variants):
             box = layout.box()
             row = box.row(align=True)
-            row.label(text=ghosts.NAMES[number])
-            row.operator(ghosts.DAMPSIM_OT_ghost_pick.bl_idname, icon="CHECKMARK").number = number
-            row.operator(ghosts.DAMPSIM_OT_ghost_remove.bl_idname, text="", icon="X").number = number
+            row.label(text=NAMES[number])
+            row.operator(DAMPSIM_OT_ghost_pick.bl_idname, icon="CHECKMARK").number = number
+            row.operator(DAMPSIM_OT_ghost_remove.bl_idname, text="", icon="X").number = number
             grid = box.grid_flow(columns=2, align=True, row_major=True)
             for name in ("settle", "bounce", "follow_through", "sag" if variant.stiffness_by == "SAG" else "stiffness"):
                 grid.prop(variant, name)
         row = layout.row(align=True)
-        row.operator(ghosts.DAMPSIM_OT_ghost_add.bl_idname, icon="ADD")
-        row.operator(ghosts.DAMPSIM_OT_compare.bl_idname, icon="GHOST_ENABLED")
-        shown = ghosts.of(obj)
+        row.operator(DAMPSIM_OT_ghost_add.bl_idname, icon="ADD")
+        row.operator(DAMPSIM_OT_compare.bl_idname, icon="GHOST_ENABLED")
+        shown = results.ghosts_of(obj)
         if shown is not None and shown.stale:
             layout.label(text="The ghosts are out of date", icon="TIME")
 
@@ -163,21 +167,18 @@ class DAMPSIM_PT_advanced(Child, Panel):
 
 def in_force(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
     """tau, kappa and gamma as the dials have them for the slowest region, for one substep."""
-    settings, eigenvalue = read_settings(obj), obj.dampsim.measured_eigenvalue
-    frame_time = 1.0 / frame_rate(scene)
-    settle = settings.settle * settings.calibration * frame_time
-    substeps = choose_substeps(settle, settings.overshoot, frame_time, settings.substeps)
+    settings, needed = read_settings(obj), substeps(obj, scene)
+    h = 1.0 / (frame_rate(scene) * needed.count)
     if settings.damping_by != "DIALS":
-        h = frame_time / settings.substeps
         kappa = settings.kappa if settings.damping_by == "TAU_KAPPA" else remembered(settings.gamma, h)
         tau = settings.tau
-    elif eigenvalue > 0.0:
-        h = frame_time / substeps.count
-        found = settle_law(settle, substeps.overshoot, eigenvalue).coefficients(h)
+    elif obj.dampsim.measured_eigenvalue > 0.0 and holds(obj, scene):
+        settle = settings.settle * settings.calibration / frame_rate(scene)
+        found = known_law(settle, needed.overshoot, obj.dampsim.measured_eigenvalue).coefficients(h)
         tau, kappa = float(found.s), float(found.kappa)
     else:
-        return "τ, κ and γ are known after the first simulation"
-    return f"In force: τ {tau:.3g} s, κ {kappa:.3g}, γ {removed(kappa, h):.3g}, {frame_time / h:.0f} substeps"
+        return "τ, κ and γ are known after a simulation with these dials and this mesh"
+    return f"In force: τ {tau:.3g} s, κ {kappa:.3g}, γ {removed(kappa, h):.3g}, {needed.count} substeps"
 
 
 CLASSES = (

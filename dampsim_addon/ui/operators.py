@@ -11,11 +11,13 @@ from bpy.types import Context, Operator
 from ...core.errors import DampSimError
 from ...core.scene.parameters import PARAMETERS
 from .. import live
-from ..jobs import bake as job
-from ..scene import caches
-from ..scene import results as curves
-from ..work.modal import ModalJob, baking, chosen
+from ..jobs.calibrate import calibrate, measure
+from ..jobs.clear import clear
+from ..scene.objects import chosen, is_simulated, working
+from ..scene.on_disk import known
+from ..scene.results import curve_of
 from ..work.steps import Step
+from .chosen_job import ChosenJob
 
 # A new object's Young's modulus in parts of the pressure at the foot of a column of its height: sags by a few percent.
 _FIRM = 30.0
@@ -30,14 +32,14 @@ class DAMPSIM_OT_add(Operator):
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        if not any(obj.type == "MESH" and not obj.dampsim.enabled for obj in context.selected_objects):
+        if not any(obj.type == "MESH" and not is_simulated(obj) for obj in context.selected_objects):
             cls.poll_message_set("Select a mesh that DampSim does not simulate yet")
             return False
         return True
 
     def execute(self, context: Context) -> set[str]:
         for obj in context.selected_objects:
-            if obj.type != "MESH" or obj.dampsim.enabled:
+            if obj.type != "MESH" or is_simulated(obj):
                 continue
             group = obj.dampsim
             group.enabled = True
@@ -61,12 +63,12 @@ class DAMPSIM_OT_remove(Operator):
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        return chosen(context) is not None and not baking(context)
+        return chosen(context) is not None and not working(context)
 
     def execute(self, context: Context) -> set[str]:
         obj = chosen(context)
         try:
-            job.clear(obj)
+            clear(obj)
         except DampSimError as error:
             self.report({"ERROR"}, str(error))
             return {"CANCELLED"}
@@ -85,16 +87,17 @@ class DAMPSIM_OT_clear(Operator):
     @classmethod
     def poll(cls, context: Context) -> bool:
         obj = chosen(context)
-        if obj is None or baking(context):
+        if obj is None or working(context):
             return False
-        if not obj.dampsim.baked and not caches.frames_done(obj):
+        there = known(obj)
+        if not obj.dampsim.baked and there.looked and not there.frames:
             cls.poll_message_set("There is no bake to clear")
             return False
         return True
 
     def execute(self, context: Context) -> set[str]:
         try:
-            job.clear(chosen(context))
+            clear(chosen(context))
         except DampSimError as error:
             self.report({"ERROR"}, str(error))
             return {"CANCELLED"}
@@ -110,11 +113,11 @@ class DAMPSIM_OT_measure(Operator):
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        return chosen(context) is not None and not baking(context)
+        return chosen(context) is not None and not working(context)
 
     def execute(self, context: Context) -> set[str]:
         try:
-            job.measure(context.scene, context.view_layer, chosen(context))
+            measure(context.scene, context.view_layer, chosen(context))
         except DampSimError as error:
             self.report({"ERROR"}, str(error))
             return {"CANCELLED"}
@@ -123,7 +126,7 @@ class DAMPSIM_OT_measure(Operator):
         return {"FINISHED"}
 
 
-class DAMPSIM_OT_calibrate(ModalJob, Operator):
+class DAMPSIM_OT_calibrate(ChosenJob, Operator):
     """Pull the object as far as given, let it go, measure when it rests, and correct Settle for what bends differ"""
 
     bl_idname = "dampsim.calibrate"
@@ -139,11 +142,11 @@ class DAMPSIM_OT_calibrate(ModalJob, Operator):
         return super().poll(context)
 
     def work(self, context: Context) -> Generator[Step]:
-        return job.calibrate(context.scene, context.view_layer, chosen(context))
+        return calibrate(context.scene, context.view_layer, chosen(context))
 
     def said(self, context: Context) -> tuple[str, str]:
         obj = chosen(context)
-        shown = curves.of(obj) if obj else None
+        shown = curve_of(obj) if obj else None
         return shown.curve.text if shown else "calibrated", "calibration stopped; nothing was changed"
 
 

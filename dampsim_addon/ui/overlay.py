@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +19,8 @@ from ...core.geometry.rigid import rigid_motion
 from ...core.simulation.simulation import Simulation
 from ...core.system.state import State
 from .. import live
-from ..compare import ghosts
+from ..scene.objects import visible
+from ..scene.results import Ghosts, ghosts_of
 
 Color = tuple[float, float, float, float]
 _CAGE: Color = (0.35, 0.75, 1.0, 0.35)
@@ -79,23 +81,52 @@ def standing(obj: bpy.types.Object, scene: bpy.types.Scene) -> tuple[str, bool]:
     return f"Live: {session.verified} of {total} frames, {session.megabytes:.0f} MB", False
 
 
-def _state(obj: bpy.types.Object, scene: bpy.types.Scene) -> tuple[Simulation, State] | None:
-    """The live simulation and its state at the current frame, if that is valid."""
+class Drawn:
+    """What is worked out of a state once, however often it is drawn."""
+
+    def __init__(self, simulation: Simulation, state: State) -> None:
+        self.simulation, self.state = simulation, state
+
+    @functools.cached_property
+    def cage(self) -> Index:
+        """Edges (e, 2) of the tetrahedra."""
+        return edges(self.simulation.model.system.elements)
+
+    @functools.cached_property
+    def rest(self) -> tuple[Array, Index]:
+        """The rest shape (v, 3) where the state is, turned as what holds it is, and its edges (e, 2)."""
+        system, surface = self.simulation.model.system, self.simulation.scene.body.surface
+        held = system.pinned[np.isinf(system.pin_stiffness)]
+        nodes = held if len(held) > 2 else np.arange(len(system.rest))
+        turn, shift = rigid_motion(system.rest[nodes], self.state.positions[nodes])
+        return surface.vertices @ turn.T + shift, edges_of_triangles(surface.triangles)
+
+    @functools.cached_property
+    def worst(self) -> tuple[Index, float]:
+        """The nodes (4,) of the tetrahedron that is stretched or squeezed most, and how much."""
+        found = stretches(self.simulation, self.state.positions)
+        place = int(found.argmax())
+        return self.simulation.model.system.elements[place], float(found[place])
+
+
+# By the session's number of the object; the last one that was drawn.
+_drawn: dict[int, Drawn] = {}
+
+
+def drawn(obj: bpy.types.Object, scene: bpy.types.Scene) -> Drawn | None:
+    """Of the live state at the current frame, if that is valid."""
     session = live.find(obj)
     number = min(scene.frame_current, scene.frame_end)
     if session is None or session.simulation is None:
+        _drawn.pop(obj.session_uid, None)
         return None
     if session.standing(obj, scene, number) is not live.Standing.VALID:
         return None
-    return session.simulation, session.frames[number - scene.frame_start].frame.state
-
-
-def _objects(context: bpy.types.Context) -> list[bpy.types.Object]:
-    return [
-        obj
-        for obj in context.scene.objects
-        if obj.type == "MESH" and obj.dampsim.enabled and obj.visible_get(view_layer=context.view_layer)
-    ]
+    state = session.frames[number - scene.frame_start].frame.state
+    last = _drawn.get(obj.session_uid)
+    if last is None or last.state is not state or last.simulation is not session.simulation:
+        last = _drawn[obj.session_uid] = Drawn(session.simulation, state)
+    return last
 
 
 def draw_view() -> None:
@@ -104,36 +135,33 @@ def draw_view() -> None:
     if not context.space_data.overlay.show_overlays:
         return
     gpu.state.blend_set("ALPHA")
-    for obj in _objects(context):
-        found = _state(obj, context.scene)
+    objects = visible(context)
+    for key in _drawn.keys() - {obj.session_uid for obj in objects}:
+        del _drawn[key]
+    for obj in objects:
+        found = drawn(obj, context.scene)
         if found is not None:
-            _draw_parts(obj.dampsim, *found)
+            _draw_parts(obj.dampsim, found)
         _draw_ghosts(context, obj)
     gpu.state.blend_set("NONE")
     gpu.state.depth_test_set("NONE")
 
 
-def _draw_parts(group: bpy.types.PropertyGroup, simulation: Simulation, state: State) -> None:
-    system = simulation.model.system
+def _draw_parts(group: bpy.types.PropertyGroup, found: Drawn) -> None:
+    system, positions = found.simulation.model.system, found.state.positions
     gpu.state.depth_test_set("LESS_EQUAL")
     if group.show_cage:
-        _lines(state.positions, edges(system.elements), _CAGE)
+        _lines(positions, found.cage, _CAGE)
     if group.show_rest:
-        turn, shift = rigid_motion(system.rest, state.positions)
-        held = system.pinned[np.isinf(system.pin_stiffness)]
-        if len(held) > 2:
-            turn, shift = rigid_motion(system.rest[held], state.positions[held])
-        surface = simulation.scene.body.surface
-        _lines(surface.vertices @ turn.T + shift, edges_of_triangles(surface.triangles), _REST)
+        _lines(*found.rest, _REST)
     gpu.state.depth_test_set("NONE")
     if group.show_pins:
         hard = np.isinf(system.pin_stiffness)
-        _points(state.positions[system.pinned[hard]], _HARD)
-        _points(state.positions[system.pinned[~hard]], _SOFT)
+        _points(positions[system.pinned[hard]], _HARD)
+        _points(positions[system.pinned[~hard]], _SOFT)
     if group.show_worst:
-        tet = system.elements[int(stretches(simulation, state.positions).argmax())]
         corners = np.array([(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)])
-        _lines(state.positions, tet[corners], _WORST, width=3.0)
+        _lines(positions, found.worst[0][corners], _WORST, width=3.0)
 
 
 def edges_of_triangles(triangles: Index) -> Index:
@@ -164,7 +192,7 @@ def _points(points: Array, color: Color) -> None:
     batch.draw(shader)
 
 
-def _places(context: bpy.types.Context, shown: ghosts.Ghosts) -> Array:
+def _places(context: bpy.types.Context, shown: Ghosts) -> Array:
     """How far each ghost (k, 3) is moved aside, along the screen's horizontal."""
     right = np.array(context.region_data.view_matrix.inverted())[:3, 0]
     first = shown.surfaces[0]
@@ -173,12 +201,12 @@ def _places(context: bpy.types.Context, shown: ghosts.Ghosts) -> Array:
     return np.array([(k + 1) * width * right for k in range(len(shown.surfaces))])
 
 
-def _now(shown: ghosts.Ghosts, scene: bpy.types.Scene) -> int:
+def _now(shown: Ghosts, scene: bpy.types.Scene) -> int:
     return int(np.clip(scene.frame_current - shown.first, 0, len(shown.surfaces[0]) - 1))
 
 
 def _draw_ghosts(context: bpy.types.Context, obj: bpy.types.Object) -> None:
-    shown = ghosts.of(obj)
+    shown = ghosts_of(obj)
     if shown is None:
         return
     shader = gpu.shader.from_builtin("SMOOTH_COLOR")
@@ -213,8 +241,8 @@ def draw_pixels() -> None:
     if not context.space_data.overlay.show_overlays:
         return
     scale = context.preferences.system.ui_scale
-    for obj in _objects(context):
-        shown = ghosts.of(obj)
+    for obj in visible(context):
+        shown = ghosts_of(obj)
         if shown is not None:
             places = _places(context, shown)
             for tint, surfaces, aside, text in zip(_TINTS, shown.surfaces, places, shown.labels, strict=False):
@@ -225,13 +253,11 @@ def draw_pixels() -> None:
                 lines = [name, *dialled.split(", "), *(["out of date"] if shown.stale else [])]
                 for row, line in enumerate(lines):
                     _text(context, foot, line, (*tint, 1.0), scale, down=1.3 * row + 1.5)
-        found = _state(obj, context.scene)
+        found = drawn(obj, context.scene)
         if found is not None and obj.dampsim.show_worst:
-            simulation, state = found
-            worst = stretches(simulation, state.positions)
-            tet = simulation.model.system.elements[int(worst.argmax())]
-            words = f"stretched {worst.max():.2f} times" if np.isfinite(worst.max()) else "turned over"
-            _text(context, state.positions[tet].mean(axis=0), words, _WORDS, scale, down=-1.0)
+            tet, much = found.worst
+            words = f"stretched {much:.2f} times" if np.isfinite(much) else "turned over"
+            _text(context, found.state.positions[tet].mean(axis=0), words, _WORDS, scale, down=-1.0)
 
 
 def _text(context: bpy.types.Context, place: Array, text: str, color: Color, scale: float, down: float) -> None:
@@ -259,3 +285,4 @@ def register() -> None:
 def unregister() -> None:
     while _handles:
         bpy.types.SpaceView3D.draw_handler_remove(_handles.pop(), "WINDOW")
+    _drawn.clear()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterable
-from typing import Any
+from collections.abc import Generator
 
 import bpy
 import numpy as np
@@ -19,30 +18,6 @@ _SLICE = 0.05
 _TIMER = 0.01
 # Events that only turn the view.
 _LOOKING = {"MIDDLEMOUSE", "MOUSEMOVE", "WHEELUPMOUSE", "WHEELDOWNMOUSE", "TRACKPADPAN", "TRACKPADZOOM", "MOUSEROTATE"}
-
-
-def chosen(context: Context) -> bpy.types.Object | None:
-    """The active object if DampSim simulates it."""
-    obj = context.object
-    return obj if obj is not None and obj.type == "MESH" and obj.dampsim.enabled else None
-
-
-def simulated(objects: Iterable[bpy.types.Object]) -> list[bpy.types.Object]:
-    """Those that DampSim simulates."""
-    return [obj for obj in objects if obj.type == "MESH" and obj.dampsim.enabled]
-
-
-def baking(context: Context) -> bool:
-    """Whether a job runs."""
-    return bool(context.window_manager.dampsim_progress.object_name)
-
-
-def free(cls: Any, context: Context) -> bool:
-    """For the poll of an operator's class: whether no job is in its way."""
-    if baking(context):
-        cls.poll_message_set("DampSim is at work; press ESC to stop it")
-        return False
-    return True
 
 
 class Pace:
@@ -61,7 +36,7 @@ class Pace:
 
 
 class ModalJob:
-    """Of an operator on the chosen object: work() is its work."""
+    """Of an operator: work() is its work."""
 
     _steps: Generator[Step, None, object]
     _timer: bpy.types.Timer
@@ -69,7 +44,7 @@ class ModalJob:
 
     def subject(self, context: Context) -> str:
         """What the work is on, by name."""
-        return str(chosen(context).name)
+        raise NotImplementedError
 
     def work(self, context: Context) -> Generator[Step, None, object]:
         """The work. Closing it leaves everything as it is then."""
@@ -78,13 +53,6 @@ class ModalJob:
     def said(self, context: Context) -> tuple[str, str]:
         """What to report at the end: of work that was done, and of work that was stopped."""
         raise NotImplementedError
-
-    @classmethod
-    def poll(cls, context: Context) -> bool:
-        if chosen(context) is None:
-            cls.poll_message_set("Select an object that DampSim simulates")
-            return False
-        return free(cls, context)
 
     def execute(self, context: Context) -> set[str]:
         """Without a window: all at once."""

@@ -13,12 +13,13 @@ import numpy as np
 LAST = 12
 PACKAGE = os.environ.get("DAMPSIM_INSTALLED") or "dampsim"
 # Some distributions build Blender without Alembic; test_refusals has what is said there.
-TARGETS = [
-    target.name
+KINDS = {
+    target.name: target
     for target in importlib.import_module(f"{PACKAGE}.dampsim_addon.targets").TARGETS
     if target.name != "ALEMBIC" or bpy.app.build_options.alembic
-]
-FILES = [target for target in TARGETS if not target.endswith("_KEYS")]
+}
+TARGETS = list(KINDS)
+FILES = [name for name, target in KINDS.items() if target.storage.name == "FILE"]
 # Of the size: what single precision, and for rigs the corrections, leave of an exact bake.
 ROUNDING = 2e-6
 # What Blender works out of the rest.

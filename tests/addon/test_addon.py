@@ -80,11 +80,11 @@ def test_measured_sag_is_what_was_dialled_and_goes_stale(load: Load, tmp_path: P
     assert bpy.ops.dampsim.measure() == {"FINISHED"}
     assert obj.dampsim.measured_sag == pytest.approx(3.0, rel=0.02)
     young = obj.dampsim.measured_young
-    weighing = load("dampsim_addon.jobs.bake").weighing
-    assert obj.dampsim.measured_for == weighing(obj)
+    holds, scene = load("dampsim_addon.scene.measured").holds, bpy.context.scene
+    assert holds(obj, scene)
     # The same modulus, dialled as such, hangs as low.
     obj.dampsim.stiffness_by, obj.dampsim.stiffness = "MODULUS", young
-    assert obj.dampsim.measured_for != weighing(obj)
+    assert not holds(obj, scene)
     assert bpy.ops.dampsim.measure() == {"FINISHED"}
     assert obj.dampsim.measured_sag == pytest.approx(3.0, rel=0.02)
     obj.dampsim.pin_group = ""

@@ -25,7 +25,7 @@ def test_calibrate_corrects_the_dial_and_shows_the_curve(load: Load, tmp_path: P
     obj.dampsim.settle, obj.dampsim.swing = 48.0, 60.0
     bpy.context.view_layer.update()
     assert bpy.ops.dampsim.calibrate() == {"FINISHED"}
-    shown = load("dampsim_addon.scene.results").of(obj)
+    shown = load("dampsim_addon.scene.results").curve_of(obj)
     assert "60%" in shown.source
     # Half a frame is what the search is content with, and as much is rounding.
     assert shown.curve.rest == pytest.approx(obj.dampsim.settle, abs=1.0)
@@ -38,12 +38,12 @@ def test_a_stopped_calibration_changes_nothing(load: Load, tmp_path: Path) -> No
     scene = fresh()
     obj = wobbler(tmp_path)
     scene.frame_set(7)
-    work = load("dampsim_addon.jobs.bake").calibrate(scene, bpy.context.view_layer, obj)
+    work = load("dampsim_addon.jobs.calibrate").calibrate(scene, bpy.context.view_layer, obj)
     texts = [step.text for step in itertools.islice(work, 40)]
     assert texts[-1] == "Releasing"
     work.close()
     assert obj.dampsim.calibration == 1.0
-    assert load("dampsim_addon.scene.results").of(obj) is None
+    assert load("dampsim_addon.scene.results").curve_of(obj) is None
     assert scene.frame_current == 7
     assert obj.modifiers["Subdivision"].show_viewport
 

@@ -13,7 +13,7 @@ from types import ModuleType
 import bpy
 import numpy as np
 import pytest
-from scenes import TARGETS, size, world
+from scenes import KINDS, TARGETS, size, world
 from test_baking import bake
 
 pytestmark = [pytest.mark.bpy, pytest.mark.slow]
@@ -92,7 +92,7 @@ def test_every_bake_plays_without_the_addon_at_frames_and_between(load: Load, na
         assert obj.dampsim.baked_part <= (obj.dampsim.bound_percent if target == "SHAPE_KEYS" else 100.0 * EXACT)
         paths[target] = tmp_path / f"{target.lower()}.blend"
         bpy.ops.wm.save_as_mainfile(filepath=str(paths[target]), compress=False, copy=True)
-        if target in ("SHAPE_KEYS", "FRAME_KEYS"):
+        if KINDS[target].exports_morphs:
             for one in load("dampsim_addon.api").export([obj], tmp_path / target.lower()):
                 # To what the bake is off by, a file of morphs adds no more than this.
                 assert (one.problem, one.part < 1e-4) == ("", True), f"{one.format} adds {one.part:.2e} of the size"

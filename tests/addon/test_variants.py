@@ -36,7 +36,7 @@ def test_ghosts_are_what_a_bake_with_their_dials_makes_and_the_picked_one_dials_
     scene = fresh()
     obj = wobbler(tmp_path)
     armature(obj)
-    ghosts = load("dampsim_addon.compare.ghosts")
+    ghosts = load("dampsim_addon.scene.results")
     obj.dampsim.keyframe_insert("settle", frame=1)
     own = {name: getattr(obj.dampsim, name) for name in OTHER}
     assert bpy.ops.dampsim.ghost_add() == {"FINISHED"}
@@ -49,7 +49,7 @@ def test_ghosts_are_what_a_bake_with_their_dials_makes_and_the_picked_one_dials_
     assert bpy.ops.dampsim.compare() == {"FINISHED"}
     assert scene.frame_current == 3
     assert obj.dampsim.settle == 33.0
-    shown = ghosts.of(obj)
+    shown = ghosts.ghosts_of(obj)
     assert shown.first == 1
     assert "Bounce 70 %" in shown.labels[1]
     scene.frame_set(1)
@@ -61,7 +61,7 @@ def test_ghosts_are_what_a_bake_with_their_dials_makes_and_the_picked_one_dials_
     assert bpy.ops.dampsim.ghost_pick(number=1) == {"FINISHED"}
     assert {name: getattr(obj.dampsim, name) for name in OTHER} == pytest.approx(OTHER)
     assert len(obj.dampsim.variants) == 0
-    assert ghosts.of(obj) is None
+    assert ghosts.ghosts_of(obj) is None
 
 
 def test_there_are_four_ghosts_at_most_and_each_can_be_removed(load: Load, tmp_path: Path) -> None:
@@ -79,16 +79,16 @@ def test_there_are_four_ghosts_at_most_and_each_can_be_removed(load: Load, tmp_p
 def test_ghosts_of_an_edited_scene_are_called_out_of_date(load: Load, tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)
-    live, ghosts = load("dampsim_addon.live"), load("dampsim_addon.compare.ghosts")
+    live, ghosts = load("dampsim_addon.live"), load("dampsim_addon.scene.results")
     live.install()
     try:
         bpy.ops.dampsim.ghost_add()
         bpy.ops.dampsim.compare()
         bpy.context.scene.frame_set(5)
-        assert not ghosts.of(obj).stale
+        assert not ghosts.ghosts_of(obj).stale
         obj.scale.z *= 1.1
         bpy.context.view_layer.update()
-        assert ghosts.of(obj).stale
+        assert ghosts.ghosts_of(obj).stale
     finally:
         live.uninstall()
 

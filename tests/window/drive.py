@@ -266,13 +266,13 @@ def play() -> Iterator[float]:
     yield from until(lambda: not progress().object_name, 5, "ESC to stop the calibration")
     curves = ours("dampsim_addon.scene.results")
     assert creature.dampsim.calibration == 1.0
-    assert curves.of(creature) is None
+    assert curves.curve_of(creature) is None
     yield 1.0
     yield from click("calibrate()", CALIBRATE)
     yield from until(lambda: progress().object_name == "Creature", 10, "Calibrate to start again")
     yield from until(lambda: not progress().object_name, 240, "the calibration to end")
     yield 1.0
-    curve = curves.of(creature).curve
+    curve = curves.curve_of(creature).curve
     print(f"window: calibrated to {creature.dampsim.calibration:.3f}: {curve.text}", flush=True)
     assert abs(curve.rest - creature.dampsim.settle) <= 1.0
     region.tag_redraw()

@@ -9,6 +9,7 @@ from bl_operators.presets import AddPresetBase
 from bpy.types import Context, Menu, Operator, UILayout
 
 from ....core.scene.parameters import PARAMETERS
+from ..objects import is_simulated
 
 _FOLDER = "dampsim"
 # What makes a material; the rest is the scene's.
@@ -35,7 +36,7 @@ class DAMPSIM_OT_preset_add(AddPresetBase, Operator):
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        return context.object is not None and context.object.type == "MESH" and context.object.dampsim.enabled
+        return is_simulated(context.object)
 
 
 def draw_presets(layout: UILayout) -> None:

@@ -1,0 +1,28 @@
+"""What of the artist's moves a datablock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import bpy
+
+from .marks import is_marked, is_our_curve
+
+
+def curves(block: bpy.types.ID) -> Iterator[bpy.types.FCurve]:
+    """Keyframes of the artist, in the active action and in NLA strips."""
+    data = block.animation_data
+    if data is None:
+        return
+    actions = [data.action, *(strip.action for track in data.nla_tracks for strip in track.strips)]
+    for action in (action for action in actions if action is not None):
+        ours = is_marked(action)
+        for bag in (bag for layer in action.layers for strip in layer.strips for bag in strip.channelbags):
+            # Rigs have thousands, and the panel asks for them.
+            yield from (c for c in bag.fcurves if not is_our_curve(action, c.data_path)) if ours else bag.fcurves
+
+
+def animated_paths(block: bpy.types.ID) -> list[str]:
+    """Data paths of a datablock that keyframes, drivers or NLA strips of the artist move."""
+    drivers = block.animation_data.drivers if block.animation_data is not None else ()
+    return [curve.data_path for curve in curves(block)] + [driver.data_path for driver in drivers]

@@ -1,0 +1,67 @@
+"""A look at what other programs will read: the file comes in again, and is compared."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import bpy
+import numpy as np
+
+from ....core.arrays import Array
+from ....core.frames.matching import Match, match
+from ...blender.sampler import world_vertices
+from ...work.steps import Step
+from .form import Exported, Format
+from .staging import in_window, scratch_scene
+
+# An export that is off by more than this part of the size has lost something.
+GOOD = 1e-3
+
+
+def compared(
+    scene: bpy.types.Scene,
+    form: Format,
+    path: Path,
+    objects: Sequence[bpy.types.Object],
+    sources: list[Array],
+    numbers: list[int],
+) -> Generator[Step, None, list[Exported]]:
+    with scratch_scene(scene) as scratch:
+        with in_window(scratch):
+            form.read(path)
+        layer = scratch.view_layers[0]
+        meshes = [obj for obj in scratch.objects if obj.type == "MESH" and obj.data.shape_keys is not None]
+        copies = yield from motions(scratch, layer, meshes, numbers, f"Comparing {form.label}")
+    if form.metres:
+        copies = [copy / np.float32(scene.unit_settings.scale_length) for copy in copies]
+    results = []
+    for obj, source in zip(objects, sources, strict=True):
+        size = float(np.linalg.norm(np.ptp(source[0], axis=0)))
+        plain = Exported(obj.name, form.name, str(path))
+        # Names change on the way; what moves alike is it.
+        best: Match | None = min((match(source, copy) for copy in copies), key=lambda m: m.error, default=None)
+        if best is None:
+            results.append(replace(plain, problem=f"{obj.name}: {path.name} has no morphs of it."))
+        else:
+            results.append(replace(plain, error=best.error, part=best.error / size))
+    return results
+
+
+def motions(
+    scene: bpy.types.Scene,
+    view_layer: bpy.types.ViewLayer,
+    objects: Sequence[bpy.types.Object],
+    numbers: list[int],
+    text: str,
+) -> Generator[Step, None, list[Array]]:
+    """The vertices (f, v, 3) of each object in world space, in single precision."""
+    motions: list[list[Array]] = [[] for _ in objects]
+    for done, number in enumerate(numbers, 1):
+        scene.frame_set(number)
+        view_layer.update()
+        for obj, motion in zip(objects, motions, strict=True):
+            motion.append(world_vertices(obj, view_layer).astype(np.float32))
+        yield Step(done, len(numbers), text)
+    return [np.array(motion) for motion in motions]

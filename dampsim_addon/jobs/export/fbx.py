@@ -1,0 +1,42 @@
+"""FBX with morphs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import bpy
+
+from .form import Format, bring_in, export
+
+_LABEL = "FBX"
+
+
+def _write(path: Path) -> None:
+    export(
+        bpy.ops.export_scene.fbx,
+        path,
+        _LABEL,
+        use_selection=True,
+        # Applied modifiers would lose the keys; other actions and NLA strips would take the place of their animation.
+        use_mesh_modifiers=False,
+        bake_anim=True,
+        bake_anim_use_nla_strips=False,
+        bake_anim_use_all_actions=False,
+        bake_anim_simplify_factor=0.0,
+        bake_anim_step=1.0,
+        add_leaf_bones=False,
+    )
+
+
+def _read(path: Path) -> None:
+    bring_in(bpy.ops.wm.fbx_import, path, _LABEL, anim_offset=0.0)
+    # The importer connects bones that touch, and connected ones stay where they are: they lose their locations.
+    for rig in [obj for obj in bpy.context.scene.objects if obj.type == "ARMATURE"]:
+        bpy.context.view_layer.objects.active = rig
+        bpy.ops.object.mode_set(mode="EDIT")
+        for bone in rig.data.edit_bones:
+            bone.use_connect = False
+        bpy.ops.object.mode_set(mode="OBJECT")
+
+
+FBX = Format("FBX", _LABEL, ".fbx", _write, _read, metres=True)

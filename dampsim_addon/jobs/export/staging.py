@@ -1,0 +1,84 @@
+"""What an export needs of the scene for a while: who is selected, which modifiers are off, which scene is shown."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+
+import bpy
+
+from ....core.errors import SceneError
+from ...blender.modifiers import DEFORMING
+
+
+def with_its_rig(obj: bpy.types.Object) -> Iterator[bpy.types.Object]:
+    """The object, what its modifiers follow, and all of their parents."""
+    waiting = [obj]
+    while waiting:
+        one = waiting.pop()
+        yield one
+        rigs = [m.object for m in one.modifiers if m.type == "ARMATURE" and m.object is not None]
+        waiting += [*rigs, *([one.parent] if one.parent is not None else [])]
+
+
+@contextlib.contextmanager
+def bare(objects: Sequence[bpy.types.Object]) -> Iterator[None]:
+    """Without the modifiers that change the number of vertices: files of morphs have none of them."""
+    hidden = [m for obj in objects for m in obj.modifiers if m.show_viewport and m.type not in DEFORMING]
+    for modifier in hidden:
+        modifier.show_viewport = False
+    try:
+        yield
+    finally:
+        for modifier in hidden:
+            modifier.show_viewport = True
+
+
+@contextlib.contextmanager
+def selected(view_layer: bpy.types.ViewLayer, objects: Sequence[bpy.types.Object]) -> Iterator[None]:
+    active = view_layer.objects.active
+    before = [obj for obj in view_layer.objects if obj.select_get(view_layer=view_layer)]
+    try:
+        for obj in view_layer.objects:
+            obj.select_set(obj in objects, view_layer=view_layer)
+        for obj in objects:
+            if obj.name not in view_layer.objects or not obj.select_get(view_layer=view_layer):
+                raise SceneError(
+                    f"{obj.name}: it is hidden, excluded or cannot be selected, and {objects[0].name} hangs on it; "
+                    "show it before the export."
+                )
+        view_layer.objects.active = objects[0]
+        yield
+    finally:
+        for obj in view_layer.objects:
+            obj.select_set(obj in before, view_layer=view_layer)
+        view_layer.objects.active = active
+
+
+@contextlib.contextmanager
+def in_window(scene: bpy.types.Scene) -> Iterator[None]:
+    """Exporters and importers work on the scene that the window shows; commands have a window, but are not in it."""
+    window = bpy.context.window or bpy.context.window_manager.windows[0]
+    shown = window.scene
+    try:
+        if shown != scene:
+            window.scene = scene
+        with bpy.context.temp_override(window=window):
+            yield
+    finally:
+        if shown != scene:
+            window.scene = shown
+
+
+@contextlib.contextmanager
+def scratch_scene(source: bpy.types.Scene) -> Iterator[bpy.types.Scene]:
+    """A scene in the window's place, at the same frame rate. It goes away with all that was imported meanwhile."""
+    lists = [prop.identifier for prop in bpy.data.bl_rna.properties if prop.type == "COLLECTION"]
+    before = {block for name in lists for block in getattr(bpy.data, name)}
+    scratch = bpy.data.scenes.new("DampSim Export Check")
+    scratch.render.fps, scratch.render.fps_base = source.render.fps, source.render.fps_base
+    scratch.frame_start, scratch.frame_end = source.frame_start, source.frame_end
+    try:
+        yield scratch
+    finally:
+        bpy.data.batch_remove({block for name in lists for block in getattr(bpy.data, name)} - before)

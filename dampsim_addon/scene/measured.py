@@ -1,0 +1,110 @@
+"""What was measured of an object and is kept with it for the panel, and whether it still holds."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable
+from functools import lru_cache
+
+import bpy
+import numpy as np
+
+from ...core.scene.parameters import PARAMETERS
+from ...core.simulation.simulation import Simulation
+from ...core.stepping.law import Substeps, choose_substeps, settle_law
+from ..blender.animation import curves
+from ..blender.marks import is_ours
+from ..blender.modifiers import DEFORMING
+from ..blender.sampler import frame_rate, positions
+from .properties import read_settings
+
+# In the panel at each redraw, and always the same until a dial is turned.
+known_law = lru_cache(maxsize=64)(settle_law)
+
+
+def note(obj: bpy.types.Object, scene: bpy.types.Scene, simulation: Simulation) -> None:
+    """Keep with the object what the panel says of it."""
+    group, settings = obj.dampsim, simulation.scene.body.settings
+    regions = simulation.model.system.regions
+    group.measured_fill = simulation.model.fill
+    stiffness = simulation.controls(settings).stiffness
+    group.measured_eigenvalue = min((r.eigenvalue_at(stiffness) for r in regions), default=0.0)
+    pace = simulation.model.pace
+    group.measured_pace = 1.0 if pace is None else float(pace.min())
+    group.measured_pace_group = group.settle_group
+    group.measured_young = group.measured_sag = 0.0
+    if simulation.held:
+        young = simulation.young(settings)
+        group.measured_young = young / 1000.0
+        group.measured_sag = 100.0 * simulation.sag(young)
+    group.measured_for = weighing(obj, scene)
+
+
+def holds(obj: bpy.types.Object, scene: bpy.types.Scene) -> bool:
+    """Whether what was measured is that of the object as it is now."""
+    return bool(obj.dampsim.measured_for) and obj.dampsim.measured_for == weighing(obj, scene)
+
+
+def weighing(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
+    """What the measured sag and eigenvalue depend on, as far as it can be told at any frame and without evaluating."""
+    group = obj.dampsim
+    names = ("stiffness_by", "sag", "stiffness", "density", "poisson", "material", "resolution")
+    gravity = tuple(scene.gravity) if scene.use_gravity else (0.0, 0.0, 0.0)
+    deforming = [(m.name, m.type) for m in obj.modifiers if m.type in DEFORMING and not is_ours(m.name)]
+    return repr(
+        [
+            [getattr(group, name) for name in names],
+            [group.pin_group, group.stiffness_group],
+            [round(value, 5) for value in gravity],
+            scene.frame_start,
+            first_pose(obj, scene.frame_start),
+            deforming,
+            mesh_sum(obj.data),
+        ]
+    )
+
+
+def first_pose(obj: bpy.types.Object, frame: int) -> list[object]:
+    """How the object, and what it hangs on or is bent by, is keyed at a frame; and how it stands where nothing is."""
+    found: list[object] = []
+    waiting, seen = [obj], set()
+    while waiting:
+        one = waiting.pop()
+        if one in seen:
+            continue
+        seen.add(one)
+        # Dials are looked at beside the pose.
+        keyed = _values([c for c in curves(one) if one != obj or not c.data_path.startswith("dampsim.")], frame)
+        # What drivers and constraints make of it is not known here.
+        still = not keyed and one.animation_data is None and not one.constraints
+        found.append(keyed or (np.round(np.array(one.matrix_basis), 4).tolist() if still else []))
+        targets = [getattr(m, "object", None) for m in one.modifiers if m.type in DEFORMING and not is_ours(m.name)]
+        waiting += [other for other in (one.parent, *targets) if other is not None]
+    keys = obj.data.shape_keys
+    # A bake may have added some of its own.
+    found += _values(curves(keys), frame) if keys is not None else []
+    return found
+
+
+def _values(keyed: Iterable[bpy.types.FCurve], frame: int) -> list[float]:
+    return [round(value, 4) for value in [curve.evaluate(frame) for curve in keyed]]
+
+
+def mesh_sum(mesh: bpy.types.Mesh) -> tuple[int, int, int]:
+    """The numbers of vertices and faces, and a quick checksum of where the vertices are."""
+    return len(mesh.vertices), len(mesh.polygons), zlib.crc32(positions(mesh))
+
+
+def substeps(obj: bpy.types.Object, scene: bpy.types.Scene) -> Substeps:
+    """How many substeps a frame needs with the dials as they are; as Simulation.substeps has it.
+
+    Of a painted Settle only a measurement tells the fastest part.
+    """
+    settings, group = read_settings(obj), obj.dampsim
+    frame_time = 1.0 / frame_rate(scene)
+    if settings.damping_by != PARAMETERS["damping_by"].default:
+        return Substeps(settings.substeps, 0.0, False)
+    painted = group.settle_group and group.measured_pace_group == group.settle_group
+    fastest = group.measured_pace if painted else 1.0
+    settle = settings.settle * settings.calibration * frame_time
+    return choose_substeps(fastest * settle, settings.overshoot, frame_time, settings.substeps)

@@ -1,0 +1,22 @@
+"""What buttons have in common that work long on the active object."""
+
+from __future__ import annotations
+
+from bpy.types import Context
+
+from ..scene.objects import chosen, free
+from ..work.modal import ModalJob
+
+
+class ChosenJob(ModalJob):
+    """Of an operator on the chosen object."""
+
+    def subject(self, context: Context) -> str:
+        return str(chosen(context).name)
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        if chosen(context) is None:
+            cls.poll_message_set("Select an object that DampSim simulates")
+            return False
+        return free(cls, context)

@@ -1,0 +1,113 @@
+"""The buttons that compare other dials side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import bpy
+from bpy.props import IntProperty
+from bpy.types import Context, Operator
+
+from ..compare.ghosts import MOST, NAMES, dials, simulate
+from ..scene.objects import chosen
+from ..scene.results import drop_ghosts
+from ..work.steps import Step
+from .chosen_job import ChosenJob
+
+
+class DAMPSIM_OT_ghost_add(Operator):
+    """Keep the dials as they are now for a comparison side by side"""
+
+    bl_idname = "dampsim.ghost_add"
+    bl_label = "Add Ghost"
+    bl_options = {"REGISTER", "UNDO"}
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        obj = chosen(context)
+        if obj is not None and len(obj.dampsim.variants) >= MOST:
+            cls.poll_message_set(f"There are {MOST} ghosts already")
+            return False
+        return obj is not None
+
+    def execute(self, context: Context) -> set[str]:
+        group = chosen(context).dampsim
+        variant = group.variants.add()
+        for name, value in dials(group).items():
+            setattr(variant, name, value)
+        return {"FINISHED"}
+
+
+class _OnGhost:
+    number: IntProperty(name="Ghost", min=0, max=MOST - 1, options={"SKIP_SAVE"})
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        obj = chosen(context)
+        return obj is not None and len(obj.dampsim.variants) > 0
+
+
+class DAMPSIM_OT_ghost_remove(_OnGhost, Operator):
+    """Take this ghost out of the comparison"""
+
+    bl_idname = "dampsim.ghost_remove"
+    bl_label = "Remove Ghost"
+    bl_options = {"REGISTER", "UNDO"}
+
+    def execute(self, context: Context) -> set[str]:
+        obj = chosen(context)
+        obj.dampsim.variants.remove(self.number)
+        drop_ghosts(obj)
+        return {"FINISHED"}
+
+
+class DAMPSIM_OT_ghost_pick(_OnGhost, Operator):
+    """Give the object the dials of this ghost, and let the others go"""
+
+    bl_idname = "dampsim.ghost_pick"
+    bl_label = "Pick"
+    bl_options = {"REGISTER", "UNDO"}
+
+    def execute(self, context: Context) -> set[str]:
+        obj = chosen(context)
+        if self.number >= len(obj.dampsim.variants):
+            self.report({"ERROR"}, f"{obj.name}: there is no ghost {NAMES[self.number]}; choose one of the list.")
+            return {"CANCELLED"}
+        for name, value in dials(obj.dampsim.variants[self.number]).items():
+            setattr(obj.dampsim, name, value)
+        obj.dampsim.variants.clear()
+        drop_ghosts(obj)
+        return {"FINISHED"}
+
+
+class DAMPSIM_OT_compare(ChosenJob, Operator):
+    """Simulate all ghosts and draw them beside the object; they play with the animation"""
+
+    bl_idname = "dampsim.compare"
+    bl_label = "Compare"
+    bl_options = {"UNDO"}
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        obj = chosen(context)
+        if obj is not None and not obj.dampsim.variants:
+            cls.poll_message_set("Add a ghost first")
+            return False
+        return super().poll(context)
+
+    def work(self, context: Context) -> Generator[Step]:
+        return simulate(context.scene, context.view_layer, chosen(context))
+
+    def said(self, context: Context) -> tuple[str, str]:
+        return "compared; play, and pick one", "comparison stopped; nothing was changed"
+
+
+CLASSES = (
+    DAMPSIM_OT_ghost_add,
+    DAMPSIM_OT_ghost_remove,
+    DAMPSIM_OT_ghost_pick,
+    DAMPSIM_OT_compare,
+)
+
+
+register, unregister = bpy.utils.register_classes_factory(CLASSES)

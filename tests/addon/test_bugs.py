@@ -1,0 +1,117 @@
+"""A bug is not the artist's mistake: it keeps its traceback. What Blender and the disk refuse is a sentence."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import NoReturn
+
+import bpy
+import pytest
+from scenes import dump, fresh, wobbler
+from test_baking import bake
+
+pytestmark = pytest.mark.bpy
+Load = Callable[[str], ModuleType]
+# What was once taken for an error of Blender's or of the disk.
+BUGS = [RuntimeError, OSError, AttributeError, ZeroDivisionError]
+
+
+def planted(kind: type[Exception]) -> Callable[..., NoReturn]:
+    def blunder(*_: object, **__: object) -> NoReturn:
+        raise kind("planted")
+
+    return blunder
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Path:
+    fresh()
+    wobbler(tmp_path / "cache")
+    path = tmp_path / "scene.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(path))
+    return path
+
+
+@pytest.mark.parametrize("kind", BUGS)
+def test_a_bug_in_a_step_comes_out_of_a_bake_as_it_is(
+    load: Load, scene: Path, kind: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(load("core.stepping.step").Stepper, "step", planted(kind))
+    with pytest.raises(kind, match="planted"):
+        load("dampsim_addon.api").bake([bpy.data.objects["Wobbler"]])
+    with pytest.raises(RuntimeError, match=r"(?s)Traceback.*blunder.*planted"):
+        bpy.ops.dampsim.bake()
+
+
+@pytest.mark.parametrize("kind", BUGS)
+def test_a_bug_ends_a_command_with_three_its_traceback_and_a_report(
+    load: Load, scene: Path, kind: type[Exception], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    cli, report, before = load("dampsim_addon.cli"), scene.with_name("report.json"), scene.read_bytes()
+    monkeypatch.setattr(load("core.stepping.step").Stepper, "step", planted(kind))
+    assert cli.main(["bake", "--report", str(report)]) == cli.BUG == 3
+    said = capfd.readouterr().err
+    assert "Traceback (most recent call last)" in said
+    assert "in blunder" in said
+    assert "this is a bug in DampSim" in said
+    entry = json.loads(report.read_text())
+    assert (entry["exit_code"], entry["objects"]) == (3, [])
+    assert f"{kind.__name__}: planted" in entry["problem"]
+    assert scene.read_bytes() == before
+
+
+def test_a_bug_in_the_commands_themselves_is_one_too(
+    load: Load, scene: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    cli = load("dampsim_addon.cli")
+    monkeypatch.setattr(load("dampsim_addon.cli.baking"), "objects", planted(RuntimeError))
+    assert cli.main(["info"]) == 3
+    assert "in blunder" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("kind", BUGS)
+def test_a_bug_in_the_export_comes_out_as_it_is_and_the_scene_is_as_before(
+    load: Load, scene: Path, kind: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    obj = bpy.data.objects["Wobbler"]
+    bake(obj, "SHAPE_KEYS")
+    before = dump()
+    monkeypatch.setattr(load("dampsim_addon.jobs.export.check"), "match", planted(kind))
+    with pytest.raises(kind, match="planted"):
+        load("dampsim_addon.api").export([obj], scene.with_name("out"), ["GLTF"])
+    assert dump() == before
+
+
+@pytest.mark.parametrize(("form", "suffix"), [("GLTF", "glb"), ("FBX", "fbx")])
+def test_what_blenders_exporter_refuses_is_a_sentence(load: Load, scene: Path, form: str, suffix: str) -> None:
+    obj = bpy.data.objects["Wobbler"]
+    bake(obj, "SHAPE_KEYS")
+    scene.with_name(f"out.{suffix}").mkdir()
+    with pytest.raises(load("core.errors").SceneError, match=rf"out\.{suffix}: Blender's .* failed .*another folder"):
+        load("dampsim_addon.api").export([obj], scene.with_name("out"), [form])
+
+
+def test_an_operator_that_is_not_there_is_a_sentence(load: Load) -> None:
+    called = load("dampsim_addon.blender.own_operators").called
+    with pytest.raises(
+        load("core.errors").SceneError, match=r"a\.glb: no export \(.*export_scene\.nothing.*\); mend it"
+    ):
+        called(bpy.ops.export_scene.nothing, "a.glb: no export", "mend it", filepath="a.glb")
+
+
+def test_a_folder_or_file_that_cannot_be_made_is_a_sentence(
+    load: Load, scene: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    cli, obj = load("dampsim_addon.cli"), bpy.data.objects["Wobbler"]
+    bake(obj, "SHAPE_KEYS")
+    below = scene / "below"
+    assert cli.main(["export", "--output", str(below / "out")]) == cli.FAILED
+    assert f"out: the folder {below} cannot be made" in capfd.readouterr().err
+    (taken := scene.with_name("taken.blend")).mkdir()
+    assert cli.main(["clear", "--output", str(taken)]) == cli.FAILED
+    said = capfd.readouterr().err
+    assert f"{taken}: the file cannot be saved" in said
+    assert "Traceback" not in said

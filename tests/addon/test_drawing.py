@@ -1,0 +1,229 @@
+"""Drawing and polling look at no disk and factor no matrix, whatever there is to show."""
+
+from __future__ import annotations
+
+import builtins
+import io
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any, NoReturn
+
+import bpy
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.sparse.linalg
+from scenes import LAST, fresh, wobbler
+from test_baking import bake
+
+pytestmark = pytest.mark.bpy
+Load = Callable[[str], ModuleType]
+REDRAWS = 100
+
+
+class Layout:
+    """Takes whatever a panel puts into it, and keeps the texts."""
+
+    def __init__(self, texts: list[str] | None = None) -> None:
+        object.__setattr__(self, "texts", [] if texts is None else texts)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        pass
+
+    def __getattr__(self, name: str) -> Any:
+        def put(*_: object, text: str = "", **__: object) -> Layout:
+            self.texts.append(text)
+            return self
+
+        return put
+
+
+class Context:
+    """Blender's, with what only a window has."""
+
+    def __init__(self) -> None:
+        self.region = SimpleNamespace(width=320)
+        themes = bpy.context.preferences.themes
+        self.preferences = SimpleNamespace(system=SimpleNamespace(ui_scale=1.0), themes=themes)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(bpy.context, name)
+
+
+@pytest.fixture
+def sealed(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """From its call on, whoever looks at the disk or factors a matrix fails."""
+
+    def seal() -> None:
+        def refuse(*_: object, **__: object) -> NoReturn:
+            raise AssertionError("not while drawing")
+
+        for owner, names in (
+            (builtins, ["open"]),
+            (io, ["open"]),
+            (os, ["stat", "lstat", "scandir", "listdir", "open"]),
+            (Path, ["open", "stat", "iterdir", "exists", "is_file", "is_dir", "read_text", "read_bytes", "resolve"]),
+            (np.linalg, ["svd", "eigh", "inv", "solve", "pinv", "cholesky"]),
+            (scipy.linalg, ["svd", "eigh", "cho_factor"]),
+            (scipy.sparse.linalg, ["splu", "eigsh", "factorized", "spsolve"]),
+        ):
+            for name in names:
+                monkeypatch.setattr(owner, name, refuse)
+
+    return seal
+
+
+@pytest.fixture
+def live(load: Load) -> Iterator[ModuleType]:
+    module = load("dampsim_addon.live")
+    module.install()
+    yield module
+    module.uninstall()
+
+
+def panels(load: Load) -> list[Any]:
+    return list(load("dampsim_addon.ui.main_panel").CLASSES)
+
+
+def operators(load: Load) -> list[Any]:
+    modules = ("operators", "bake_operators", "ghost_operators", "doctor")
+    found = [vars(load(f"dampsim_addon.ui.{module}")) for module in modules]
+    return [value for names in found for name, value in names.items() if name.startswith("DAMPSIM_OT_")]
+
+
+def redraw(load: Load) -> list[str]:
+    context, texts = Context(), []
+    for panel in panels(load):
+        if panel.bl_idname == "DAMPSIM_PT_main" or panel.poll(context):
+            panel.draw(SimpleNamespace(layout=Layout(texts)), context)
+    for operator in operators(load):
+        operator.poll(context)
+    return texts
+
+
+@pytest.mark.parametrize("target", ["SHAPE_KEYS", "POINT_CACHE", ""])
+def test_panels_and_polls_look_at_no_disk(
+    load: Load, live: ModuleType, target: str, tmp_path: Path, sealed: Callable[[], None]
+) -> None:
+    scene = fresh()
+    obj = wobbler(tmp_path)
+    if target:
+        bake(obj, target)
+    else:
+        steps = load("dampsim_addon.jobs.bake").run(scene, bpy.context.view_layer, obj, True)
+        while next(steps).text != "Simulating":
+            pass
+        next(steps)
+        steps.close()
+        for frame in range(1, LAST + 1):
+            scene.frame_set(frame)
+    # The picture of a curve is drawn once.
+    redraw(load)
+    sealed()
+    began = time.perf_counter()
+    for _ in range(REDRAWS):
+        texts = redraw(load)
+    print(f"{target or 'LIVE'}: {1e3 * (time.perf_counter() - began) / REDRAWS:.2f} ms for a redraw of all panels")
+    assert any(text.startswith("Baked: ") for text in texts) == bool(target)
+    assert any("of 12 frames are simulated" in text for text in texts) == (not target)
+    assert any(text.startswith("Live: 12 of 12") for text in texts) == (not target)
+
+
+def test_the_viewport_works_out_each_state_once(
+    load: Load, live: ModuleType, tmp_path: Path, sealed: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = fresh()
+    obj = wobbler(tmp_path)
+    for name in ("show_rest", "show_cage", "show_pins", "show_worst"):
+        setattr(obj.dampsim, name, True)
+    for frame in range(1, LAST + 1):
+        scene.frame_set(frame)
+    overlay, put = load("dampsim_addon.ui.overlay"), []
+    state = SimpleNamespace(blend_set=lambda *_: None, depth_test_set=lambda *_: None)
+    context = SimpleNamespace(
+        scene=scene,
+        view_layer=bpy.context.view_layer,
+        space_data=SimpleNamespace(overlay=SimpleNamespace(show_overlays=True)),
+        preferences=bpy.context.preferences,
+    )
+    monkeypatch.setattr(overlay, "gpu", SimpleNamespace(state=state))
+    monkeypatch.setattr(overlay, "bpy", SimpleNamespace(context=context))
+    for name in ("_lines", "_points", "_text"):
+        monkeypatch.setattr(overlay, name, lambda *given, **_: put.append(given))
+    overlay.draw_view()
+    overlay.draw_pixels()
+    once = len(put)
+    assert once >= 6
+    words = next(word for given in put for word in given if isinstance(word, str))
+    assert words.startswith("stretched")
+    sealed()
+    began = time.perf_counter()
+    for _ in range(REDRAWS):
+        overlay.draw_view()
+        overlay.draw_pixels()
+    print(
+        f"{1e3 * (time.perf_counter() - began) / REDRAWS:.2f} ms for a redraw of the viewport, but for the card's part"
+    )
+    assert len(put) == (REDRAWS + 1) * once
+    monkeypatch.undo()
+    # Another frame is another state.
+    before = overlay.drawn(obj, scene)
+    scene.frame_set(5)
+    assert overlay.drawn(obj, scene).state is not before.state
+    assert overlay.drawn(obj, scene) is overlay.drawn(obj, scene)
+
+
+def test_what_others_do_to_a_cache_is_seen_at_the_next_look(load: Load, tmp_path: Path) -> None:
+    fresh()
+    obj = wobbler(tmp_path)
+    on_disk = load("dampsim_addon.scene.on_disk")
+    bake(obj, "POINT_CACHE")
+    assert (on_disk.known(obj).frames, on_disk.known(obj).gone) == (LAST, "")
+    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+    cache.drop_from(8)
+    (cache.folder / "bake.pc2").unlink()
+    assert on_disk.known(obj).frames == LAST
+    assert on_disk.look(obj).frames == 7
+    assert on_disk.known(obj).gone.endswith("bake.pc2")
+    # Another folder is another cache, which nobody has looked at yet but who changed it.
+    folder, obj.dampsim.cache_folder = obj.dampsim.cache_folder, str(tmp_path / "elsewhere")
+    assert on_disk.known(obj).looked
+    assert on_disk.known(obj).frames == 0
+    obj.dampsim.cache_folder = folder
+    assert on_disk.known(obj).frames == 7
+    path = tmp_path / "scene.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(path))
+    assert on_disk.known(obj).frames == 7
+    bpy.ops.wm.open_mainfile(filepath=str(path))
+    assert on_disk.known(bpy.data.objects["Wobbler"]).frames == 7
+    assert bpy.ops.dampsim.clear() == {"FINISHED"}
+    assert on_disk.known(bpy.data.objects["Wobbler"]) == on_disk.OnDisk(True)
+
+
+def test_a_bake_of_a_newer_version_is_shown_refused_and_cleared(load: Load, tmp_path: Path) -> None:
+    fresh()
+    obj = wobbler(tmp_path)
+    obj.dampsim.baked = "HOLOGRAM"
+    assert "Baked: HOLOGRAM" in redraw(load)
+    with pytest.raises(load("core.errors").SceneError, match="knows no bake to 'HOLOGRAM'"):
+        load("dampsim_addon.api").export([obj], tmp_path / "out")
+    bake(obj, "POINT_CACHE")
+    obj.dampsim.baked = "HOLOGRAM"
+    assert bpy.ops.dampsim.clear() == {"FINISHED"}
+    assert obj.dampsim.baked == ""
+
+
+def test_curves_and_ghosts_end_with_their_file(load: Load, tmp_path: Path) -> None:
+    fresh()
+    obj = wobbler(tmp_path)
+    results = load("dampsim_addon.scene.results")
+    bpy.ops.dampsim.ghost_add()
+    bpy.ops.dampsim.compare()
+    results.keep_curve(obj, results.curve_of(obj) or object(), "test")
+    assert results.ghosts_of(obj) is not None
+    fresh()
+    assert not results._ghosts
+    assert not results._curves

@@ -1,0 +1,137 @@
+"""What the panel says of the simulation is what the simulation does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import bpy
+import pytest
+from scenes import armature, fresh, wobbler
+
+pytestmark = pytest.mark.bpy
+Load = Callable[[str], ModuleType]
+
+
+def simulation(load: Load, obj: bpy.types.Object) -> object:
+    snapshot = load("dampsim_addon.scene.snapshot")
+    with snapshot.Sampler(bpy.context.scene, bpy.context.view_layer, obj) as sampler:
+        return load("core.simulation.simulation").Simulation(snapshot.take(sampler))
+
+
+def paint(obj: bpy.types.Object, name: str, weight: float) -> None:
+    """The upper part with a weight, the rest with 1."""
+    group = obj.vertex_groups.new(name=name)
+    group.add([v.index for v in obj.data.vertices], 1.0, "REPLACE")
+    group.add([v.index for v in obj.data.vertices if v.co.z > 0.3], weight, "REPLACE")
+
+
+@pytest.mark.parametrize("painted", [False, True])
+@pytest.mark.parametrize("calibration", [0.4, 1.0, 2.5])
+@pytest.mark.parametrize("settle", [1.5, 8.0])
+def test_the_panel_knows_how_much_bounce_is_carried(
+    load: Load, tmp_path: Path, settle: float, calibration: float, painted: bool
+) -> None:
+    scene = fresh()
+    obj = wobbler(tmp_path)
+    obj.dampsim.settle, obj.dampsim.bounce, obj.dampsim.calibration = settle, 70.0, calibration
+    if painted:
+        paint(obj, "Settle", 0.1)
+        obj.dampsim.settle_group = "Settle"
+    measured = load("dampsim_addon.scene.measured")
+    assert bpy.ops.dampsim.measure() == {"FINISHED"}
+    found, wanted = measured.substeps(obj, scene), simulation(load, obj).substeps(measured.read_settings(obj))
+    assert (found.count, found.limited) == (wanted.count, wanted.limited)
+    assert found.overshoot == pytest.approx(wanted.overshoot, rel=1e-6)
+
+
+def test_the_coefficients_in_force_are_those_of_the_simulation(load: Load, tmp_path: Path) -> None:
+    scene = fresh()
+    obj = wobbler(tmp_path)
+    in_force = load("dampsim_addon.ui.main_panel").in_force
+    assert "known after" in in_force(obj, scene)
+    assert bpy.ops.dampsim.measure() == {"FINISHED"}
+    made = simulation(load, obj)
+    settings = load("dampsim_addon.scene.properties").read_settings(obj)
+    found, count = made.effective(settings)[0], made.substeps(settings).count
+    assert f"τ {found.s:.3g} s, κ {found.kappa:.3g}, " in in_force(obj, scene)
+    assert in_force(obj, scene).endswith(f"{count} substeps")
+
+
+def _gravity(obj: bpy.types.Object) -> None:
+    bpy.context.scene.gravity[2] = -3.0
+
+
+def _no_gravity(obj: bpy.types.Object) -> None:
+    bpy.context.scene.use_gravity = False
+
+
+def _mesh(obj: bpy.types.Object) -> None:
+    obj.data.vertices[7].co.x += 0.01
+
+
+def _stiffness_group(obj: bpy.types.Object) -> None:
+    paint(obj, "Stiffness", 0.3)
+    obj.dampsim.stiffness_group = "Stiffness"
+
+
+def _first_frame(obj: bpy.types.Object) -> None:
+    bpy.context.scene.frame_start = 3
+
+
+def _turn(obj: bpy.types.Object) -> None:
+    obj.rotation_euler.x = 1.0
+
+
+def _key(obj: bpy.types.Object) -> None:
+    obj.rotation_euler.y = 0.7
+    obj.keyframe_insert("rotation_euler", frame=1)
+
+
+def _pose(obj: bpy.types.Object) -> None:
+    bone = next(m.object for m in obj.modifiers if m.type == "ARMATURE").pose.bones["high"]
+    bone.rotation_euler.x = 0.4
+    bone.keyframe_insert("rotation_euler", frame=1)
+
+
+def _bend(obj: bpy.types.Object) -> None:
+    obj.modifiers.new("Bend", "SIMPLE_DEFORM")
+
+
+def _dial(obj: bpy.types.Object) -> None:
+    obj.dampsim.stiffness *= 2.0
+
+
+@pytest.mark.parametrize(
+    "change", [_gravity, _no_gravity, _mesh, _stiffness_group, _first_frame, _turn, _key, _pose, _bend, _dial]
+)  # fmt: skip
+def test_what_was_measured_of_something_else_is_not_shown(
+    load: Load, tmp_path: Path, change: Callable[[bpy.types.Object], None]
+) -> None:
+    scene = fresh()
+    obj = wobbler(tmp_path)
+    obj.animation_data_clear()
+    if change is _pose:
+        armature(obj)
+    measured, in_force = load("dampsim_addon.scene.measured"), load("dampsim_addon.ui.main_panel").in_force
+    bpy.context.view_layer.update()
+    assert bpy.ops.dampsim.measure() == {"FINISHED"}
+    assert measured.holds(obj, scene)
+    # Where the animation stands is nothing else.
+    scene.frame_set(7)
+    assert "In force: τ" in in_force(obj, scene)
+    change(obj)
+    bpy.context.view_layer.update()
+    assert not measured.holds(obj, scene)
+    assert "known after" in in_force(obj, scene)
+
+
+def test_what_was_measured_of_a_bake_that_falls_holds_for_the_coefficients_alone(load: Load, tmp_path: Path) -> None:
+    scene = fresh()
+    obj = wobbler(tmp_path)
+    obj.dampsim.pin_group = ""
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    assert load("dampsim_addon.scene.measured").holds(obj, scene)
+    assert obj.dampsim.measured_young == 0.0
+    assert "In force: τ" in load("dampsim_addon.ui.main_panel").in_force(obj, scene)
