@@ -67,7 +67,7 @@ def own_cache(obj: bpy.types.Object) -> Iterator[tuple[int, int]]:
     if name and name not in taken and not is_owner(obj):
         source, name = frame_cache(obj), ""
     if not name and file_name():
-        name = hashlib.sha256(f"{file_name()}\n{obj.name}".encode()).hexdigest()[:16]
+        name = hashlib.sha256(f"{file_name()}\n{obj.name}".encode(errors="surrogateescape")).hexdigest()[:16]
     if not name or name in taken or (source and source.folder.name == name):
         name = uuid.uuid4().hex[:16]
     group.cache_id = name

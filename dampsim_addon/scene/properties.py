@@ -49,7 +49,7 @@ def _look(group: PropertyGroup, context: object) -> None:
 
 
 class DampSimVariant(PropertyGroup):
-    """The dials of one ghost; those of ghosts.VARIED are added below."""
+    """The dials of one ghost; those of VARIED are added below."""
 
 
 class DampSimObject(PropertyGroup):
