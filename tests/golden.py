@@ -92,16 +92,17 @@ def samples() -> Iterator[tuple[str, dict[str, Any]]]:
     import bpy
 
     from dampsim.core.simulation.simulation import Simulation
-    from dampsim.dampsim_addon.blender.sampler import Sampler
+    from dampsim.dampsim_addon.blender.sampler import GroupSampler
     from dampsim.dampsim_addon.scene.snapshot import take
 
     for path in sorted((ROOT / "sample_blends").glob("*.blend")):
         bpy.ops.wm.open_mainfile(filepath=str(path))
         scene, layer = bpy.context.scene, bpy.context.view_layer
         for obj in [obj for obj in scene.objects if obj.type == "MESH" and obj.dampsim.enabled]:
-            with Sampler(scene, layer, obj) as sampler:
+            with GroupSampler(scene, layer, [obj]) as sampler:
                 taken = take(sampler)
-                yield f"sample {path.stem} {obj.name}", summary(Simulation(taken).frames(), taken.bodies[0].surface.size)
+                size = taken.bodies[0].surface.size
+                yield f"sample {path.stem} {obj.name}", summary(Simulation(taken).frames(), size)
 
 
 def main() -> None:

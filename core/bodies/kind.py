@@ -17,11 +17,13 @@ class Kind:
     """How an object becomes nodes and terms.
 
     name, label, text: as in the panel.
+    looks_at_edges: whether Body.edges count.
     """
 
     name: ClassVar[str]
     label: ClassVar[str]
     text: ClassVar[str]
+    looks_at_edges: ClassVar[bool] = False
 
     @staticmethod
     def sections(settings: Settings) -> tuple[str, ...]:

@@ -73,6 +73,7 @@ class Springs(Kind):
     name = "SPRINGS"
     label = "Springs"
     text = "Every edge is a spring: wires, nets, frames; a mesh needs no faces"
+    looks_at_edges = True
 
     @staticmethod
     def sections(settings: Settings) -> tuple[str, ...]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from contextlib import ExitStack
 from types import TracebackType
 
 import bpy
@@ -149,6 +151,53 @@ class Sampler:
         self.go(float(self.scene.frame_start))
         local = self.undeformed()
         return transformed(self.matrix(), local)
+
+
+class GroupSampler:
+    """Reads several objects frame by frame, each frame being visited once for all of them. Use as a context."""
+
+    def __init__(
+        self, scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, objects: Sequence[bpy.types.Object]
+    ) -> None:
+        self.scene, self.view_layer = scene, view_layer
+        self.members = [Sampler(scene, view_layer, obj) for obj in objects]
+        self._open = ExitStack()
+        self._at: float | None = None
+
+    def __enter__(self) -> GroupSampler:
+        with ExitStack() as entered:
+            for member in self.members:
+                entered.enter_context(member)
+            self._open = entered.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._open.__exit__(kind, error, trace)
+
+    def mute(self) -> None:
+        """Switch off what must not be sampled."""
+        for member in self.members:
+            member.mute()
+
+    def unmute(self) -> None:
+        """Switch on again what mute() switched off."""
+        for member in self.members:
+            member.unmute()
+
+    def of(self, obj: bpy.types.Object) -> Sampler:
+        return next(member for member in self.members if member.obj == obj)
+
+    def go(self, frame: float) -> None:
+        """Be at a frame; a visit that goes on is not begun again."""
+        if frame != self._at:
+            self.members[0].go(frame)
+            self._at = frame
+
+    def leave(self) -> None:
+        """Others move the scene from now on: the next visit begins anew."""
+        self._at = None
 
 
 def frame_rate(scene: bpy.types.Scene) -> float:

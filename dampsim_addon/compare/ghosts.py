@@ -8,7 +8,8 @@ import bpy
 import numpy as np
 
 from ...core.scene.parameters import PARAMETERS
-from ..blender.sampler import Sampler
+from ..blender.sampler import GroupSampler
+from ..scene.groups import group_of
 from ..scene.properties import VARIED
 from ..scene.results import Ghosts, keep_ghosts
 from ..scene.snapshot import check_object, take
@@ -38,12 +39,12 @@ def simulate(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.t
     check_object(obj, view_layer)
     dialled = list(obj.dampsim.variants)
     made = []
-    with Sampler(scene, view_layer, obj) as sampler:
+    with GroupSampler(scene, view_layer, group_of(obj).members) as sampler:
         taken = take(sampler)
-        variants = Variants(taken)
+        variants = Variants(taken, obj.name)
         for number, variant in enumerate(dialled):
             simulation = yield from variants.prepared(dials(variant))
             frames = yield from simulated(simulation, number, len(dialled))
-            made.append(np.array([frame.surface for frame in frames], dtype=np.float32))
+            made.append(np.array([frame.shapes[obj.name] for frame in frames], dtype=np.float32))
     labels = [label(number, variant) for number, variant in enumerate(dialled)]
-    keep_ghosts(obj, Ghosts(taken.first, made, taken.body.surface.triangles, labels))
+    keep_ghosts(obj, Ghosts(taken.first, made, taken.body(obj.name).surface.triangles, labels))

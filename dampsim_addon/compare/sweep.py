@@ -22,7 +22,8 @@ from ...core.measure.calibrate import release_test
 from ...core.measure.curve import SettleCurve, simulation_curve
 from ...core.scene.parameters import PARAMETERS
 from ...core.simulation.simulation import Simulation
-from ..blender.sampler import Sampler
+from ..blender.sampler import GroupSampler, Sampler
+from ..scene.groups import group_of
 from ..scene.snapshot import check_object, take
 from ..work.steps import Step, paired
 from . import sheet
@@ -83,8 +84,8 @@ def run(
         ) from error
     rows: list[Row] = []
     made: dict[int, list[Array]] = {}
-    with Sampler(scene, view_layer, obj) as sampler:
-        variants = Variants(take(sampler))
+    with GroupSampler(scene, view_layer, group_of(obj).members) as sampler:
+        variants = Variants(take(sampler), obj.name)
         for number, values in enumerate(choices):
             try:
                 row, frames = yield from _measured(variants, values, number, len(choices), obj.dampsim.swing / 100.0)
@@ -92,13 +93,13 @@ def run(
                 rows.append(Row(number + 1, values, problem=str(error)))
                 continue
             rows.append(row)
-            made[number] = [frame.surface.astype("<f4") for frame in frames]
+            made[number] = [frame.shapes[obj.name].astype("<f4") for frame in frames]
             if row.curve is not None:
                 _write(folder / curve_name(row), picture.svg(row.curve, html.escape(row.label)), obj.name)
         if made and pictures:
             chosen = telling(list(made.values()), pictures)
             yield from _pictured(
-                sampler,
+                sampler.of(obj),
                 {rows[number]: [made[number][k] for k in chosen] for number in made},
                 [scene.frame_start + k for k in chosen],
                 folder,
@@ -146,26 +147,28 @@ def _measured(
     frames = yield from simulated(simulation, which, of)
     pace = (time.perf_counter() - began) / len(frames)
     scene = simulation.scene
-    settings = scene.settings(float(scene.last))
-    young = simulation.young(settings)
-    shot = simulation_curve(simulation, frames, settings)
-    curve = shot
-    if simulation.held and settings.damping_by == "DIALS":
-        curve = yield from _released(simulation, swing)
+    name, last = variants.name, float(scene.last)
+    settings = scene.body(name).at(last)
+    dials = tuple(body.at(last) for body in scene.bodies)
+    shot = simulation_curve(simulation, name, frames, settings)
+    curve, held = shot, simulation.is_held(name)
+    if held and settings.damping_by == "DIALS":
+        curve = yield from _released(simulation, name, swing)
     row = Row(
-        which + 1, values, curve, shot.rest if shot else None, _offset(simulation, frames), young,
-        simulation.sag(young) if simulation.held else None, pace,
+        which + 1, values, curve, shot.rest if shot else None, _offset(simulation, name, frames),
+        simulation.young(name, dials), simulation.sag(name, dials) if held else None, pace,
     )  # fmt: skip
     return row, frames
 
 
-def _released(simulation: Simulation, swing: float) -> Generator[Step, None, SettleCurve]:
-    return paired(release_test(simulation, swing), "Releasing")
+def _released(simulation: Simulation, name: str, swing: float) -> Generator[Step, None, SettleCurve]:
+    return paired(release_test(simulation, name, swing), "Releasing")
 
 
-def _offset(simulation: Simulation, frames: Sequence[Frame]) -> float:
-    motion, size = simulation.scene.motion, simulation.scene.body.surface.size
-    return max(float(np.linalg.norm(f.surface - motion(float(f.number)), axis=1).max()) for f in frames) / size
+def _offset(simulation: Simulation, name: str, frames: Sequence[Frame]) -> float:
+    body = simulation.scene.body(name)
+    far = [np.linalg.norm(frame.shapes[name] - body.motion(float(frame.number)), axis=1).max() for frame in frames]
+    return float(max(far)) / body.surface.size
 
 
 def _text(value: object) -> str:

@@ -2,50 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
+from typing import Generic, TypeVar
 
-from ...core.arrays import Array
-from ...core.bodies.volume import VolumeModel
 from ...core.frames.frame import Frame
+from ...core.scene.body import Body
 from ...core.scene.fingerprint import model_fingerprint
-from ...core.scene.parameters import PARAMETERS, Settings
+from ...core.scene.parameters import PARAMETERS
 from ...core.scene.scene import Scene
+from ...core.simulation.assembly import Assembly
 from ...core.simulation.simulation import Simulation
 from ..jobs.prepare import prepared
 from ..work.steps import Step
+
+Read = TypeVar("Read")
 
 
 class Variants:
     """Reads each animated frame once, and makes each model once. Whatever else is keyframed goes on being followed."""
 
-    def __init__(self, taken: Scene) -> None:
-        self.taken = taken
-        self._motion: dict[float, Array] = {}
-        self._dials: dict[float, Settings] = {}
-        self._models: dict[str, VolumeModel] = {}
+    def __init__(self, taken: Scene, name: str) -> None:
+        """name: of the body whose dials vary."""
+        self.name = name
+        bodies = []
+        for body in taken.bodies:
+            motion = _Once(body.motion)
+            dials = None if body.dials is None else _Once(body.dials)
+            if dials is not None:
+                # Dials can be read only where the motion was just asked.
+                motion.then = dials
+            bodies.append(replace(body, motion=motion, dials=dials))
+        colliders = tuple(replace(one, motion=_Once(one.motion)) for one in taken.colliders)
+        self.taken = replace(taken, bodies=tuple(bodies), colliders=colliders)
+        self._known: dict[str, Assembly] = {}
 
     def prepared(self, values: Mapping[str, object]) -> Generator[Step, None, Simulation]:
         """The simulation with these parameters. Raises the errors for the artist."""
         changed = {name: PARAMETERS[name].checked(value) for name, value in values.items()}
-        body = replace(self.taken.body, settings=replace(self.taken.body.settings, **changed))
 
-        def dials(frame: float) -> Settings:
-            return replace(self._dials[frame], **changed)
+        def varied(body: Body) -> Body:
+            if body.name != self.name:
+                return body
+            asked = body.dials
+            dials = None if asked is None else lambda frame: replace(asked(frame), **changed)
+            return replace(body, settings=replace(body.settings, **changed), dials=dials)
 
-        scene = replace(self.taken, body=body, motion=self._recalled, dials=dials if self.taken.dials else None)
+        scene = replace(self.taken, bodies=tuple(varied(body) for body in self.taken.bodies))
         mark = model_fingerprint(scene)
-        simulation = yield from prepared(scene, self._models.get(mark))
-        self._models[mark] = simulation.model
+        simulation = yield from prepared(scene, self._known.get(mark))
+        self._known[mark] = simulation.assembly
         return simulation
 
-    def _recalled(self, frame: float) -> Array:
-        if frame not in self._motion:
-            self._motion[frame] = self.taken.motion(frame)
-            if self.taken.dials is not None:
-                # Dials can be read only where the motion was just asked.
-                self._dials[frame] = self.taken.dials(frame)
-        return self._motion[frame]
+
+class _Once(Generic[Read]):
+    """Asks once for each frame, and then what has to be asked at the same visit."""
+
+    def __init__(self, ask: Callable[[float], Read]) -> None:
+        self._ask = ask
+        self._found: dict[float, Read] = {}
+        self.then: Callable[[float], object] | None = None
+
+    def __call__(self, frame: float) -> Read:
+        if frame not in self._found:
+            self._found[frame] = self._ask(frame)
+            if self.then is not None:
+                self.then(frame)
+        return self._found[frame]
 
 
 def simulated(simulation: Simulation, which: int, of: int) -> Generator[Step, None, list[Frame]]:

@@ -1,4 +1,4 @@
-"""The bake of objects, step by step; operators, the command line and scripts all run it."""
+"""The bake of groups of objects, step by step; operators, the command line and scripts all run it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from ...core.scene.scene import Scene
 from ...core.simulation.record import bake
 from ...core.simulation.simulation import Simulation
 from .. import live
-from ..blender.sampler import Sampler
-from ..scene.caches import own_cache
+from ..blender.sampler import GroupSampler, Sampler
+from ..scene.caches import own_cache, target_folder
+from ..scene.groups import Group, group_of, groups_of
 from ..scene.measured import note
 from ..scene.on_disk import held
 from ..scene.results import keep_curve
@@ -53,40 +54,75 @@ def run(
     restart: bool,
     start: int | None = None,
 ) -> Generator[Step, None, Result]:
-    """Simulate into the cache and write the target. If it is stopped, cache and object stay as they are then.
+    """Bake an object, and with it those that are simulated together with it; see run_group."""
+    results = yield from run_group(scene, view_layer, group_of(obj), restart, start)
+    own = next(result for result in results if result.name == obj.name)
+    if own.problem:
+        raise SceneError(own.problem)
+    return own
 
-    restart, start: see core.simulation.record.bake.
+
+def run_group(
+    scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, group: Group, restart: bool, start: int | None = None
+) -> Generator[Step, None, list[Result]]:
+    """Simulate a group into its cache and write every member's target.
+
+    If it is stopped, cache and objects stay as they are then. A target that cannot be written says why in its result,
+    where others can; alone, it raises. restart, start: see core.simulation.record.bake.
     """
     began = time.monotonic()
-    live.drop(obj)
-    check_object(obj, view_layer)
-    check_scene(scene, obj)
-    check_alone(obj)
-    kind = target(obj.dampsim.target)
-    kind.check(obj)
-    with Sampler(scene, view_layer, obj) as sampler:
+    for obj in group.members:
+        live.drop(obj)
+        check_object(obj, view_layer)
+        check_scene(scene, obj)
+        check_alone(obj)
+        target(obj.dampsim.target).check(obj)
+    with GroupSampler(scene, view_layer, group.members) as sampler:
         taken = take(sampler)
         simulation = yield from prepared(taken)
-        note(obj, scene, simulation)
-        for done, total in own_cache(obj):
+        for obj in group.members:
+            note(obj, scene, simulation)
+        for done, total in own_cache(group):
             yield Step(done, total, "Copying")
-        with held(obj) as cache:
+        with held(group.members[0]) as cache:
             for progress in bake(simulation, cache, restart, start):
                 yield Step(progress.done, progress.total, progress.stage)
             cache.claim()
-            numbers = list(range(taken.first, taken.last + 1))
-            shot = Shot(sampler, cache, numbers, cache.folder, bound_of(scene, obj, taken.body.surface.size))
-            cost, error = yield from write(shot, kind)
-            for other in TARGETS:
-                if other is not kind:
-                    other.forget(cache.folder)
-        if taken.body.settings.loop and simulation.loop_error:
-            obj.dampsim.loop_error = 100.0 * simulation.loop_error
-        keep_curve(obj, _curve(simulation, cache, numbers), "bake")
+            sampler.leave()
+            results = []
+            for obj in group.members:
+                try:
+                    result = yield from _written(sampler.of(obj), simulation, cache, time.monotonic() - began)
+                except DampSimError as error:
+                    if group.alone:
+                        raise
+                    result = Result(obj.name, obj.dampsim.target, problem=str(error))
+                results.append(result)
+        for obj in group.members:
+            if obj.dampsim.loop and simulation.loop_error:
+                obj.dampsim.loop_error = 100.0 * simulation.loop_error
+    return results
+
+
+def _written(
+    sampler: Sampler, simulation: Simulation, cache: FrameCache, before: float
+) -> Generator[Step, None, Result]:
+    """The bake of one member. before: s that went by since it began."""
+    began = time.monotonic()
+    obj, taken = sampler.obj, simulation.scene
+    kind = target(obj.dampsim.target)
+    folder = target_folder(obj)
+    numbers = list(range(taken.first, taken.last + 1))
+    body = taken.body(obj.name)
+    shot = Shot(sampler, cache, numbers, folder, bound_of(sampler.scene, obj, body.surface.size))
+    cost, error = yield from write(shot, kind)
+    for other in TARGETS:
+        if other is not kind:
+            other.forget(folder)
+    keep_curve(obj, _curve(simulation, obj.name, cache, numbers), "bake")
     bound = None if kind.exact else shot.bound
-    result = Result(
-        obj.name, kind.name, taken.first, taken.last, cost.keys, cost.size, error, bound, time.monotonic() - began
-    )
+    seconds = before + time.monotonic() - began
+    result = Result(obj.name, kind.name, taken.first, taken.last, cost.keys, cost.size, error, bound, seconds)
     _keep(obj, result, taken)
     return result
 
@@ -98,16 +134,15 @@ def run_all(
     restart: bool,
     start: int | None = None,
 ) -> Generator[Step, None, list[Result]]:
-    """Bake one object after the other. One that can't be baked says why in its result, and the others go on."""
-    chosen, results = list(objects), []
-    for number, obj in enumerate(chosen, 1):
-        steps = run(scene, view_layer, obj, restart, start)
-        where = f"{obj.name} ({number} of {len(chosen)}): " if len(chosen) > 1 else ""
+    """Bake one group after the other. One that can't be baked says why in its results, and the others go on."""
+    groups, results = groups_of(objects), []
+    for number, group in enumerate(groups, 1):
+        steps = run_group(scene, view_layer, group, restart, start)
+        where = f"{group.name} ({number} of {len(groups)}): " if len(groups) > 1 else ""
         try:
-            result = yield from each(steps, lambda step, where=where: replace(step, text=f"{where}{step.text}"))
+            results += yield from each(steps, lambda step, where=where: replace(step, text=f"{where}{step.text}"))
         except DampSimError as error:
-            result = Result(obj.name, obj.dampsim.target, problem=str(error))
-        results.append(result)
+            results += [Result(obj.name, obj.dampsim.target, problem=str(error)) for obj in group.members]
     return results
 
 
@@ -125,14 +160,14 @@ def _keep(obj: bpy.types.Object, result: Result, taken: Scene) -> None:
     group.baked, group.baked_fps = result.target, taken.fps
     group.baked_keys, group.baked_size, group.baked_seconds = result.keys, result.size / 1e6, result.seconds
     group.baked_error, group.exported = result.error, ""
-    group.baked_part = 100.0 * result.error / taken.body.surface.size
+    group.baked_part = 100.0 * result.error / taken.body(obj.name).surface.size
 
 
-def _curve(simulation: Simulation, cache: FrameCache, numbers: list[int]) -> SettleCurve | None:
-    settings = simulation.scene.settings(float(numbers[-1]))
+def _curve(simulation: Simulation, body: str, cache: FrameCache, numbers: list[int]) -> SettleCurve | None:
+    settings = simulation.scene.body(body).at(float(numbers[-1]))
     # As long before the end as the dial looks back, and the stop before it.
     shown = numbers[-int(3.0 * settings.settle + 12.0) :]
-    return simulation_curve(simulation, [cache.read(number) for number in shown], settings)
+    return simulation_curve(simulation, body, [cache.read(number) for number in shown], settings)
 
 
 def check_scene(scene: bpy.types.Scene, obj: bpy.types.Object) -> None:

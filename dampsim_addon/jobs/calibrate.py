@@ -10,7 +10,8 @@ from ...core.errors import PinError
 from ...core.measure.calibrate import Calibration
 from ...core.measure.calibrate import calibrate as core_calibrate
 from ...core.simulation.simulation import Simulation
-from ..blender.sampler import Sampler
+from ..blender.sampler import GroupSampler
+from ..scene.groups import group_of
 from ..scene.measured import note
 from ..scene.results import keep_curve
 from ..scene.snapshot import check_object, take
@@ -21,9 +22,9 @@ from .prepare import prepared
 def measure(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.Object) -> None:
     """Find how far the object hangs under its own weight, without a bake."""
     check_object(obj, view_layer)
-    with Sampler(scene, view_layer, obj) as sampler:
+    with GroupSampler(scene, view_layer, group_of(obj).members) as sampler:
         simulation = Simulation(take(sampler))
-        if not simulation.held:
+        if not simulation.is_held(obj.name):
             raise PinError(f"{obj.name}: nothing holds all of it, so it would fall; choose a pin group.")
         note(obj, scene, simulation)
 
@@ -33,11 +34,11 @@ def calibrate(
 ) -> Generator[Step, None, None]:
     """Find the correction of Settle for swings as large as the object's swing says. Stopped, it changes nothing."""
     check_object(obj, view_layer)
-    with Sampler(scene, view_layer, obj) as sampler:
+    with GroupSampler(scene, view_layer, group_of(obj).members) as sampler:
         taken = take(sampler)
         simulation = yield from prepared(taken)
         note(obj, scene, simulation)
-        test = core_calibrate(simulation, obj.dampsim.swing / 100.0)
+        test = core_calibrate(simulation, obj.name, obj.dampsim.swing / 100.0)
         result: Calibration = yield from paired(test, "Releasing")
     obj.dampsim.calibration = result.correction
     keep_curve(obj, result.after, f"release from {obj.dampsim.swing:.3g}%")

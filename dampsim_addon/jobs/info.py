@@ -8,8 +8,9 @@ import bpy
 
 from ...core.errors import CacheError, DampSimError
 from ...core.scene.fingerprint import changes, inputs
-from ..blender.sampler import Sampler
+from ..blender.sampler import GroupSampler
 from ..scene.caches import frame_cache
+from ..scene.groups import group_of
 from ..scene.snapshot import check_object, take
 from ..targets.cache_file import fault, played
 
@@ -63,7 +64,7 @@ def of(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.O
     """Reads all of the cached frames; changes nothing."""
     group = obj.dampsim
     numbers, damaged, changed, problem, folder = [], [], [], "", ""
-    if group.cache_id:
+    if group.cache_id or group.together:
         cache = frame_cache(obj)
         folder = str(cache.folder)
         try:
@@ -76,7 +77,7 @@ def of(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.O
                     damaged.append(number)
             if header is not None:
                 check_object(obj, view_layer)
-                with Sampler(scene, view_layer, obj) as sampler:
+                with GroupSampler(scene, view_layer, group_of(obj).members) as sampler:
                     changed = changes(header.inputs, inputs(take(sampler)))
         except DampSimError as error:
             problem = str(error)

@@ -2,28 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import replace
+from typing import Generic, TypeVar
 
-from ...core.bodies.volume import VolumeModel
+from ...core.scene.body import Body
 from ...core.scene.scene import Scene
+from ...core.simulation.assembly import Assembly
 from ...core.simulation.simulation import Simulation
 from ..work.background import computed
 from ..work.steps import Step, counted
 
+Read = TypeVar("Read")
 
-def prepared(taken: Scene, known: VolumeModel | None = None) -> Generator[Step, None, Simulation]:
-    """Make the simulation ready in a thread of its own, so that the window goes on living."""
+
+class _Recalled(Generic[Read]):
+    """What was read at one frame, for a thread that must not ask Blender; afterwards, what Blender says."""
+
+    def __init__(self, ask: Callable[[float], Read], frame: float) -> None:
+        self._ask, self._frame = ask, frame
+        self._first = ask(frame)
+        self.aloud = False
+
+    def __call__(self, frame: float) -> Read:
+        if self.aloud:
+            return self._ask(frame)
+        assert frame == self._frame
+        return self._first
+
+
+def prepared(taken: Scene, known: Assembly | None = None) -> Generator[Step, None, Simulation]:
+    """Make the simulation ready in a thread of its own, so that the window goes on living.
+
+    known: of a scene with the same model fingerprint.
+    """
     yield Step(0, 1, "Preparing")
-    # All that it needs of Blender is read here; the thread must not.
-    first, settings = taken.motion(float(taken.first)), taken.settings(float(taken.first))
-    still = replace(taken, motion=lambda _: first, dials=None if taken.dials is None else lambda _: settings)
+    first = float(taken.first)
+    recalled: list[_Recalled[object]] = []
+
+    def recall(ask: Callable[[float], Read]) -> _Recalled[Read]:
+        one = _Recalled(ask, first)
+        recalled.append(one)  # type: ignore[arg-type]
+        return one
+
+    def still(body: Body) -> Body:
+        motion = recall(body.motion)
+        # Dials can be read only where the motion was just asked.
+        return replace(body, motion=motion, dials=None if body.dials is None else recall(body.dials))
+
+    scene = replace(
+        taken,
+        bodies=tuple(still(body) for body in taken.bodies),
+        colliders=tuple(replace(collider, motion=recall(collider.motion)) for collider in taken.colliders),
+    )
 
     def ready() -> Simulation:
-        made = Simulation(still, known)
+        made = Simulation(scene, known)
         made.prime()
         return made
 
     simulation = yield from counted(computed(ready), 1, "Preparing")
-    simulation.scene = taken
+    for one in recalled:
+        one.aloud = True
     return simulation

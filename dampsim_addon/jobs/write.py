@@ -57,7 +57,7 @@ def away(shot: Shot) -> Generator[int, None, float]:
     worst = 0.0
     for done, number in enumerate(shot.numbers, 1):
         shot.sampler.go(number)
-        offset = shot.sampler.here() - shot.cache.read(number).surface
+        offset = shot.sampler.here() - shot.cache.shape(number, shot.sampler.obj.name)
         worst = max(worst, float(np.linalg.norm(offset, axis=1).max()))
         yield done
     return worst

@@ -9,9 +9,20 @@ from __future__ import annotations
 from . import handlers
 from .display import drop
 from .handlers import install, installed, uninstall
-from .session import SESSIONS, Session, Standing, find, is_live
+from .session import SESSIONS, Session, Standing, find, hindrance, is_live
 
-__all__ = ["SESSIONS", "Session", "Standing", "drop", "find", "install", "installed", "is_live", "uninstall"]
+__all__ = [
+    "SESSIONS",
+    "Session",
+    "Standing",
+    "drop",
+    "find",
+    "hindrance",
+    "install",
+    "installed",
+    "is_live",
+    "uninstall",
+]
 
 
 def register() -> None:

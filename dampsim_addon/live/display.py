@@ -14,6 +14,7 @@ from ...core.arrays import Array
 from ...core.errors import CacheError
 from ..blender.marks import LIVE
 from ..blender.mesh_cache import attach, detach, pc2_header, play
+from ..scene.groups import key_of
 from .session import SESSIONS
 
 
@@ -69,5 +70,5 @@ def meshes() -> list[bpy.types.Object]:
 
 def drop(obj: bpy.types.Object) -> None:
     """Forget the object's live frames and leave nothing of them in the scene."""
-    SESSIONS.pop(obj.session_uid, None)
+    SESSIONS.pop(key_of(obj), None)
     remove(obj)

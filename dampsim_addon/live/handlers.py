@@ -10,9 +10,10 @@ import bpy
 from bpy.app.handlers import persistent
 
 from ...core.errors import DampSimError
-from ..blender.sampler import SAMPLING, Sampler
+from ..blender.sampler import SAMPLING, GroupSampler
 from ..blender.views import redraw
 from ..scene import results
+from ..scene.groups import Group, groups_of, key_of
 from ..scene.objects import simulated
 from . import display
 from .session import SESSIONS, Session, Standing, find, is_live
@@ -31,13 +32,16 @@ _HARMLESS = (
     bpy.types.WorkSpace,
 )
 
+# A group, its frames, and what reads it.
+Waiting = tuple[Group, Session, GroupSampler]
+
 _working = False
-# The objects whose next frame waits for the evaluated scene, between the two handlers of a change of frame.
-_waiting: list[tuple[bpy.types.Object, Session, Sampler]] = []
+# The groups whose next frame waits for the evaluated scene, between the two handlers of a change of frame.
+_waiting: list[Waiting] = []
 
 
-def _session(obj: bpy.types.Object) -> Session:
-    return SESSIONS.setdefault(obj.session_uid, Session())
+def _session(group: Group) -> Session:
+    return SESSIONS.setdefault(group.key, Session())
 
 
 @persistent
@@ -59,39 +63,48 @@ def before_frame(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
             view_layer.update()
             _working = True
         todo = []
-        for obj in simulated(scene.objects):
-            if not is_live(obj):
-                display.hide(obj)
+        for group in groups_of(scene.objects):
+            if not is_live(group.members[0]):
+                _hide(group)
                 continue
-            session = _session(obj)
-            session.look(obj, scene)
+            session = _session(group)
+            session.look(group, scene)
             number = min(scene.frame_current, scene.frame_end)
-            if session.standing(obj, scene, number) is Standing.VALID:
-                _show(obj, session, scene, number)
+            if session.standing(group, scene, number) is Standing.VALID:
+                _show(group, session, scene, number)
                 continue
-            display.hide(obj)
+            _hide(group)
             ahead = number >= scene.frame_start and not session.problem
-            if ahead and not rendering and bpy.context.scene == scene and obj.visible_get(view_layer=view_layer):
-                todo.append((obj, session, Sampler(scene, view_layer, obj)))
+            seen = any(obj.visible_get(view_layer=view_layer) for obj in group.members)
+            if ahead and not rendering and bpy.context.scene == scene and seen:
+                todo.append((group, session, GroupSampler(scene, view_layer, group.members)))
         if todo:
             _prepare(scene, todo)
     finally:
         _working = False
 
 
-def _show(obj: bpy.types.Object, session: Session, scene: bpy.types.Scene, number: int) -> None:
-    kept = session.frames[number - scene.frame_start]
-    local = kept.local
-    part = scene.frame_subframe
-    if part and session.standing(obj, scene, number + 1) is Standing.VALID:
-        local = (1.0 - part) * local + part * session.frames[number + 1 - scene.frame_start].local
-    try:
-        display.show(obj, local.astype("<f4"))
-    except DampSimError as error:
-        session.problem = str(error)
+def _hide(group: Group) -> None:
+    for obj in group.members:
+        display.hide(obj)
 
 
-def _prepare(scene: bpy.types.Scene, todo: list[tuple[bpy.types.Object, Session, Sampler]]) -> None:
+def _show(group: Group, session: Session, scene: bpy.types.Scene, number: int) -> None:
+    kept, part = session.frames[number - scene.frame_start], scene.frame_subframe
+    following = None
+    if part and session.standing(group, scene, number + 1) is Standing.VALID:
+        following = session.frames[number + 1 - scene.frame_start]
+    for obj in group.members:
+        local = kept.locals[obj.name]
+        if following is not None:
+            local = (1.0 - part) * local + part * following.locals[obj.name]
+        try:
+            display.show(obj, local.astype("<f4"))
+        except DampSimError as error:
+            session.problem = str(error)
+
+
+def _prepare(scene: bpy.types.Scene, todo: list[Waiting]) -> None:
     """Simulate up to the frame before the current one, and sample what of the current one lies before it."""
     number, subframe = min(scene.frame_current, scene.frame_end), scene.frame_subframe
     shown = (scene.frame_current, subframe)
@@ -121,14 +134,14 @@ def _prepare(scene: bpy.types.Scene, todo: list[tuple[bpy.types.Object, Session,
         scene.frame_current, scene.frame_subframe = shown
 
 
-def _sample(group: list[tuple[bpy.types.Object, Session, Sampler]], until: float) -> None:
-    for when in sorted({when for _, session, _ in group for when in session.wanted() if when <= until}):
-        group[0][2].go(when)
-        for _, session, _ in group:
+def _sample(sessions: list[Waiting], until: float) -> None:
+    for when in sorted({when for _, session, _ in sessions for when in session.wanted() if when <= until}):
+        sessions[0][2].members[0].go(when)
+        for _, session, _ in sessions:
             session.sample(when)
 
 
-def _guarded(session: Session, work: Callable[[], object], sampler: Sampler) -> bool:
+def _guarded(session: Session, work: Callable[[], object], sampler: GroupSampler) -> bool:
     """Do it; what the artist must mend is kept with the session."""
     try:
         work()
@@ -149,23 +162,24 @@ def after_frame(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
     if _working or not _waiting:
         return
     _working = True
-    group = list(_waiting)
+    waiting = list(_waiting)
     _waiting.clear()
     number = scene.frame_current
     try:
-        for _, session, _ in group:
+        for _, session, _ in waiting:
             session.sample(float(number))
-        done = [(obj, session) for obj, session, sampler in group if _guarded(session, session.advance, sampler)]
+        done = [(group, session) for group, session, sampler in waiting if _guarded(session, session.advance, sampler)]
         if (scene.frame_current, scene.frame_subframe) != (number, 0.0):
             scene.frame_set(number)
     finally:
-        for _, _, sampler in group:
+        for _, _, sampler in waiting:
             sampler.unmute()
         _working = False
-    for obj, session in done:
-        _show(obj, session, scene, number)
+    for group, session in done:
+        _show(group, session, scene, number)
         if number == scene.frame_end:
-            results.keep_curve(obj, session.curve(), "playback")
+            for obj in group.members:
+                results.keep_curve(obj, session.curve(obj.name), "playback")
 
 
 @persistent
@@ -175,7 +189,7 @@ def after_update(scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) -> None
         return
     if all(isinstance(update.id, _HARMLESS) for update in depsgraph.updates):
         return
-    there = {obj.session_uid for obj in bpy.data.objects}
+    there = {key_of(obj) for obj in simulated(bpy.data.objects)}
     for key in [key for key in SESSIONS if key not in there]:
         del SESSIONS[key]
     _touch()
@@ -211,10 +225,10 @@ def before_save(*_: object) -> None:
 def after_save(*_: object) -> None:
     scene = bpy.context.scene
     with _Unseen():
-        for obj in display.meshes():
-            session = find(obj)
-            if session and is_live(obj) and session.standing(obj, scene, scene.frame_current) is Standing.VALID:
-                _show(obj, session, scene, scene.frame_current)
+        for group in groups_of(bpy.data.objects):
+            session, live = find(group.members[0]), is_live(group.members[0])
+            if session and live and session.standing(group, scene, scene.frame_current) is Standing.VALID:
+                _show(group, session, scene, scene.frame_current)
 
 
 class _Unseen:

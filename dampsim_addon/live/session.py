@@ -1,25 +1,31 @@
-"""The live frames of one object, and how far they still fit the scene."""
+"""The live frames of one group, and how far they still fit the scene."""
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import bpy
 import numpy as np
 
 from ...core.arrays import Array
-from ...core.bodies.volume import VolumeModel
 from ...core.errors import DampSimError
-from ...core.frames.frame import Frame, Sampled
+from ...core.frames.frame import Frame
 from ...core.geometry.affine import transformed
 from ...core.measure.curve import SettleCurve, simulation_curve
-from ...core.scene.fingerprint import fingerprint, model_fingerprint
+from ...core.scene.body import Motion
+from ...core.scene.fingerprint import digest, fingerprint, model_fingerprint
 from ...core.scene.parameters import PARAMETERS, Settings
+from ...core.scene.scene import Scene
+from ...core.simulation.assembly import Assembly
+from ...core.simulation.sampling import Sampled
 from ...core.simulation.simulation import Run, Simulation
+from ..blender.animation import animated_paths
 from ..blender.mesh_cache import check_stack
-from ..blender.sampler import Sampler, frame_rate
+from ..blender.sampler import GroupSampler, frame_rate
+from ..scene.anchors import anchors_of, frame_points, standing
+from ..scene.groups import Group, group_of, key_of
 from ..scene.objects import is_simulated
 from ..scene.properties import read_settings
 from ..scene.snapshot import check_object, has_keyed_dials, take
@@ -35,18 +41,25 @@ class Standing(enum.Enum):
 
 @dataclass(frozen=True)
 class Kept:
-    """frame: as simulated.  local: (v, 3) float32 in the object's space, as shown.  count: see core Sampled."""
+    """A frame and how it is shown.
+
+    frame: as simulated.
+    locals: (v, 3) float32 in each member's own space, by name.
+    count: see core Sampled.
+    """
 
     frame: Frame
-    local: Array
+    locals: Mapping[str, Array]
     count: int
 
 
 @dataclass(frozen=True)
-class _Sample:
+class _Read:
+    """Of one member, or of what a link holds on to."""
+
     positions: Array
     matrix: Array
-    settings: Settings | None
+    settings: Settings | None = None
 
 
 class Session:
@@ -64,10 +77,11 @@ class Session:
         # Inputs that never change with the frame must be read again.
         self.touched = True
         self._mark = self._model_mark = ""
-        self._model: VolumeModel | None = None
+        self._known: Assembly | None = None
         self._steady: tuple[object, ...] = ()
-        self._samples: dict[float, _Sample] = {}
-        self._sampler: Sampler | None = None
+        self._samples: dict[float, dict[str, _Read]] = {}
+        self._sampler: GroupSampler | None = None
+        self._anchors: Mapping[str, tuple[bpy.types.Object, str]] = {}
         self._last: Sampled | None = None
         self._run: Run | None = None
 
@@ -75,19 +89,19 @@ class Session:
         """The scene may have changed."""
         self.verified, self.touched, self.problem = 0, True, ""
 
-    def look(self, obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
+    def look(self, group: Group, scene: bpy.types.Scene) -> None:
         """Notice an edit that nobody told of."""
-        now = steady(obj, scene)
+        now = steady(group, scene)
         if now != self._steady:
             self._steady = now
             self.touch()
 
-    def standing(self, obj: bpy.types.Object, scene: bpy.types.Scene, number: int) -> Standing:
+    def standing(self, group: Group, scene: bpy.types.Scene, number: int) -> Standing:
         """Of a frame; an edit that no handler has seen yet is looked for."""
         place = number - scene.frame_start
         if self.simulation is None or not 0 <= place < len(self.frames):
             return Standing.MISSING
-        fits = not self.touched and place < self.verified and self._steady == steady(obj, scene)
+        fits = not self.touched and place < self.verified and self._steady == steady(group, scene)
         return Standing.VALID if fits else Standing.STALE
 
     @property
@@ -101,7 +115,7 @@ class Session:
         arrays = [
             array.nbytes
             for kept in self.frames
-            for array in (kept.local, kept.frame.surface, *vars(kept.frame.state).values())
+            for array in (*kept.locals.values(), *kept.frame.shapes.values(), *vars(kept.frame.state).values())
             if isinstance(array, np.ndarray)
         ]
         return sum(arrays) / 1e6
@@ -111,49 +125,78 @@ class Session:
         """In parts of the size; 0 where nothing was looped."""
         return self.simulation.loop_error if self.simulation else 0.0
 
-    def curve(self) -> SettleCurve | None:
-        """How the shot came to rest, where it did."""
+    def curve(self, name: str) -> SettleCurve | None:
+        """How a member came to rest at the end of the shot, where it did."""
         assert self.simulation is not None
         assert self._last is not None
         frames = [kept.frame for kept in self.frames[: self.verified]]
-        return simulation_curve(self.simulation, frames, self._last.settings[-1])
+        place = [body.name for body in self.simulation.scene.bodies].index(name)
+        return simulation_curve(self.simulation, name, frames, self._last.settings[-1][place])
 
-    def begin(self, sampler: Sampler) -> None:
+    def begin(self, sampler: GroupSampler) -> None:
         """Read what never changes with the frame, which goes through frames. Raises the errors for the artist."""
-        obj = sampler.obj
         self._sampler, self._samples = sampler, {}
         if not self.touched:
             return
         try:
-            check_object(obj, sampler.view_layer)
-            check_stack(obj)
+            for member in sampler.members:
+                check_object(member.obj, sampler.view_layer)
+                check_stack(member.obj)
             taken = take(sampler)
-            taken = replace(taken, motion=self._motion, dials=self._settings if taken.dials else None)
-            mark, model = fingerprint(taken), model_fingerprint(taken)
-            if self.simulation is not None and mark == self._mark:
-                # The end may have moved; the scene is otherwise the same.
-                self.simulation.scene = taken
-            else:
+            self._anchors = anchors_of([member.obj for member in sampler.members])
+            taken = self._recalling(taken)
+            # The first pose is where the simulation hangs, and what it takes its stiffness from.
+            first = [body.motion(float(taken.first)) for body in taken.bodies]
+            mark, model = fingerprint(taken) + digest(*first), model_fingerprint(taken)
+            if self.simulation is None or mark != self._mark:
                 self.frames, self.verified, self._run = [], 0, None
-                known = self._model if model == self._model_mark else None
+                known = self._known if model == self._model_mark else None
                 self.simulation = Simulation(taken, known)
-                self._model, self._model_mark, self._mark = self.simulation.model, model, mark
+                self._known, self._model_mark, self._mark = self.simulation.assembly, model, mark
             self.touched = False
         except DampSimError:
             self.simulation = None
             raise
 
+    def _recalling(self, taken: Scene) -> Scene:
+        """The scene with all that moves taken from samples."""
+
+        def motion(name: str) -> Motion:
+            return lambda time: self._read(time, name).positions
+
+        def settings(name: str) -> Callable[[float], Settings]:
+            def ask(time: float) -> Settings:
+                found = self._read(time, name).settings
+                assert found is not None
+                return found
+
+            return ask
+
+        bodies = tuple(
+            replace(body, motion=motion(body.name), dials=settings(body.name) if body.dials else None)
+            for body in taken.bodies
+        )
+        return replace(
+            taken, bodies=bodies, colliders=tuple(replace(one, motion=motion(one.name)) for one in taken.colliders)
+        )
+
     def wanted(self) -> list[float]:
         """The frames, fractions included, at which the next frame wants samples."""
         assert self.simulation is not None
-        return self.simulation.times(self.next, self._last.count if self.verified and self._last else 1)
+        return self.simulation.sampling.times(self.next, self._last.count if self.verified and self._last else 1)
 
     def sample(self, time: float) -> None:
         """Keep what the animation is like now, which is at that frame."""
         assert self._sampler is not None
-        obj = self._sampler.obj
-        settings = read_settings(obj) if has_keyed_dials(obj) else None
-        self._samples[time] = _Sample(self._sampler.here(), self._sampler.matrix(), settings)
+        found = {}
+        for member in self._sampler.members:
+            obj = member.obj
+            settings = read_settings(obj) if has_keyed_dials(obj) else None
+            found[obj.name] = _Read(member.here(), member.matrix(), settings)
+        for name, (other, bone) in self._anchors.items():
+            matrix = standing(self._sampler.view_layer, other, bone)
+            found[name] = _Read(frame_points(matrix), matrix)
+        self._samples[time] = found
 
     def advance(self) -> Kept:
         """Verify the next frame, or simulate it, from its samples; those that lack are taken.
@@ -163,7 +206,7 @@ class Session:
         assert self.simulation is not None
         number, place = self.next, self.verified
         sampled = self.simulation.sampled(number, self._last.count if place and self._last else 1)
-        if place < len(self.frames) and self.frames[place].frame.inputs != sampled.digest:
+        if place < len(self.frames) and self.frames[place].frame.inputs != sampled.digests:
             del self.frames[place:]
         if place == len(self.frames):
             self.frames.append(self._kept(sampled, self._simulated(sampled, place)))
@@ -183,44 +226,70 @@ class Session:
         return self._run.advance(sampled)
 
     def _kept(self, sampled: Sampled, frame: Frame) -> Kept:
-        local = transformed(np.linalg.inv(self._samples[float(frame.number)].matrix), frame.surface)
-        surface = frame.surface.astype(np.float32)
-        return Kept(replace(frame, surface=surface), local.astype("<f4"), sampled.count)
+        reads = self._samples[float(frame.number)]
+        local = {
+            name: transformed(np.linalg.inv(reads[name].matrix), shape).astype("<f4")
+            for name, shape in frame.shapes.items()
+        }
+        shapes = {name: shape.astype(np.float32) for name, shape in frame.shapes.items()}
+        return Kept(replace(frame, shapes=shapes), local, sampled.count)
 
-    def _motion(self, time: float) -> Array:
+    def _read(self, time: float, name: str) -> _Read:
         if time not in self._samples:
             assert self._sampler is not None
-            self._sampler.go(time)
+            self._sampler.members[0].go(time)
             self.sample(time)
-        return self._samples[time].positions
-
-    def _settings(self, time: float) -> Settings:
-        self._motion(time)
-        settings = self._samples[time].settings
-        assert settings is not None
-        return settings
+        return self._samples[time][name]
 
 
-# By the session's number of the object, which survives undo and renaming.
-SESSIONS: dict[int, Session] = {}
+# By the key of the group, which survives undo and renaming.
+SESSIONS: dict[str, Session] = {}
 
 
 def find(obj: bpy.types.Object) -> Session | None:
-    return SESSIONS.get(obj.session_uid)
+    return SESSIONS.get(key_of(obj))
 
 
 def is_live(obj: bpy.types.Object) -> bool:
-    """Whether the object is to be simulated while it plays."""
-    group = obj.dampsim
-    return is_simulated(obj) and group.live and not group.baked and obj.mode == "OBJECT"
+    """Whether the object, and all that are simulated with it, are to be simulated while it plays."""
+    return all(_wants(member) and _may(member) for member in group_of(obj).members)
 
 
-def steady(obj: bpy.types.Object, scene: bpy.types.Scene) -> tuple[object, ...]:
+def _wants(obj: bpy.types.Object) -> bool:
+    return is_simulated(obj) and bool(obj.dampsim.live)
+
+
+def _may(obj: bpy.types.Object) -> bool:
+    return not obj.dampsim.baked and obj.mode == "OBJECT"
+
+
+def hindrance(obj: bpy.types.Object) -> str:
+    """Which other member keeps a group from being simulated live, in a sentence; '' where none does."""
+    for member in group_of(obj).members:
+        if member == obj:
+            continue
+        if member.dampsim.baked:
+            return f"{member.name}, which is simulated with it, is baked; clear its bake, or simulate it alone"
+        if member.mode != "OBJECT":
+            return f"{member.name}, which is simulated with it, is in {member.mode.title()} Mode; leave it"
+        if not member.dampsim.live:
+            return f"{member.name}, which is simulated with it, is not Live; switch Live on there"
+    return ""
+
+
+def steady(group: Group, scene: bpy.types.Scene) -> tuple[object, ...]:
     """What the frames depend on and can be looked up at any time, whatever the frame."""
-    group = obj.dampsim
-    names: Iterable[str] = PARAMETERS
-    if has_keyed_dials(obj):
-        names = [name for name in PARAMETERS if not PARAMETERS[name].animatable]
-    groups = (group.pin_group, group.settle_group, group.stiffness_group)
     gravity = tuple(scene.gravity) if scene.use_gravity else (0.0, 0.0, 0.0)
-    return (*(getattr(group, name) for name in names), *groups, gravity, frame_rate(scene), scene.frame_start)
+    return (*(_steady(obj) for obj in group.members), gravity, frame_rate(scene), scene.frame_start)
+
+
+def _steady(obj: bpy.types.Object) -> tuple[object, ...]:
+    group = obj.dampsim
+    keyed = {path.removeprefix("dampsim.") for path in animated_paths(obj)}
+    dials = tuple(getattr(group, name) for name in PARAMETERS if name not in keyed)
+    painted = (group.pin_group, group.settle_group, group.stiffness_group, group.length_group)
+    links = tuple(
+        (link.other, link.bone, link.rigid, link.stiffness, tuple(tuple(point.place) for point in link.points))
+        for link in group.links
+    )
+    return (obj.session_uid, group.kind, *dials, *painted, *links)

@@ -12,6 +12,7 @@ import bpy
 
 from ...core.errors import CacheError
 from ...core.frames.cache import FrameCache
+from .groups import Group, group_of
 
 _ROOT = __package__.removesuffix(".dampsim_addon.scene")
 
@@ -25,10 +26,23 @@ def default_folder() -> Path:
         return Path(bpy.utils.user_resource("DATAFILES", path="dampsim"))
 
 
-def cache_folder(obj: bpy.types.Object) -> Path:
+def _base(obj: bpy.types.Object) -> Path:
     group = obj.dampsim
     base = Path(bpy.path.abspath(group.cache_folder)) if group.cache_folder else default_folder()
-    return base.absolute() / str(group.cache_id)
+    return base.absolute()
+
+
+def cache_folder(obj: bpy.types.Object) -> Path:
+    """Of the simulated frames: the object's own, or its group's."""
+    group = group_of(obj)
+    if group.alone:
+        return target_folder(obj)
+    return _base(group.members[0]) / str(obj.dampsim.together)
+
+
+def target_folder(obj: bpy.types.Object) -> Path:
+    """Of the files that its bake is in."""
+    return _base(obj) / str(obj.dampsim.cache_id)
 
 
 # The name under which the file at hand will be saved, where that is another one than it has.
@@ -51,29 +65,46 @@ def file_name() -> str:
 
 
 def frame_cache(obj: bpy.types.Object) -> FrameCache:
-    return FrameCache(cache_folder(obj), obj.name, file_name())
+    """Of an object and those that are simulated with it."""
+    return FrameCache(cache_folder(obj), group_of(obj).name, file_name())
 
 
-def own_cache(obj: bpy.types.Object) -> Iterator[tuple[int, int]]:
-    """Give the object a cache of its own; yields how many (done, total) frames were copied into it.
+def own_cache(group: Group) -> Iterator[tuple[int, int]]:
+    """Give a group a cache of its own; yields how many (done, total) frames were copied into it.
 
     A duplicate has still got the original's, which stays the original's. So has a file that was saved under another
     name, but its frames are the same ones and are copied. The name comes from the file and the object, so that a bake
     killed before the file was saved is found again; from then on it stays with the object, whatever that or the file
     is called.
     """
+    first = group.members[0]
+    source = frame_cache(first) if _has_frames(first) and not is_owner(first) else None
+    for obj in group.members:
+        _own_name(obj, source if group.alone else None)
+    if source is not None and not group.alone:
+        mark = uuid.uuid4().hex[:16]
+        for obj in group.members:
+            obj.dampsim.together = mark
+    # One that is there is of a bake that was killed.
+    if source is not None and source.folder != cache_folder(first) and frame_cache(first).header() is None:
+        yield from frame_cache(first).copy_from(source)
+
+
+def _has_frames(obj: bpy.types.Object) -> bool:
+    """Whether the name of its cache is its own, so that frames may be there."""
+    group = obj.dampsim
+    return bool(group.together or (group.cache_id and group.cache_id not in others(obj)))
+
+
+def _own_name(obj: bpy.types.Object, source: FrameCache | None) -> None:
+    """Give an object a folder that no other one has. source: of frames that are another file's."""
     group, taken = obj.dampsim, others(obj)
-    name, source = group.cache_id, None
-    if name and name not in taken and not is_owner(obj):
-        source, name = frame_cache(obj), ""
+    name = "" if source is not None else group.cache_id
     if not name and file_name():
-        name = hashlib.sha256(f"{file_name()}\n{obj.name}".encode(errors="surrogateescape")).hexdigest()[:16]
+        name = hashlib.sha256(f"{file_name()}\n{obj.name}".encode()).hexdigest()[:16]
     if not name or name in taken or (source and source.folder.name == name):
         name = uuid.uuid4().hex[:16]
     group.cache_id = name
-    # One that is there is of a bake that was killed.
-    if source is not None and frame_cache(obj).header() is None:
-        yield from frame_cache(obj).copy_from(source)
 
 
 def others(obj: bpy.types.Object) -> set[str]:
@@ -83,7 +114,7 @@ def others(obj: bpy.types.Object) -> set[str]:
 
 def is_owner(obj: bpy.types.Object) -> bool:
     """Whether the object's cache is this file's: not where the file that made it is still there under its old name."""
-    if not obj.dampsim.cache_id:
+    if not (obj.dampsim.cache_id or obj.dampsim.together):
         return False
     try:
         header = frame_cache(obj).header()
@@ -104,6 +135,6 @@ def is_owner(obj: bpy.types.Object) -> bool:
 def frames_done(obj: bpy.types.Object) -> int:
     """How many frames the cache holds; none where it cannot be read."""
     try:
-        return len(frame_cache(obj).numbers()) if obj.dampsim.cache_id else 0
+        return len(frame_cache(obj).numbers()) if obj.dampsim.cache_id or obj.dampsim.together else 0
     except CacheError:
         return 0

@@ -9,7 +9,7 @@ from functools import lru_cache
 import bpy
 import numpy as np
 
-from ...core.scene.parameters import PARAMETERS
+from ...core.scene.parameters import PARAMETERS, Affects
 from ...core.simulation.simulation import Simulation
 from ...core.stepping.law import Substeps, choose_substeps, settle_law
 from ..blender.animation import curves
@@ -24,19 +24,19 @@ known_law = lru_cache(maxsize=64)(settle_law)
 
 def note(obj: bpy.types.Object, scene: bpy.types.Scene, simulation: Simulation) -> None:
     """Keep with the object what the panel says of it."""
-    group, settings = obj.dampsim, simulation.scene.body.settings
-    regions = simulation.model.system.regions
-    group.measured_fill = simulation.model.fill
-    stiffness = simulation.controls(settings).stiffness
-    group.measured_eigenvalue = min((r.eigenvalue_at(stiffness) for r in regions), default=0.0)
-    pace = simulation.model.pace
+    group, name = obj.dampsim, obj.name
+    model, system = simulation.model_of(name), simulation.system_of(name)
+    group.measured_fill = model.fill
+    island, _ = simulation.place(name)
+    factors = simulation.factors(island)
+    group.measured_eigenvalue = min((system.eigenvalue_at(r, factors) for r in system.regions), default=0.0)
+    pace = model.block.pace
     group.measured_pace = 1.0 if pace is None else float(pace.min())
     group.measured_pace_group = group.settle_group
     group.measured_young = group.measured_sag = 0.0
-    if simulation.held:
-        young = simulation.young(settings)
-        group.measured_young = young / 1000.0
-        group.measured_sag = 100.0 * simulation.sag(young)
+    if simulation.is_held(name):
+        group.measured_young = simulation.young(name) / 1000.0
+        group.measured_sag = 100.0 * simulation.sag(name)
     group.measured_for = weighing(obj, scene)
 
 
@@ -48,13 +48,15 @@ def holds(obj: bpy.types.Object, scene: bpy.types.Scene) -> bool:
 def weighing(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
     """What the measured sag and eigenvalue depend on, as far as it can be told at any frame and without evaluating."""
     group = obj.dampsim
-    names = ("stiffness_by", "sag", "stiffness", "density", "poisson", "material", "resolution")
+    # What changes the model, and the dials of stiffness.
+    names = [name for name, one in PARAMETERS.items() if one.affects is Affects.MODEL]
+    names += ["stiffness_by", "sag", "stiffness"]
     gravity = tuple(scene.gravity) if scene.use_gravity else (0.0, 0.0, 0.0)
     deforming = [(m.name, m.type) for m in obj.modifiers if m.type in DEFORMING and not is_ours(m.name)]
     return repr(
         [
             [getattr(group, name) for name in names],
-            [group.pin_group, group.stiffness_group],
+            [group.kind, group.pin_group, group.stiffness_group, group.length_group, group.together],
             [round(value, 5) for value in gravity],
             scene.frame_start,
             first_pose(obj, scene.frame_start),

@@ -45,7 +45,7 @@ def _key(obj: bpy.types.Object) -> tuple[str, ...]:
     """What says where things are; made without a look at the disk."""
     group, modifier = obj.dampsim, obj.modifiers.get(MODIFIER)
     source = getattr(modifier, "cache_file", None) or modifier
-    return bpy.data.filepath, group.cache_folder, group.cache_id, getattr(source, "filepath", "")
+    return bpy.data.filepath, group.cache_folder, group.together, group.cache_id, getattr(source, "filepath", "")
 
 
 def known(obj: bpy.types.Object) -> OnDisk:
@@ -64,7 +64,7 @@ def look(obj: bpy.types.Object) -> OnDisk:
 
 def _stamp(obj: bpy.types.Object) -> int:
     try:
-        return cache_folder(obj).stat().st_mtime_ns if obj.dampsim.cache_id else 0
+        return cache_folder(obj).stat().st_mtime_ns if obj.dampsim.cache_id or obj.dampsim.together else 0
     except OSError:
         return 0
 

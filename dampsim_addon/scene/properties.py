@@ -10,12 +10,14 @@ from bpy.props import (
     CollectionProperty,
     EnumProperty,
     FloatProperty,
+    FloatVectorProperty,
     IntProperty,
     PointerProperty,
     StringProperty,
 )
 from bpy.types import Object, PropertyGroup, WindowManager
 
+from ...core.bodies.registry import KINDS
 from ...core.scene.parameters import PARAMETERS, Parameter, Settings
 from ..targets import TARGETS
 from .on_disk import look
@@ -52,6 +54,35 @@ class DampSimVariant(PropertyGroup):
     """The dials of one ghost; those of VARIED are added below."""
 
 
+class DampSimPoint(PropertyGroup):
+    """Where a link holds."""
+
+    place: FloatVectorProperty(name="Place", description="In the object's space, where it is at rest", size=3)
+
+
+class DampSimLink(PropertyGroup):
+    """What holds the object to another one."""
+
+    other: PointerProperty(
+        type=Object,
+        name="To",
+        description="What it is linked to: an object that is simulated with it, or any other one",
+    )
+    bone: StringProperty(name="Bone", description="The bone of an armature; empty for the object itself")
+    rigid: BoolProperty(
+        name="Rigid", description="Hold the points together without giving way", default=True, options=set()
+    )
+    stiffness: FloatProperty(
+        name="Stiffness",
+        description="How strongly each point of a soft link is held, in newtons per metre",
+        default=1000.0,
+        min=0.001,
+        soft_max=1e6,
+        options=set(),
+    )
+    points: CollectionProperty(type=DampSimPoint)
+
+
 class DampSimObject(PropertyGroup):
     """What DampSim keeps with an object. The parameters of core.scene.parameters.PARAMETERS are added below."""
 
@@ -68,6 +99,20 @@ class DampSimObject(PropertyGroup):
         name="Stiffness Group",
         description="Where this group's weight is below 1, it is softer: at 0 a hundredth as stiff as dialled",
     )
+    kind: EnumProperty(
+        name="Kind",
+        description="What the object is simulated as",
+        items=[(kind.name, kind.label, kind.text) for kind in KINDS],
+        default=KINDS[0].name,
+        options=set(),
+    )
+    length_group: StringProperty(
+        name="Length Group",
+        description="Where this group's weight is below 1, springs are shorter at rest: at 0 half as long as modelled",
+    )
+    together: StringProperty(options={"HIDDEN"})
+    links: CollectionProperty(type=DampSimLink)
+    active_link: IntProperty(options={"HIDDEN"})
     live: BoolProperty(
         name="Live",
         description="Simulate while the animation plays, into memory; what plays is what will be baked",
@@ -181,7 +226,7 @@ for _name, _deferred in get_type_hints(DampSimObject).items():
     _deferred.keywords["override"] = {"LIBRARY_OVERRIDABLE"}
     DampSimObject.__annotations__[_name] = _deferred
 
-CLASSES = (DampSimVariant, DampSimObject, DampSimProgress)
+CLASSES = (DampSimVariant, DampSimPoint, DampSimLink, DampSimObject, DampSimProgress)
 
 
 def register() -> None:

@@ -49,7 +49,7 @@ def after_save(_path: str, _: object = None) -> None:
                 obj.dampsim.cache_folder = _before[obj.name_full]
     _before.clear()
     for obj in simulated(bpy.data.objects):
-        if not obj.dampsim.cache_id:
+        if not (obj.dampsim.cache_id or obj.dampsim.together):
             continue
         cache = frame_cache(obj)
         with contextlib.suppress(CacheError):

@@ -6,17 +6,20 @@ import bpy
 import numpy as np
 
 from ...core.arrays import Array, Index
+from ...core.bodies.registry import kind
 from ...core.errors import MeshError, PinError, SceneError
-from ...core.geometry.surface import Surface, check_surface
-from ...core.scene.scene import Body, Scene
+from ...core.geometry.surface import Surface
+from ...core.scene.body import Body
+from ...core.scene.scene import Scene
 from ..blender.animation import animated_paths
 from ..blender.modifiers import deforms
-from ..blender.sampler import Sampler, frame_rate
+from ..blender.sampler import GroupSampler, Sampler, frame_rate
 from ..blender.vertex_groups import weights
+from .anchors import check_links, colliders, joined
 from .properties import read_settings
 
 # Properties of DampSimObject that name a vertex group.
-GROUPS = ("pin_group", "settle_group", "stiffness_group")
+GROUPS = ("pin_group", "settle_group", "stiffness_group", "length_group")
 # A column of the object's matrix shorter than this times the longest squeezes the mesh flat.
 _FLAT = 1e-9
 
@@ -32,8 +35,6 @@ def check_object(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> None
     if not obj.visible_get(view_layer=view_layer):
         # Blender does not evaluate what cannot be seen, so that its pins would stand still.
         raise SceneError(f"{obj.name}: the object is hidden; show it in the outliner before baking.")
-    if len(obj.data.polygons) == 0:
-        raise MeshError(f"{obj.name}: the mesh has no faces; choose an object with a closed surface.")
     for role in GROUPS:
         group = getattr(obj.dampsim, role)
         if group and group not in obj.vertex_groups:
@@ -63,22 +64,59 @@ def triangles(mesh: bpy.types.Mesh) -> Index:
     return flat.reshape(-1, 3).astype(np.int64)
 
 
-def take(sampler: Sampler) -> Scene:
-    """The core's scene for an object; raises the errors for the artist before anything is changed."""
-    obj, scene = sampler.obj, sampler.scene
-    check_object(obj, sampler.view_layer)
-    surface = Surface(obj.name, sampler.rest(), triangles(obj.data))
-    check_surface(surface)
+def edges(mesh: bpy.types.Mesh) -> Index:
+    flat = np.empty(2 * len(mesh.edges), dtype=np.int32)
+    mesh.edges.foreach_get("vertices", flat)
+    return flat.reshape(-1, 2).astype(np.int64)
+
+
+def take(sampler: GroupSampler) -> Scene:
+    """The core's scene for a group; raises the errors for the artist before anything is changed."""
+    scene, members = sampler.scene, [member.obj for member in sampler.members]
+    for obj in members:
+        check_object(obj, sampler.view_layer)
+    check_links(members)
+    first = float(scene.frame_start)
+    bodies, matrices = [], {}
+    for member in sampler.members:
+        bodies.append(_body(sampler, member))
+        # Where rest() left it: at the first frame.
+        matrices[member.obj.name] = member.matrix()
+    sampler.leave()
+    gravity = np.array(scene.gravity, dtype=float) if scene.use_gravity else np.zeros(3)
+    found = joined(members, matrices)
+    anchors = colliders(found.anchors, sampler.view_layer, sampler.go, first)
+    return Scene(tuple(bodies), frame_rate(scene), gravity, scene.frame_start, scene.frame_end, found.links, anchors)
+
+
+def _body(sampler: GroupSampler, member: Sampler) -> Body:
+    obj, mesh = member.obj, member.obj.data
+    surface = Surface(obj.name, member.rest(), triangles(mesh))
+    what = kind(obj.dampsim.kind)
+    lines = edges(mesh) if what.looks_at_edges else np.zeros((0, 2), dtype=np.int64)
     # Read after rest(), which goes to the first frame: keyframed dials have their first values there.
     settings = read_settings(obj)
-    gravity = np.array(scene.gravity, dtype=float) if scene.use_gravity else np.zeros(3)
     painted = group_weights(obj)
-    pins = painted.get("pin_group", np.zeros(len(surface.vertices)))
-    body = Body(surface, pins, settings, painted.get("settle_group"), painted.get("stiffness_group"))
-    dials = (lambda frame: read_settings(obj)) if has_keyed_dials(obj) else None
-    return Scene(
-        body, sampler.world, frame_rate(scene), gravity, scene.frame_start, scene.frame_end, dials, deforming(obj)
+
+    def motion(frame: float) -> Array:
+        sampler.go(frame)
+        return member.here()
+
+    body = Body(
+        surface,
+        painted.get("pin_group", np.zeros(len(surface.vertices))),
+        settings,
+        motion,
+        what.name,
+        lines,
+        painted.get("settle_group"),
+        painted.get("stiffness_group"),
+        painted.get("length_group"),
+        (lambda frame: read_settings(obj)) if has_keyed_dials(obj) else None,
+        deforming(obj),
     )
+    what.check(body)
+    return body
 
 
 def deforming(obj: bpy.types.Object) -> bool:

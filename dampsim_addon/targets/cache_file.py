@@ -66,6 +66,7 @@ def _written(shot: Shot, part: Path, header: bytes, kind: str, before: bool) -> 
     whole, total = False, hashlib.sha256(header)
     with contextlib.closing(shapes), saying_why(shot, part):
         try:
+            part.parent.mkdir(parents=True, exist_ok=True)
             with part.open("wb") as out:
                 out.write(header)
                 for done, shape in enumerate(shapes, 1):

@@ -65,7 +65,7 @@ def places(sampler: Sampler, cache: FrameCache, numbers: list[int], before: bool
 
 
 def _goal(sampler: Sampler, cache: FrameCache, number: int) -> Array:
-    return transformed(np.linalg.inv(sampler.matrix()), cache.read(number).surface)
+    return transformed(np.linalg.inv(sampler.matrix()), cache.shape(number, sampler.obj.name))
 
 
 class _Probe:

@@ -7,7 +7,7 @@ from bpy.types import Context, Panel
 
 from ...core.scene.parameters import PARAMETERS
 from ...core.simulation.choice import is_own, remarks
-from ...core.stepping.law import remembered, removed
+from ...core.damping.rate import remembered, removed
 from .. import live
 from ..blender.sampler import frame_rate
 from ..compare.ghosts import NAMES

@@ -15,10 +15,12 @@ from gpu_extras.batch import batch_for_shader
 from mathutils import Vector
 
 from ...core.arrays import Array, Index
+from ...core.elements.assembly import edges_of
 from ...core.geometry.rigid import rigid_motion
 from ...core.simulation.simulation import Simulation
 from ...core.system.state import State
 from .. import live
+from ..scene.groups import group_of
 from ..scene.objects import visible
 from ..scene.results import Ghosts, ghosts_of
 
@@ -37,19 +39,17 @@ _POINT = 3.0
 _handles: list[Any] = []
 
 
-def edges(tets: Index) -> Index:
-    """The edges (e, 2) of tetrahedra (m, 4), each once."""
-    pairs = np.array([(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)])
-    return np.unique(np.sort(tets[:, pairs].reshape(-1, 2), axis=1), axis=0)
-
-
-def stretches(simulation: Simulation, positions: Array) -> Array:
-    """Largest of stretch and squeeze of each tet (m,): 1 where it is as at rest; infinite where it is turned over.
+def stretches(simulation: Simulation, name: str, positions: Array) -> Array:
+    """Largest of stretch and squeeze of each element (m,): 1 as at rest; infinite where a tet is turned over.
 
     What follows the animation altogether is not simulated, and counts as 1.
     """
-    rest = simulation.model.system.rest
-    tets = simulation.model.system.elements
+    block = simulation.model_of(name).block
+    rest, tets = block.rest, block.groups[0]
+    if tets.shape[1] != 4:
+        span = np.linalg.norm(positions[tets[:, 0]] - positions[tets[:, 1]], axis=1)
+        ratio = span / np.linalg.norm(rest[tets[:, 0]] - rest[tets[:, 1]], axis=1)
+        return np.asarray(np.maximum(ratio, 1.0 / np.maximum(ratio, 1e-9)))
 
     def spans(points: Array) -> Array:
         corners = points[tets]
@@ -59,7 +59,7 @@ def stretches(simulation: Simulation, positions: Array) -> Array:
     sizes = np.linalg.svd(F, compute_uv=False)
     worst = np.maximum(sizes[:, 0], 1.0 / np.maximum(sizes[:, 2], 1e-9))
     worst = np.where(np.linalg.det(F) > 0.0, worst, np.inf)
-    return np.where(simulation.model.system.fixed[tets].all(axis=1), 1.0, worst)
+    return np.asarray(np.where(block.fixed[tets].all(axis=1), 1.0, worst))
 
 
 def standing(obj: bpy.types.Object, scene: bpy.types.Scene) -> tuple[str, bool]:
@@ -67,13 +67,16 @@ def standing(obj: bpy.types.Object, scene: bpy.types.Scene) -> tuple[str, bool]:
     session = live.find(obj)
     if obj.dampsim.baked or not obj.dampsim.live:
         return "", False
+    hindered = live.hindrance(obj)
+    if hindered:
+        return hindered, True
     if session is None:
         return "Live: press play", False
     if session.problem:
         return session.problem, True
     total = scene.frame_end - scene.frame_start + 1
     number = min(scene.frame_current, scene.frame_end)
-    state = session.standing(obj, scene, number)
+    state = session.standing(group_of(obj), scene, number)
     if state is live.Standing.STALE:
         return f"Live: frame {number} is out of date; play to simulate it again", False
     if state is live.Standing.MISSING:
@@ -84,29 +87,31 @@ def standing(obj: bpy.types.Object, scene: bpy.types.Scene) -> tuple[str, bool]:
 class Drawn:
     """What is worked out of a state once, however often it is drawn."""
 
-    def __init__(self, simulation: Simulation, state: State) -> None:
-        self.simulation, self.state = simulation, state
+    def __init__(self, simulation: Simulation, name: str, state: State) -> None:
+        self.simulation, self.name, self.state = simulation, name, state
+        self.block = simulation.model_of(name).block
+        self.nodes = simulation.nodes(state, name)
 
     @functools.cached_property
     def cage(self) -> Index:
-        """Edges (e, 2) of the tetrahedra."""
-        return edges(self.simulation.model.system.elements)
+        """Edges (e, 2) of the elements."""
+        return edges_of(*self.block.groups)
 
     @functools.cached_property
     def rest(self) -> tuple[Array, Index]:
         """The rest shape (v, 3) where the state is, turned as what holds it is, and its edges (e, 2)."""
-        system, surface = self.simulation.model.system, self.simulation.scene.body.surface
-        held = system.pinned[np.isinf(system.pin_stiffness)]
-        nodes = held if len(held) > 2 else np.arange(len(system.rest))
-        turn, shift = rigid_motion(system.rest[nodes], self.state.positions[nodes])
-        return surface.vertices @ turn.T + shift, edges_of_triangles(surface.triangles)
+        block, body = self.block, self.simulation.scene.body(self.name)
+        nodes = block.hard if len(block.hard) > 2 else np.arange(len(block.rest))
+        turn, shift = rigid_motion(block.rest[nodes], self.nodes[nodes])
+        lines = body.edges if len(body.edges) else edges_of(body.surface.triangles)
+        return body.surface.vertices @ turn.T + shift, lines
 
     @functools.cached_property
     def worst(self) -> tuple[Index, float]:
-        """The nodes (4,) of the tetrahedron that is stretched or squeezed most, and how much."""
-        found = stretches(self.simulation, self.state.positions)
+        """The nodes (k,) of the element that is stretched or squeezed most, and how much."""
+        found = stretches(self.simulation, self.name, self.nodes)
         place = int(found.argmax())
-        return self.simulation.model.system.elements[place], float(found[place])
+        return self.block.groups[0][place], float(found[place])
 
 
 # By the session's number of the object; the last one that was drawn.
@@ -120,12 +125,12 @@ def drawn(obj: bpy.types.Object, scene: bpy.types.Scene) -> Drawn | None:
     if session is None or session.simulation is None:
         _drawn.pop(obj.session_uid, None)
         return None
-    if session.standing(obj, scene, number) is not live.Standing.VALID:
+    if session.standing(group_of(obj), scene, number) is not live.Standing.VALID:
         return None
     state = session.frames[number - scene.frame_start].frame.state
     last = _drawn.get(obj.session_uid)
     if last is None or last.state is not state or last.simulation is not session.simulation:
-        last = _drawn[obj.session_uid] = Drawn(session.simulation, state)
+        last = _drawn[obj.session_uid] = Drawn(session.simulation, obj.name, state)
     return last
 
 
@@ -148,7 +153,7 @@ def draw_view() -> None:
 
 
 def _draw_parts(group: bpy.types.PropertyGroup, found: Drawn) -> None:
-    system, positions = found.simulation.model.system, found.state.positions
+    block, positions = found.block, found.nodes
     gpu.state.depth_test_set("LESS_EQUAL")
     if group.show_cage:
         _lines(positions, found.cage, _CAGE)
@@ -156,17 +161,11 @@ def _draw_parts(group: bpy.types.PropertyGroup, found: Drawn) -> None:
         _lines(*found.rest, _REST)
     gpu.state.depth_test_set("NONE")
     if group.show_pins:
-        hard = np.isinf(system.pin_stiffness)
-        _points(positions[system.pinned[hard]], _HARD)
-        _points(positions[system.pinned[~hard]], _SOFT)
+        hard = np.isinf(block.pin_stiffness)
+        _points(positions[block.pinned[hard]], _HARD)
+        _points(positions[block.pinned[~hard]], _SOFT)
     if group.show_worst:
-        corners = np.array([(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)])
-        _lines(positions, found.worst[0][corners], _WORST, width=3.0)
-
-
-def edges_of_triangles(triangles: Index) -> Index:
-    pairs = np.array([(0, 1), (1, 2), (2, 0)])
-    return np.unique(np.sort(triangles[:, pairs].reshape(-1, 2), axis=1), axis=0)
+        _lines(positions, edges_of(found.worst[0][None]), _WORST, width=3.0)
 
 
 def _lines(points: Array, pairs: Index, color: Color, width: float = 1.0) -> None:
@@ -257,7 +256,7 @@ def draw_pixels() -> None:
         if found is not None and obj.dampsim.show_worst:
             tet, much = found.worst
             words = f"stretched {much:.2f} times" if np.isfinite(much) else "turned over"
-            _text(context, found.state.positions[tet].mean(axis=0), words, _WORDS, scale, down=-1.0)
+            _text(context, found.nodes[tet].mean(axis=0), words, _WORDS, scale, down=-1.0)
 
 
 def _text(context: bpy.types.Context, place: Array, text: str, color: Color, scale: float, down: float) -> None:

@@ -1,0 +1,108 @@
+"""Links as the artist keeps them with an object, and as the core's scene has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import bpy
+import numpy as np
+
+from ...core.arrays import Array
+from ...core.errors import SceneError
+from ...core.geometry.affine import transformed
+from ...core.scene.link import Collider, Link, Place
+from .objects import is_simulated
+
+# The corners of an object's or a bone's own axes, which tell how it stands.
+_FRAME = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+
+Frame = Callable[[bpy.types.Object, str], Array]
+"""The matrix (4, 4) of an object, or of one of its bones, as it is evaluated now."""
+
+
+def standing(view_layer: bpy.types.ViewLayer, obj: bpy.types.Object, bone: str) -> Array:
+    """See Frame."""
+    evaluated = obj.evaluated_get(view_layer.depsgraph)
+    matrix = evaluated.matrix_world
+    if bone:
+        matrix = matrix @ evaluated.pose.bones[bone].matrix
+    return np.array(matrix, dtype=float)
+
+
+def anchor_name(other: bpy.types.Object, bone: str) -> str:
+    return f"{other.name}: {bone}" if bone else str(other.name)
+
+
+@dataclass(frozen=True)
+class Joined:
+    """links: of the members.  anchors: what they hold on to that is not simulated with them, by name."""
+
+    links: tuple[Link, ...]
+    anchors: Mapping[str, tuple[bpy.types.Object, str]]
+
+
+def check_links(members: Sequence[bpy.types.Object]) -> None:
+    """Raise SceneError where a link leads nowhere, or to something that is simulated, but not with it."""
+    for obj, link in _each(members):
+        other = link.other
+        if other is None:
+            raise SceneError(f"{obj.name}: a link's object is gone; choose another one, or remove the link.")
+        if other == obj:
+            raise SceneError(f"{obj.name}: a link leads to itself; choose another object.")
+        if link.bone and (other.type != "ARMATURE" or link.bone not in other.pose.bones):
+            raise SceneError(f"{obj.name}: its link's bone '{link.bone}' is gone; choose another one.")
+        if is_simulated(other) and other not in members:
+            raise SceneError(
+                f"{obj.name}: it is linked to {other.name}, which is not simulated with it; "
+                "select both and choose Simulate Together."
+            )
+
+
+def joined(members: Sequence[bpy.types.Object], matrices: Mapping[str, Array]) -> Joined:
+    """The members' links. matrices: (4, 4) of the members' places at rest, by name."""
+    check_links(members)
+    links = []
+    for obj, link in _each(members):
+        other = str(link.other.name) if link.other in members else anchor_name(link.other, link.bone)
+        points = np.array([list(point.place) for point in link.points], dtype=np.float64).reshape(-1, 3)
+        for place in transformed(matrices[obj.name], points):
+            ends = Place(obj.name, place), Place(other, place)
+            links.append(Link(f"{obj.name} – {other}", *ends, None if link.rigid else float(link.stiffness)))
+    return Joined(tuple(links), anchors_of(members))
+
+
+def anchors_of(members: Sequence[bpy.types.Object]) -> dict[str, tuple[bpy.types.Object, str]]:
+    """What the members' links hold on to that is not simulated with them, by name: objects and bones."""
+    return {
+        anchor_name(link.other, link.bone): (link.other, str(link.bone))
+        for _, link in _each(members)
+        if link.other is not None and link.other not in members
+    }
+
+
+def frame_points(matrix: Array) -> Array:
+    """Four points (4, 3) that move as a matrix (4, 4) does."""
+    return transformed(matrix, _FRAME)
+
+
+def colliders(
+    anchors: Mapping[str, tuple[bpy.types.Object, str]], view_layer: bpy.types.ViewLayer, go: Callable[[float], None],
+    first: float,
+) -> tuple[Collider, ...]:  # fmt: skip
+    """What links hold on to. go: to a frame.  first: the frame at which they are at rest."""
+    found = []
+    for name, (obj, bone) in anchors.items():
+
+        def motion(frame: float, obj: bpy.types.Object = obj, bone: str = bone) -> Array:
+            go(frame)
+            return frame_points(standing(view_layer, obj, bone))
+
+        found.append(Collider(name, motion(first), motion))
+    return tuple(found)
+
+
+def _each(members: Sequence[bpy.types.Object]) -> Iterator[tuple[bpy.types.Object, bpy.types.PropertyGroup]]:
+    for obj in members:
+        for link in obj.dampsim.links:
+            yield obj, link

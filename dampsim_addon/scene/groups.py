@@ -1,0 +1,80 @@
+"""Who is simulated together with whom. Each object is a group of its own until Simulate Together joins it to others.
+
+A group owns cache, progress, range and live frames; an object its dials, maps, target and result.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import bpy
+
+from .objects import is_simulated, simulated
+
+
+@dataclass(frozen=True)
+class Group:
+    """members: by name, so that the order is always the same."""
+
+    members: tuple[bpy.types.Object, ...]
+
+    @property
+    def name(self) -> str:
+        """For messages that are about all of it."""
+        return ", ".join(obj.name for obj in self.members)
+
+    @property
+    def alone(self) -> bool:
+        return len(self.members) == 1
+
+    @property
+    def key(self) -> str:
+        """What tells it from other groups of the session, whatever its objects are called."""
+        return key_of(self.members[0])
+
+
+def key_of(obj: bpy.types.Object) -> str:
+    return str(obj.dampsim.together) or f"object {obj.session_uid}"
+
+
+def group_of(obj: bpy.types.Object) -> Group:
+    """An object's group: those of the file that have its mark, and are in a scene with it."""
+    mark = obj.dampsim.together
+    if not mark:
+        return Group((obj,))
+    scenes = set(obj.users_scene)
+    members = [
+        other
+        for other in bpy.data.objects
+        if other == obj or (is_simulated(other) and other.dampsim.together == mark and scenes & set(other.users_scene))
+    ]
+    return Group(tuple(sorted(members, key=lambda member: member.name_full)))
+
+
+def groups_of(objects: Iterable[bpy.types.Object]) -> list[Group]:
+    """The groups of some objects, each once."""
+    found: dict[str, Group] = {}
+    for obj in simulated(objects):
+        if key_of(obj) not in found:
+            found[key_of(obj)] = group_of(obj)
+    return list(found.values())
+
+
+def join(objects: Iterable[bpy.types.Object]) -> Group:
+    """Simulate objects together from now on, and with whom they were."""
+    chosen = list(objects)
+    members = {member for obj in chosen for member in group_of(obj).members}
+    mark = next((obj.dampsim.together for obj in chosen if obj.dampsim.together), "") or uuid.uuid4().hex[:16]
+    for member in members:
+        member.dampsim.together = mark
+    return group_of(chosen[0])
+
+
+def leave(obj: bpy.types.Object) -> None:
+    """Simulate an object alone from now on. The last one of a group is alone too."""
+    rest = [member for member in group_of(obj).members if member != obj]
+    obj.dampsim.together = ""
+    if len(rest) == 1:
+        rest[0].dampsim.together = ""
