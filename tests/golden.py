@@ -63,8 +63,8 @@ def dampings() -> Iterator[tuple[str, dict[str, Any]]]:
     """A rod on a shaken foot under every damping with backward Euler, and every integrator."""
     from dampsim.core.damping.registry import DAMPINGS
     from dampsim.core.integrators import INTEGRATORS
-    from dampsim.core.scene.parameters import PARAMETERS, Settings
     from dampsim.core.scene.body import Body
+    from dampsim.core.scene.parameters import PARAMETERS, Settings
     from dampsim.core.scene.scene import Scene
     from dampsim.core.simulation.simulation import Simulation
     from shapes import tube
@@ -101,7 +101,10 @@ def samples() -> Iterator[tuple[str, dict[str, Any]]]:
         for obj in [obj for obj in scene.objects if obj.type == "MESH" and obj.dampsim.enabled]:
             with Sampler(scene, layer, obj) as sampler:
                 taken = take(sampler)
-                yield f"sample {path.stem} {obj.name}", summary(Simulation(taken).frames(), taken.bodies[0].surface.size)
+                yield (
+                    f"sample {path.stem} {obj.name}",
+                    summary(Simulation(taken).frames(), taken.bodies[0].surface.size),
+                )
 
 
 def main() -> None:
