@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -16,6 +18,7 @@ from dampsim.core.bodies.volume import Solid
 from dampsim.core.errors import CacheError, DampSimError, SceneError, StaleCacheError
 from dampsim.core.frames.cache import FrameCache
 from dampsim.core.scene.body import Body
+from dampsim.core.scene.fingerprint import inputs
 from dampsim.core.scene.parameters import Settings
 from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.record import bake
@@ -176,6 +179,41 @@ def test_a_damaged_frame_is_found(tmp_path: Path, damage: str) -> None:
     path.write_bytes(data)
     with pytest.raises(CacheError, match="Bar: frame 4 of the cache"):
         run(swaying(last=8), tmp_path)
+
+
+def aged(folder: Path, made_from: dict[str, object]) -> None:
+    """A cache as DampSim 1 left it."""
+    header = {"inputs": made_from, "owner": ""}
+    check = hashlib.sha256(json.dumps(header, sort_keys=True).encode()).hexdigest()
+    folder.mkdir()
+    (folder / "header.json").write_text(json.dumps({"header": header, "sha256": check}, indent=1), encoding="utf-8")
+    for number in range(1, 7):
+        (folder / f"frame_{number:06d}.npz").write_bytes(b"of its time")
+
+
+@pytest.mark.parametrize("start", [None, 3])
+@pytest.mark.parametrize("same", [False, True])
+def test_a_cache_of_an_older_dampsim_is_refused_as_such_and_can_be_cleared(
+    tmp_path: Path, same: bool, start: int | None
+) -> None:
+    folder, scene = tmp_path / "old", swaying(last=6)
+    aged(folder, inputs(scene) if same else {"Settle": 12.0, "the frame rate": 24.0})
+    before = contents(folder)
+    cache = FrameCache(folder, "Bar")
+    header = cache.header()
+    assert header is not None
+    assert header.older
+    assert cache.numbers() == []
+    with pytest.raises(StaleCacheError, match=r"Bar: the cache in .* was made by an older DampSim; clear it or bake"):
+        list(bake(Simulation(scene), cache, start=start))
+    assert contents(folder) == before
+    cache.clear()
+    assert not folder.exists()
+
+
+def test_a_bake_from_the_start_takes_the_place_of_an_older_dampsims(tmp_path: Path) -> None:
+    aged(tmp_path / "old", {"Settle": 12.0})
+    assert run(swaying(last=6), tmp_path / "old", restart=True) == run(swaying(last=6), tmp_path / "new")
 
 
 def test_dials_that_are_keyframed_but_constant_change_nothing() -> None:
