@@ -202,7 +202,7 @@ FACTS: dict[str, tuple[Any, ...]] = {
 }
 
 
-def changed(where: Callable[[Any], Any], key: str, value: Any) -> Callable[[Any], Any]:
+def changed(where: Callable[..., Any], key: str, value: Any) -> Callable[..., Any]:
     def change(head: Any) -> Any:
         where(head)[key] = value
         return head
@@ -210,7 +210,7 @@ def changed(where: Callable[[Any], Any], key: str, value: Any) -> Callable[[Any]
     return change
 
 
-WRONG: dict[str, Callable[[Any], Any]] = {
+WRONG: dict[str, Callable[..., Any]] = {
     f"{key} {value!s:.24}": changed(where, key, value)
     for where, values in (
         (lambda head: head["arrays"]["positions"], ENTRY),
