@@ -63,8 +63,8 @@ def dampings() -> Iterator[tuple[str, dict[str, Any]]]:
     """A rod on a shaken foot under every damping with backward Euler, and every integrator."""
     from dampsim.core.damping.registry import DAMPINGS
     from dampsim.core.integrators import INTEGRATORS
-    from dampsim.core.scene.parameters import PARAMETERS, Settings
     from dampsim.core.scene.body import Body
+    from dampsim.core.scene.parameters import PARAMETERS, Settings
     from dampsim.core.scene.scene import Scene
     from dampsim.core.simulation.simulation import Simulation
     from shapes import tube

@@ -10,8 +10,8 @@ NEW = '''
 """Half as strong as a point damping of equal masses."""
 
 from ..arrays import Array
-from ..stepping.law import remembered
 from .damping import Damping
+from .rate import remembered
 
 
 class Half(Damping):
@@ -22,7 +22,7 @@ class Half(Damping):
     linear = angular = False
 
     def velocities(self, positions: Array, before: Array, predicted: Array, h: float) -> Array:
-        return remembered(0.5 * self.subject.settings.gamma, h) * predicted
+        return remembered(0.5 * self.body.dials["gamma"], h) * predicted
 '''
 
 
@@ -34,5 +34,5 @@ def copy_with_a_new_damping(folder: Path) -> None:
     (folder / "core" / "damping" / "half.py").write_text(NEW, encoding="utf-8")
     registry = folder / "core" / "damping" / "registry.py"
     lines = registry.read_text(encoding="utf-8")
-    added = lines.replace("DAMPINGS: tuple", "from .half import Half\n\nMETHODS: tuple")
+    added = lines.replace("DAMPINGS: tuple", "from .half import Half\n\nDAMPINGS: tuple")
     registry.write_text(added.replace("    Point,\n", "    Point,\n    Half,\n"), encoding="utf-8")

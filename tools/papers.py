@@ -21,11 +21,12 @@ import test_young as young  # noqa: E402
 from dampsim.core.arrays import Array  # noqa: E402
 from dampsim.core.damping.clusters import Mesh, body  # noqa: E402
 from dampsim.core.damping.damping import ByPotential, Damping  # noqa: E402
+from dampsim.core.damping.dissipation import Dissipation  # noqa: E402
+from dampsim.core.damping.rate import remembered  # noqa: E402
 from dampsim.core.damping.rayleigh import StiffnessDrag  # noqa: E402
 from dampsim.core.damping.spring import fastest, incidence  # noqa: E402
 from dampsim.core.damping.torque import TORQUE_SCHEMES  # noqa: E402
 from dampsim.core.damping.traditional import viscosities  # noqa: E402
-from dampsim.core.damping.dissipation import Dissipation  # noqa: E402
 from dampsim.core.energies.strain_energy import StrainEnergy  # noqa: E402
 from dampsim.core.integrators import INTEGRATORS  # noqa: E402
 from dampsim.core.measure.diagnostics import angular_momentum, energies, linear_momentum  # noqa: E402
@@ -34,9 +35,9 @@ from dampsim.core.papers.compare import PerStep, largest_step, released, slivers
 from dampsim.core.papers.flat_scenes import annulus, cloth, orbit, trapezoid  # noqa: E402
 from dampsim.core.solvers.newton import minimise_newton  # noqa: E402
 from dampsim.core.solvers.problem import Outcome  # noqa: E402
-from dampsim.core.stepping.law import remembered  # noqa: E402
 from dampsim.core.stepping.step import Stepper  # noqa: E402
-from dampsim.core.system.state import PinMotion, State  # noqa: E402
+from dampsim.core.system.inputs import BlockInputs  # noqa: E402
+from dampsim.core.system.state import State  # noqa: E402
 
 OUT = ROOT / "docs" / "validation"
 MADE = "Made by `python run.py docs`.\n"
@@ -111,7 +112,7 @@ def schmedding() -> str:
 
 def _sweeps() -> str:
     system = damping.squashed(False)
-    mesh = Mesh.of(system.mass, system.elements)
+    mesh = Mesh.of(system.mass, system.blocks[0].groups)
     state = damping.states(system, 1)[0]
     mean = body(mesh).means(state.velocities)[0]
     strength = (1.0 - remembered(0.9, damping.H)) / fastest(mesh)
@@ -204,7 +205,7 @@ def srd() -> str:
 
 def _spring() -> str:
     system = orbit()
-    energy = system.energies[0]
+    (energy,) = system.blocks[0].energies
     assert isinstance(energy, StrainEnergy)
     speed = np.array([[0.0, 0.0, 0.0], [0.0, 20.0, 0.0]])
     start = State(0.0, system.rest, speed, np.zeros_like(speed))
@@ -217,7 +218,7 @@ def _spring() -> str:
                 potential = (
                     Dissipation(energy.strain, beta * energy.moduli, energy.weights, 2)
                     if kind == "strain rate"
-                    else StiffnessDrag(system.energies, beta)
+                    else StiffnessDrag(system.blocks[0].energies, beta)
                 )
                 states = stepping.run(stepping.by(integrator), system, ByPotential(potential), start, 0.01, 3000, 1e-9)
                 kinetic = np.array([energies(system, state).kinetic for state in states])
@@ -299,7 +300,7 @@ class _Always:
 
 def _newton() -> str:
     system = cloth(7, np.arange(7))
-    energy = system.energies[0]
+    (energy,) = system.blocks[0].energies
     assert isinstance(energy, StrainEnergy)
     clamped = replace(energy, clamped=True)
     kinds = {"never": stepping._Raw(energy), "always": _Always(clamped), "where needed": clamped}
@@ -315,10 +316,11 @@ def _newton() -> str:
             v[system.pinned] = 0.0
             place = x[system.pinned]
             for name, one in kinds.items():
-                made = replace(system, energies=(one,))
+                made = stepping.with_energy(system, one)
                 taking = Stepper(made, partial(minimise_newton, most=400))
                 state = State(0.0, x, v, np.zeros_like(x))
-                _, report = taking.step(state, PinMotion(place, place), 1.0 / fps, stepping.controls(made, 1e-8))
+                held = (BlockInputs(place, place),)
+                _, report = taking.step(state, held, 1.0 / fps, stepping.controls(made, 1e-8))
                 counts[name].append(report.iterations)
                 failed[name] += report.substeps > 1 or report.outcome is not Outcome.CONVERGED
         cells: list[object] = [f"{100 * squeeze:.0f}%, {fps:.0f} fps"]

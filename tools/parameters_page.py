@@ -11,7 +11,7 @@ def parameters_page(parameters: Mapping[str, Any]) -> str:
     lines = [
         "# Parameters",
         "",
-        "Made from `core/scene/parameters.py` by `python run.py docs`. "
+        "Made from `core/scene/parameters/` by `python run.py docs`. "
         "The names are those of `--set NAME=VALUE` on the command line.",
         "",
         "| name | in the panel | default | range | what one sees |",

@@ -53,10 +53,10 @@ class ArraysFile:
             raise ValueError("its checksum is wrong")
         found = json.loads(head)
         self._start, self._size = len(start) + length, size
-        if not isinstance(found, dict) or not isinstance(found.get("facts"), dict):
+        if not isinstance(found, dict) or not all(isinstance(found.get(part), dict) for part in ("facts", "arrays")):
             raise ValueError("its head is damaged")
         self.facts: dict[str, Any] = found["facts"]
-        self._table: dict[str, Any] = found.get("arrays", {})
+        self._table: dict[str, Any] = found["arrays"]
 
     @property
     def names(self) -> list[str]:

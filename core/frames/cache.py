@@ -34,6 +34,8 @@ FORMAT = 2
 _LONGEST = 64_000_000
 _SHAPE, _MEMORY = "shape/", "memory/"
 _STATE = ("positions", "velocities", "reference")
+# What reading a file ends in that is damaged, or was made to look like one of ours.
+_DAMAGED = (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError)
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class FrameCache:
             return self._header()
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except _DAMAGED as error:
             raise CacheError(
                 f"{self.name}: the cache in {self.folder} cannot be read ({error}); bake again from the start."
             ) from error
@@ -157,7 +159,7 @@ class FrameCache:
                 if data.facts.get("number") != number:
                     raise ValueError("it is another frame")
                 yield data
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except _DAMAGED as error:
             raise CacheError(
                 f"{self.name}: frame {number} of the cache in {self.folder} is damaged or gone; "
                 f"re-bake from frame {number}."

@@ -5,9 +5,9 @@ from __future__ import annotations
 import bpy
 from bpy.types import Context, Panel
 
+from ...core.damping.rate import remembered, removed
 from ...core.scene.parameters import PARAMETERS
 from ...core.simulation.choice import is_own, remarks
-from ...core.damping.rate import remembered, removed
 from .. import live
 from ..blender.sampler import frame_rate
 from ..compare.ghosts import NAMES

@@ -60,7 +60,7 @@ def measure(name: str, vertices: int, frames: int) -> None:
         few = rest[:10]
         for number in range(1, frames + 1):
             state = State(number / 24.0, few, 0.0 * few, 0.0 * few)
-            cache.append(Frame(number, state, swing(rest, number), "", 0))
+            cache.append(Frame(number, state, {obj.name: swing(rest, number)}, {obj.name: ""}, 0))
         size = float(np.linalg.norm(np.ptp(rest, axis=0)))
         kind = target(name)
         shot = Shot(sampler, cache, list(range(1, frames + 1)), cache.folder, 1e-3 * size)

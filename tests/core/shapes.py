@@ -1,11 +1,15 @@
-"""Surfaces for the tests."""
+"""Surfaces for the tests, and scenes whose body is another."""
 
 from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from scipy.spatial import ConvexHull
 
 from dampsim.core.geometry.surface import Surface
+from dampsim.core.scene.scene import Scene
 
 
 def _hull(name: str, points: np.ndarray) -> Surface:
@@ -69,6 +73,12 @@ def sheet(count: int = 6) -> Surface:
         [np.stack([k, k + count, k + count + 1], axis=1), np.stack([k, k + count + 1, k + 1], axis=1)]
     )
     return Surface("Sheet", vertices, triangles)
+
+
+def with_body(scene: Scene, **changes: Any) -> Scene:
+    """The scene with changes of its only body."""
+    (body,) = scene.bodies
+    return replace(scene, bodies=(replace(body, **changes),))
 
 
 SHAPES: dict[str, Surface] = {

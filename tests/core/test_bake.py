@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -11,15 +13,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dampsim.core.bodies.pins import Followers
-from dampsim.core.bodies.volume import build_volume
+from dampsim.core.bodies.followers import Tied
+from dampsim.core.bodies.volume import Solid
 from dampsim.core.errors import CacheError, DampSimError, SceneError, StaleCacheError
 from dampsim.core.frames.cache import FrameCache
+from dampsim.core.scene.body import Body
+from dampsim.core.scene.fingerprint import inputs
 from dampsim.core.scene.parameters import Settings
-from dampsim.core.scene.scene import Body, Scene
+from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.record import bake
 from dampsim.core.simulation.simulation import Simulation
-from shapes import box, sphere
+from dampsim.core.system.system import assemble
+from shapes import box, sphere, with_body
 
 ROOT = Path(__file__).parents[2]
 DOWN = np.array([0.0, 0.0, -9.81])
@@ -30,12 +35,12 @@ def swaying(last: int = LAST, **dials: float | str | bool) -> Scene:
     """A bar, held at one end, that is shaken to and fro."""
     surface = box()
     pins = (surface.vertices[:, 0] < 0.01).astype(float)
-    body = Body(surface, pins, Settings(**{"stiffness": 500.0, "resolution": 600, "settle": 12.0, **dials}))
+    settings = Settings(**{"stiffness": 500.0, "resolution": 600, "settle": 12.0, **dials})
 
     def motion(frame: float) -> np.ndarray:
         return surface.vertices + np.array([0.0, 0.2 * np.sin(0.7 * frame), 0.0])
 
-    return Scene(body, motion, 24.0, DOWN, 1, last)
+    return Scene((Body(surface, pins, settings, motion),), 24.0, DOWN, 1, last)
 
 
 def run(scene: Scene, folder: Path, **options: bool) -> list[bytes]:
@@ -50,20 +55,20 @@ def contents(folder: Path) -> list[bytes]:
 
 def test_pinned_vertices_stay_on_their_animation_and_the_rest_is_thrown() -> None:
     scene = swaying()
-    pinned = scene.body.pins == 1.0
+    (body,) = scene.bodies
+    pinned = body.pins == 1.0
     way = []
     for frame in Simulation(scene).frames():
-        animated = scene.motion(frame.number)
+        animated = body.motion(frame.number)
         np.testing.assert_allclose(frame.surface[pinned], animated[pinned], atol=1e-12)
         way.append(np.abs(frame.surface - animated).max())
     assert max(way) > 0.02
 
 
 def test_a_scene_starts_hanging_still() -> None:
-    scene = swaying()
-    scene = replace(scene, motion=lambda frame: scene.body.surface.vertices)
-    frames = list(Simulation(scene).frames())
-    assert np.abs(frames[0].surface - scene.body.surface.vertices).max() > 1e-3
+    rest = box().vertices
+    frames = list(Simulation(with_body(swaying(), motion=lambda frame: rest)).frames())
+    assert np.abs(frames[0].surface - rest).max() > 1e-3
     # What the start's solver leaves is a thousandth of its last small step.
     assert np.abs(frames[-1].surface - frames[0].surface).max() < 1e-6
 
@@ -74,13 +79,11 @@ def test_weaker_pins_give_way_more_at_every_resolution() -> None:
     for resolution in (400, 3000):
         for weight in (0.3, 0.9):
             surface = sphere()
-            body = Body(
-                surface, np.full(len(surface.vertices), weight), Settings(resolution=resolution, stiffness=100.0)
-            )
-            scene = Scene(body, lambda frame, still=surface.vertices: still, 24.0, DOWN, 1, 1)
-            simulation = Simulation(scene)
+            pins, settings = np.full(len(surface.vertices), weight), Settings(resolution=resolution, stiffness=100.0)
+            body = Body(surface, pins, settings, lambda frame, still=surface.vertices: still)
+            simulation = Simulation(Scene((body,), 24.0, DOWN, 1, 1))
             nodes = simulation.first_frame().state.positions
-            sags[resolution, weight] = float((simulation.model.system.rest - nodes)[:, 2].mean())
+            sags[resolution, weight] = float((simulation.islands[0].system.rest - nodes)[:, 2].mean())
     for weight in (0.3, 0.9):
         assert sags[400, weight] == pytest.approx(sags[3000, weight], rel=0.25)  # The coarse body is stiffer itself.
     assert sags[400, 0.3] > 5.0 * sags[400, 0.9]
@@ -89,7 +92,7 @@ def test_weaker_pins_give_way_more_at_every_resolution() -> None:
 def test_followers_go_rigidly_with_a_turning_surface() -> None:
     surface = sphere().vertices
     points = np.random.default_rng(0).standard_normal((50, 3))
-    follow = Followers.tie(points, surface, np.arange(len(surface)))
+    follow = Tied.tie(points, surface, np.arange(len(surface)))
     c, s = np.cos(1.1), np.sin(1.1)
     turn = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
     shift = np.array([1.0, 2.0, 3.0])
@@ -98,15 +101,16 @@ def test_followers_go_rigidly_with_a_turning_surface() -> None:
 
 def test_two_ears_on_a_pinned_head_are_two_regions_with_one_settle_time() -> None:
     surface = box((3.0, 0.25, 0.25))
-    body = Body(surface, np.zeros(8), Settings(resolution=1500))
-    rest = build_volume(body, DOWN).system.rest
+    settings = Settings(resolution=1500)
+    rest = Solid.build(Body(surface, np.zeros(8), settings, lambda frame: surface.vertices)).block.rest
     # Long left, short right: the middle is pinned by vertices of its own.
     middle = np.array([(x, y, z) for x in (1.7, 2.2) for y in (0.0, 0.25) for z in (0.0, 0.25)])
     vertices = np.concatenate([surface.vertices, np.repeat(middle, 1, axis=0)])
     hull = replace(surface, vertices=vertices)
-    model = build_volume(Body(hull, np.array([0.0] * 8 + [1.0] * 8), Settings(resolution=1500)), DOWN)
-    assert len(model.system.rest) == len(rest)
-    regions = [r for r in model.system.regions if len(r.free) > 20]
+    model = Solid.build(Body(hull, np.array([0.0] * 8 + [1.0] * 8), settings, lambda frame: vertices))
+    system = assemble((model.block,), DOWN, None)
+    assert len(system.rest) == len(rest)
+    regions = [r for r in system.regions if len(r.free) > 20]
     assert len(regions) == 2
     assert max(r.eigenvalue for r in regions) > 3.0 * min(r.eigenvalue for r in regions)
 
@@ -144,9 +148,9 @@ def test_a_killed_bake_resumes_to_the_same_bytes(tmp_path: Path) -> None:
 
 def test_a_longer_range_goes_on_from_the_last_frame(tmp_path: Path) -> None:
     short = run(swaying(last=10), tmp_path / "a")
-    first = (tmp_path / "a" / "frame_000003.npz").stat().st_mtime_ns
+    first = (tmp_path / "a" / "frame_000003.frame").stat().st_mtime_ns
     longer = run(swaying(last=15), tmp_path / "a")
-    assert (tmp_path / "a" / "frame_000003.npz").stat().st_mtime_ns == first
+    assert (tmp_path / "a" / "frame_000003.frame").stat().st_mtime_ns == first
     assert set(short) < set(longer)
 
 
@@ -154,8 +158,8 @@ def test_resume_after_a_change_is_refused_and_keeps_the_frames(tmp_path: Path) -
     before = run(swaying(last=8), tmp_path)
     with pytest.raises(StaleCacheError, match=r"Bar: Settle \(12, now 13\) changed since the last bake"):
         run(swaying(last=12, settle=13.0), tmp_path)
-    moved = swaying(last=12)
-    moved = replace(moved, motion=lambda frame: swaying().motion(frame) + (0.1 if frame == 5.0 else 0.0))
+    moved, motion = swaying(last=12), swaying().bodies[0].motion
+    moved = with_body(moved, motion=lambda frame: motion(frame) + (0.1 if frame == 5.0 else 0.0))
     with pytest.raises(StaleCacheError, match="animation or dials at frame 5 changed"):
         run(moved, tmp_path)
     assert contents(tmp_path) == before
@@ -164,7 +168,7 @@ def test_resume_after_a_change_is_refused_and_keeps_the_frames(tmp_path: Path) -
 @pytest.mark.parametrize("damage", ["cut", "flip", "empty"])
 def test_a_damaged_frame_is_found(tmp_path: Path, damage: str) -> None:
     run(swaying(last=6), tmp_path)
-    path = tmp_path / "frame_000004.npz"
+    path = tmp_path / "frame_000004.frame"
     data = bytearray(path.read_bytes())
     if damage == "cut":
         data = data[: len(data) // 2]
@@ -177,9 +181,44 @@ def test_a_damaged_frame_is_found(tmp_path: Path, damage: str) -> None:
         run(swaying(last=8), tmp_path)
 
 
+def aged(folder: Path, made_from: dict[str, object]) -> None:
+    """A cache as DampSim 1 left it."""
+    header = {"inputs": made_from, "owner": ""}
+    check = hashlib.sha256(json.dumps(header, sort_keys=True).encode()).hexdigest()
+    folder.mkdir()
+    (folder / "header.json").write_text(json.dumps({"header": header, "sha256": check}, indent=1), encoding="utf-8")
+    for number in range(1, 7):
+        (folder / f"frame_{number:06d}.npz").write_bytes(b"of its time")
+
+
+@pytest.mark.parametrize("start", [None, 3])
+@pytest.mark.parametrize("same", [False, True])
+def test_a_cache_of_an_older_dampsim_is_refused_as_such_and_can_be_cleared(
+    tmp_path: Path, same: bool, start: int | None
+) -> None:
+    folder, scene = tmp_path / "old", swaying(last=6)
+    aged(folder, inputs(scene) if same else {"Settle": 12.0, "the frame rate": 24.0})
+    before = contents(folder)
+    cache = FrameCache(folder, "Bar")
+    header = cache.header()
+    assert header is not None
+    assert header.older
+    assert cache.numbers() == []
+    with pytest.raises(StaleCacheError, match=r"Bar: the cache in .* was made by an older DampSim; clear it or bake"):
+        list(bake(Simulation(scene), cache, start=start))
+    assert contents(folder) == before
+    cache.clear()
+    assert not folder.exists()
+
+
+def test_a_bake_from_the_start_takes_the_place_of_an_older_dampsims(tmp_path: Path) -> None:
+    aged(tmp_path / "old", {"Settle": 12.0})
+    assert run(swaying(last=6), tmp_path / "old", restart=True) == run(swaying(last=6), tmp_path / "new")
+
+
 def test_dials_that_are_keyframed_but_constant_change_nothing() -> None:
     scene = swaying(last=12, bounce=40.0)
-    keyed = replace(scene, dials=lambda frame: scene.body.settings)
+    keyed = with_body(scene, dials=lambda frame: scene.bodies[0].settings)
     plain, same = list(Simulation(scene).frames()), list(Simulation(keyed).frames())
     assert [f.state.positions.tobytes() for f in plain] == [f.state.positions.tobytes() for f in same]
 
@@ -187,13 +226,13 @@ def test_dials_that_are_keyframed_but_constant_change_nothing() -> None:
 def test_a_keyframed_stiffness_ends_at_the_sag_of_its_last_value() -> None:
     def hanging(stiffness: float) -> Scene:
         scene = swaying(last=40, stiffness=stiffness, bounce=0.0, accuracy="TIGHT")
-        return replace(scene, motion=lambda frame: scene.body.surface.vertices)
+        return with_body(scene, motion=lambda frame: scene.bodies[0].surface.vertices)
 
     def stiffening(frame: float) -> Settings:
-        return replace(scene.body.settings, stiffness=float(np.clip(500.0 + 100.0 * (frame - 5.0), 500.0, 1000.0)))
+        return replace(scene.bodies[0].settings, stiffness=float(np.clip(500.0 + 100.0 * (frame - 5.0), 500.0, 1000.0)))
 
     scene = hanging(500.0)
-    frames = list(Simulation(replace(scene, dials=stiffening)).frames())
+    frames = list(Simulation(with_body(scene, dials=stiffening)).frames())
     stiff = next(Simulation(hanging(1000.0)).frames())
     assert np.abs(frames[0].surface - stiff.surface).max() > 2e-3
     # From frame 10 on it had two and a half settle times of 12 frames: 1e-5 of the way.
@@ -204,10 +243,11 @@ def test_a_keyframed_stiffness_ends_at_the_sag_of_its_last_value() -> None:
 
 def test_a_keyframed_settle_holds_from_its_keyframe_on() -> None:
     scene = swaying(last=60, settle=200.0, bounce=0.0, start_settled=False)
-    scene = replace(scene, motion=lambda frame: scene.body.surface.vertices)
-    slow = scene.body.settings
+    (body,) = scene.bodies
+    scene = with_body(scene, motion=lambda frame: body.surface.vertices)
+    slow = body.settings
     quick = replace(slow, settle=8.0)
-    frames = list(Simulation(replace(scene, dials=lambda frame: slow if frame < 20.5 else quick)).frames())
+    frames = list(Simulation(with_body(scene, dials=lambda frame: slow if frame < 20.5 else quick)).frames())
     way = [float(np.abs(f.surface - frames[-1].surface).max()) for f in frames]
     # Frame 20 is the 20th; eight frames later 1% is left of the first mode, and less of the others.
     assert way[19] > 0.5 * way[0]
@@ -226,24 +266,30 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("scene", "words"),
     [
-        ({"fps": 0.0}, "Box: the frame rate is 0"),
-        ({"last": 0}, "Box: the frame range 1 to 0 is empty"),
-        ({"motion": lambda frame: np.zeros((5, 3))}, "Box: the mesh has 5 vertices at frame 1 instead of 8"),
-        ({"motion": lambda frame: np.full((8, 3), np.nan)}, "Box: the animation gives vertices no valid position"),
+        (replace(swaying(), fps=0.0), "Box: the frame rate is 0"),
+        (replace(swaying(), last=0), "Box: the frame range 1 to 0 is empty"),
+        (
+            with_body(swaying(), motion=lambda frame: np.zeros((5, 3))),
+            "Box: the mesh has 5 vertices at frame 1 instead of 8",
+        ),
+        (
+            with_body(swaying(), motion=lambda frame: np.full((8, 3), np.nan)),
+            "Box: the animation gives vertices no valid position",
+        ),
     ],
 )
-def test_a_scene_that_cannot_run_says_why(change: dict[str, object], words: str) -> None:
+def test_a_scene_that_cannot_run_says_why(scene: Scene, words: str) -> None:
     with pytest.raises(SceneError, match=words):
-        Simulation(replace(swaying(), **change))
+        Simulation(scene)
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")
 def test_a_simulation_that_breaks_down_names_the_frame() -> None:
-    scene = swaying()
-    wild = replace(scene, motion=lambda frame: scene.body.surface.vertices * (1.0 if frame < 3.0 else 1e8))
+    rest = box().vertices
+    wild = with_body(swaying(), motion=lambda frame: rest * (1.0 if frame < 3.0 else 1e8))
     with pytest.raises(DampSimError, match=r"Box: frame \d+ could not be simulated"):
         list(Simulation(wild).frames())
 
@@ -257,8 +303,8 @@ def test_frame_times_are_exact_whatever_the_substeps() -> None:
 def test_the_dialled_sag_is_the_measured_sag(sag: float) -> None:
     scene = swaying(last=1, stiffness_by="SAG", sag=sag)
     frame = next(Simulation(scene).frames())
-    surface = scene.body.surface
-    measured = np.linalg.norm(frame.surface - scene.motion(1.0), axis=1).max() / surface.size
+    (body,) = scene.bodies
+    measured = np.linalg.norm(frame.surface - body.motion(1.0), axis=1).max() / body.surface.size
     assert 100.0 * measured == pytest.approx(sag, rel=0.02)
 
 
@@ -266,16 +312,14 @@ def test_sag_without_gravity_or_pins_says_what_it_needs() -> None:
     scene = swaying(stiffness_by="SAG")
     with pytest.raises(SceneError, match="Box: Sag needs gravity and pins"):
         next(Simulation(replace(scene, gravity=np.zeros(3))).frames())
-    loose = replace(scene, body=replace(scene.body, pins=np.zeros(8)))
     with pytest.raises(SceneError, match="Box: Sag needs gravity and pins"):
-        list(Simulation(loose).frames())
+        list(Simulation(with_body(scene, pins=np.zeros(8))).frames())
 
 
 def test_a_body_pinned_all_over_just_follows() -> None:
-    scene = swaying(last=5)
-    scene = replace(scene, body=replace(scene.body, pins=np.ones(8)))
+    scene = with_body(swaying(last=5), pins=np.ones(8))
     for frame in Simulation(scene).frames():
-        np.testing.assert_allclose(frame.surface, scene.motion(frame.number), atol=1e-12)
+        np.testing.assert_allclose(frame.surface, scene.bodies[0].motion(frame.number), atol=1e-12)
 
 
 @pytest.mark.slow
@@ -283,4 +327,4 @@ def test_a_body_pinned_all_over_just_follows() -> None:
 def test_the_wildest_dials_stay_sane(settle: float) -> None:
     scene = swaying(settle=settle, bounce=90.0)
     frames = list(Simulation(scene).frames())
-    assert max(np.abs(f.surface - scene.motion(f.number)).max() for f in frames) < 1.0
+    assert max(np.abs(f.surface - scene.bodies[0].motion(f.number)).max() for f in frames) < 1.0

@@ -11,8 +11,9 @@ from dampsim.core.damping.registry import DAMPINGS, Damping
 from dampsim.core.errors import ParameterError, StepError
 from dampsim.core.frames.frame import Frame
 from dampsim.core.integrators import INTEGRATORS, Integrator
+from dampsim.core.scene.body import Body
 from dampsim.core.scene.parameters import PARAMETERS, Settings
-from dampsim.core.scene.scene import Body, Scene
+from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.choice import remarks
 from dampsim.core.simulation.simulation import Simulation
 from shapes import tube
@@ -25,12 +26,11 @@ def scene(settings: Settings, last: int = 10) -> Scene:
     """A rod on its foot, which is pulled aside and stops."""
     surface = tube(1.0, 0.08, 24, 12)
     pins = (surface.vertices[:, 2] < 0.06).astype(float)
-    body = Body(surface, pins, settings)
 
     def motion(frame: float) -> np.ndarray:
         return surface.vertices + np.array([0.05 * min(frame - 1.0, 4.0), 0.0, 0.0])
 
-    return Scene(body, motion, 24.0, np.array([0.0, 0.0, -9.81]), 1, last)
+    return Scene((Body(surface, pins, settings, motion),), 24.0, np.array([0.0, 0.0, -9.81]), 1, last)
 
 
 def played(method: type[Damping], integrator: type[Integrator], dials: dict[str, float], **more: object) -> list[Frame]:

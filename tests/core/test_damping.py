@@ -9,14 +9,14 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from dampsim.core.damping.clusters import CLUSTERS, Mesh, body
-from dampsim.core.damping.registry import DAMPINGS, Damping, DampedBody
+from dampsim.core.damping.rate import remembered
+from dampsim.core.damping.registry import DAMPINGS, DampedBody, Damping
 from dampsim.core.damping.spring import fastest, incidence
 from dampsim.core.damping.torque import TORQUE_SCHEMES
 from dampsim.core.energies import Material
 from dampsim.core.measure.diagnostics import angular_momentum, linear_momentum
 from dampsim.core.papers.bar import bar
 from dampsim.core.scene.parameters import Settings
-from dampsim.core.stepping.law import remembered
 from dampsim.core.system.state import State
 from dampsim.core.system.system import System
 
@@ -52,12 +52,14 @@ def squashed(slivers: bool) -> System:
         x = np.unique(rest[:, 0])
         thin = np.concatenate([[0.0], np.cumsum(np.where(np.arange(len(x) - 1) % 2, 0.001, 0.5))])
         rest[:, 0] = thin[np.searchsorted(x, rest[:, 0])]
-    return replace(system, rest=rest, mass=system.mass * np.random.default_rng(3).uniform(0.2, 5.0, len(rest)))
+    mass = system.mass * np.random.default_rng(3).uniform(0.2, 5.0, len(rest))
+    return replace(system, blocks=(replace(system.blocks[0], rest=rest, mass=mass),))
 
 
 def made(method: type[Damping], system: System, **dials: object) -> Damping:
-    settings = Settings(damping_by=method.name, poisson=0.35, **dials)  # type: ignore[arg-type]
-    return method(DampedBody("Bar", system, settings, Material(1e5, 0.35, 1000.0), 100.0))
+    values = Settings(damping_by=method.name, poisson=0.35, **dials).as_dict()  # type: ignore[arg-type]
+    chosen = {name: values[name] for name in method.parameters}
+    return method(DampedBody(system.blocks[0], chosen, Material(1e5, 0.35, 1000.0), 100.0))
 
 
 def states(system: System, count: int = STATES) -> list[State]:
@@ -137,7 +139,7 @@ def test_direct_damping_with_gamma_one_leaves_exactly_a_rigid_motion() -> None:
 
 def test_sweeps_of_unprojected_springs_converge_to_the_direct_result_as_the_spectrum_says() -> None:
     system = squashed(False)
-    mesh = Mesh.of(system.mass, system.elements)
+    mesh = Mesh.of(system.mass, system.blocks[0].groups)
     state = states(system, 1)[0]
     mean = body(mesh).means(state.velocities)[0]
     gamma = 0.9

@@ -10,24 +10,24 @@ from scipy.spatial.transform import Rotation
 
 from dampsim.core.arrays import Array, Index
 from dampsim.core.damping.damping import DampedBody
+from dampsim.core.damping.dissipation import Dissipation
 from dampsim.core.damping.rayleigh import Rayleigh
 from dampsim.core.damping.strain_rate import StrainRate
 from dampsim.core.damping.traditional import viscosities
 from dampsim.core.elements.bending import SMALL_ANGLE, Angle, Tangent, bending
-from dampsim.core.damping.dissipation import Dissipation
-from dampsim.core.energies.strain_energy import StrainEnergy, isotropic
 from dampsim.core.elements.strains import Biot, Green, Spatial, Strain, Stretch
 from dampsim.core.energies import Material, StVK, TetElasticity
+from dampsim.core.energies.strain_energy import StrainEnergy, isotropic
 from dampsim.core.energies.tetrahedra import tet_volumes
 from dampsim.core.geometry.box import box_tets
+from dampsim.core.integrators import Integration
 from dampsim.core.integrators.implicit import ImplicitMidpoint
 from dampsim.core.measure.release import pulled, unloaded
 from dampsim.core.papers.bar import bar
 from dampsim.core.scene.parameters import Settings
-from dampsim.core.simulation.choice import Integration
+from dampsim.core.stepping.controls import Controls
 from dampsim.core.stepping.law import BackwardEulerLaw
-from dampsim.core.stepping.step import Controls
-from dampsim.core.system.state import PinMotion
+from dampsim.core.system.inputs import BlockInputs
 
 RNG = np.random.default_rng(5)
 TET_REST, TETS = box_tets((1.0, 0.8, 0.6), (1, 1, 1))
@@ -225,16 +225,17 @@ def test_the_damping_ratio_is_that_of_the_first_swing() -> None:
     ratio = 0.08
     system = bar((10, 2, 2), material=Material(2e5, 0.35, 1000.0))
     region = system.regions[0]
-    material, dials = Material(2e5, 0.35, 1000.0), Settings(damping_ratio=ratio, poisson=0.35)
-    subject = DampedBody("Bar", system, dials, material, region.eigenvalue)
+    material, dials = Material(2e5, 0.35, 1000.0), Settings(damping_ratio=ratio, poisson=0.35).as_dict()
+    body = DampedBody(system.blocks[0], dials, material, region.eigenvalue)
     start = pulled(unloaded(system), 0.01)
     for kind in (StrainRate, Rayleigh):
-        stepping = Integration(ImplicitMidpoint, system, kind(subject))
+        stepping = Integration(ImplicitMidpoint, system, kind(body))
         state, place = start, system.rest[system.pinned]
         h = 2.0 * np.pi / np.sqrt(region.eigenvalue) / 120.0
         along = []
         for _ in range(5 * 120):
-            state, _ = stepping.step(state, PinMotion(place, place), h, Controls((BackwardEulerLaw(),), 1.0, 1e-8))
+            held = (BlockInputs(place, place),)
+            state, _ = stepping.step(state, held, h, Controls((BackwardEulerLaw(),), 1.0, 1e-8))
             along.append(float(np.vdot(state.positions - system.rest, start.positions - system.rest)))
         curve = np.array(along)
         peaks = [k for k in range(1, len(curve) - 1) if curve[k] > max(curve[k - 1], curve[k + 1], 0.0)]
@@ -249,8 +250,9 @@ def test_one_axis_can_be_damped_more_than_the_others() -> None:
     power = {}
     for axis in "XYZ":
         for times in (1.0, 8.0):
-            settings = Settings(poisson=0.35, damp_axis=axis, anisotropy=times)
-            matrix = StrainRate(DampedBody("Bar", system, settings, Material(2e5, 0.35, 1000.0), 100.0)).matrix(rest)
+            dials = Settings(poisson=0.35, damp_axis=axis, anisotropy=times).as_dict()
+            body = DampedBody(system.blocks[0], dials, Material(2e5, 0.35, 1000.0), 100.0)
+            matrix = StrainRate(body).matrix(rest)
             for way in range(3):
                 v = np.zeros_like(rest)
                 v[:, way] = rest[:, way]

@@ -11,20 +11,23 @@ from scipy.sparse import csr_matrix, eye
 
 from dampsim.core.arrays import Array
 from dampsim.core.damping.damping import ByPotential, Damping
-from dampsim.core.damping.rayleigh import StiffnessDrag
 from dampsim.core.damping.dissipation import Dissipation
+from dampsim.core.damping.rayleigh import StiffnessDrag
+from dampsim.core.energies import Energy
 from dampsim.core.energies.strain_energy import StrainEnergy
-from dampsim.core.integrators import INTEGRATORS, Integrator
+from dampsim.core.integrators import INTEGRATORS, Integration, Integrator
 from dampsim.core.measure.diagnostics import energies
 from dampsim.core.papers.flat_scenes import cloth, orbit
-from dampsim.core.simulation.choice import Integration
 from dampsim.core.solvers.lbfgs import minimise_lbfgs
 from dampsim.core.solvers.newton import minimise_newton
 from dampsim.core.solvers.problem import Outcome
+from dampsim.core.stepping.controls import Controls
 from dampsim.core.stepping.law import BackwardEulerLaw
-from dampsim.core.stepping.step import Controls, Minimiser, Stepper
-from dampsim.core.system.state import PinMotion, State
+from dampsim.core.stepping.step import Minimiser, Stepper
+from dampsim.core.system.inputs import BlockInputs
+from dampsim.core.system.state import State
 from dampsim.core.system.system import System, build_system
+from dampsim.core.system.term import Potential
 
 # Of the oscillator: 1 kg at the end of 40 N/m and 1.5 N s/m.
 STIFFNESS, DRAG = 40.0, 1.5
@@ -52,7 +55,7 @@ def run(
     targets = np.where(hard[:, None], place, system.rest[system.pinned])
     states = [state]
     for _ in range(count):
-        state, report = stepping.step(state, PinMotion(targets, targets), h, controls(system, tolerance))
+        state, report = stepping.step(state, (BlockInputs(targets, targets),), h, controls(system, tolerance))
         assert report.outcome is Outcome.CONVERGED
         states.append(state)
     return states
@@ -87,7 +90,7 @@ def test_hard_pins_are_where_they_have_to_be_and_the_rest_comes_along(integrator
     state = State(0.0, system.rest, np.tile(speed, (2, 1)), np.zeros_like(system.rest))
     for step in range(20):
         start, end = (system.rest[[0]] + 0.01 * k * speed for k in (step, step + 1))
-        state, report = stepping.step(state, PinMotion(start, end), 0.01, controls(system))
+        state, report = stepping.step(state, (BlockInputs(start, end),), 0.01, controls(system))
         assert report.outcome is Outcome.CONVERGED
         np.testing.assert_allclose(state.positions, system.rest + 0.01 * (step + 1) * speed, atol=1e-9)
 
@@ -100,7 +103,7 @@ def test_a_spun_spring_ends_turning_under_strain_rate_and_still_under_rayleigh(
 ) -> None:
     """[SRD] 3.6: L = 2 m, k = 100, m = 1 kg, 20 m/s across, h = 0.01 s."""
     system = orbit()
-    energy = system.energies[0]
+    (energy,) = system.blocks[0].energies
     assert isinstance(energy, StrainEnergy)
     speed = np.array([[0.0, 0.0, 0.0], [0.0, 20.0, 0.0]])
     start = State(0.0, system.rest, speed, np.zeros_like(speed))
@@ -114,12 +117,19 @@ def test_a_spun_spring_ends_turning_under_strain_rate_and_still_under_rayleigh(
     # Uniform circular motion with the angular momentum it began with: m v r = 40, and k/L (r/L - 1) = m v^2/r.
     r = max(np.roots([25.0, -50.0, 0.0, 0.0, -1600.0]).real)
     assert last.mean() == pytest.approx(0.5 * (40.0 / r) ** 2, rel=0.02)
-    slowed = run(by(integrator), system, ByPotential(StiffnessDrag(system.energies, beta)), start, 0.01, count, 1e-9)
+    slowed = run(
+        by(integrator), system, ByPotential(StiffnessDrag(system.blocks[0].energies, beta)), start, 0.01, count, 1e-9
+    )
     kinetic = np.array([energies(system, state).kinetic for state in slowed])
     # It falls and goes on falling, as 1/t in the end: the slower it turns the less it is stretched.
     thirds = [kinetic[k * count // 3 - 200 : k * count // 3].mean() for k in (1, 2, 3)]
     assert thirds[0] > 1.15 * thirds[1] > 1.15**2 * thirds[2]
     assert thirds[2] < 0.5 * last.mean()
+
+
+def with_energy(system: System, energy: Energy) -> System:
+    """A system of one block with this energy alone."""
+    return replace(system, blocks=(replace(system.blocks[0], terms=(Potential(energy),)),))
 
 
 class _Raw:
@@ -138,7 +148,7 @@ class _Raw:
 @pytest.mark.slow
 def test_newton_with_clamped_stress_is_no_slower_than_without_and_never_ends_at_a_maximum() -> None:
     system = cloth(7, np.arange(7))
-    energy = system.energies[0]
+    (energy,) = system.blocks[0].energies
     assert isinstance(energy, StrainEnergy)
     rng = np.random.default_rng(1)
     counts: dict[str, list[int]] = {"clamped": [], "raw": []}
@@ -150,11 +160,11 @@ def test_newton_with_clamped_stress_is_no_slower_than_without_and_never_ends_at_
             v[system.pinned] = 0.0
             place = x[system.pinned]
             for name, one in (("clamped", replace(energy, clamped=True)), ("raw", _Raw(energy))):
-                made = replace(system, energies=(one,))
+                made = with_energy(system, one)
                 # As long as it takes.
                 stepper = Stepper(made, partial(minimise_newton, most=400))
                 state = State(0.0, x, v, np.zeros_like(x))
-                after, report = stepper.step(state, PinMotion(place, place), 1.0 / fps, controls(made, 1e-8))
+                after, report = stepper.step(state, (BlockInputs(place, place),), 1.0 / fps, controls(made, 1e-8))
                 counts[name].append(report.iterations)
                 if name == "clamped":
                     assert report.outcome is Outcome.CONVERGED
@@ -199,10 +209,10 @@ def hung(potential: object, system: System, h: float, count: int) -> Array:
 
 def potentials(system: System, beta: float) -> tuple[Dissipation, StiffnessDrag]:
     """Strain rate and Rayleigh of one strength."""
-    energy = system.energies[0]
+    (energy,) = system.blocks[0].energies
     assert isinstance(energy, StrainEnergy)
     rate = Dissipation(energy.strain, beta * energy.moduli, energy.weights, len(system.rest))
-    return rate, StiffnessDrag(system.energies, beta)
+    return rate, StiffnessDrag(system.blocks[0].energies, beta)
 
 
 @pytest.mark.slow

@@ -9,16 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dampsim.core.damping.rate import remembered, removed
 from dampsim.core.errors import PinError, SceneError
 from dampsim.core.frames.frame import Frame
 from dampsim.core.geometry.surface import Surface
 from dampsim.core.measure.calibrate import calibrate
-from dampsim.core.measure.curve import shot_curve
+from dampsim.core.measure.curve import Shape, shot_curve
+from dampsim.core.measure.release import pulled, unloaded, watch
+from dampsim.core.scene.body import Body, Motion
 from dampsim.core.scene.parameters import Settings
-from dampsim.core.scene.scene import Body, Motion, Scene
+from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.stepping.law import remembered, removed
-from shapes import tube
+from shapes import tube, with_body
 
 GRAVITY = np.array([0.0, 0.0, -9.81])
 
@@ -31,9 +33,13 @@ def rod() -> Surface:
 def scene(settings: Settings, motion: Motion | None = None, fps: float = 24.0, last: int = 60, **more: Any) -> Scene:
     surface = rod()
     pins = (surface.vertices[:, 2] < 0.06).astype(float)
-    body = Body(surface, pins, settings, more.pop("settle_map", None), more.pop("stiffness_map", None))
     path = motion or (lambda frame: surface.vertices)
-    return Scene(body, path, fps, more.pop("gravity", GRAVITY), 1, last, **more)
+    gravity = more.pop("gravity", GRAVITY)
+    return Scene((Body(surface, pins, settings, path, **more),), fps, gravity, 1, last)
+
+
+def surfaces(frames: list[Frame]) -> list[Shape]:
+    return [Shape(frame.surface, frame.inputs["Tube"]) for frame in frames]
 
 
 def ended(work: Generator[Any, None, Any]) -> Any:
@@ -51,11 +57,11 @@ def test_a_tall_body_settles_as_dialled_under_its_weight() -> None:
     """Upright it is softer than at rest, hanging it is stiffer; the dial says the same for both."""
     for sign in (1.0, -1.0):
         simulation = Simulation(scene(SOFT, gravity=sign * GRAVITY))
-        (region,) = simulation.model.system.regions
-        stiffness = simulation.controls(SOFT).stiffness
+        (region,) = simulation.islands[0].system.regions
+        (stiffness,) = simulation.controls((SOFT,))[0].stiffness
         change = region.weight / (stiffness * region.eigenvalue)
         assert sign * change < -0.1
-        result = ended(calibrate(simulation, 0.02))
+        result = ended(calibrate(simulation, "Tube", 0.02))
         assert result.before.rest == pytest.approx(24.0, abs=1.0)
         assert result.before.overshoot == pytest.approx(0.5, abs=0.03)
 
@@ -70,8 +76,8 @@ def test_rest_after_a_sudden_stop_comes_at_the_dialled_frame(fps: float) -> None
     settings = replace(SOFT, settle=20.0, bounce=30.0)
     simulation = Simulation(scene(settings, sway(rod(), 0.24 / fps, 40.0), fps, last=90))
     frames = list(simulation.frames())
-    law = simulation.controls(settings).laws[0]
-    curve = shot_curve(frames, law, fps, settings.settle, settings.overshoot)
+    law = simulation.controls((settings,))[0].laws[0]
+    curve = shot_curve(surfaces(frames), law, fps, settings.settle, settings.overshoot)
     assert curve is not None
     assert curve.rest == pytest.approx(20.0, abs=1.0)
     assert curve.overshoot == pytest.approx(0.3, abs=0.05)
@@ -81,8 +87,8 @@ def test_rest_after_a_sudden_stop_comes_at_the_dialled_frame(fps: float) -> None
 
 def test_the_curve_of_a_shot_that_ends_in_motion_is_none() -> None:
     simulation = Simulation(scene(SOFT, sway(rod(), 0.01, 100.0), last=20))
-    law = simulation.controls(SOFT).laws[0]
-    assert shot_curve(list(simulation.frames()), law, 24.0, 24.0, 0.5) is None
+    law = simulation.controls((SOFT,))[0].laws[0]
+    assert shot_curve(surfaces(list(simulation.frames())), law, 24.0, 24.0, 0.5) is None
 
 
 def bending(surface: Surface, frame: float) -> np.ndarray:
@@ -104,7 +110,7 @@ def test_flesh_on_an_armature_does_not_stream_behind_its_own_mesh() -> None:
             stiffness=20.0, settle=40.0, bounce=0.0, follow_through=0.0, resolution=300, carrier=carrier
         )
         made = scene(settings, lambda frame: bending(surface, frame), last=14, gravity=np.zeros(3))
-        made = replace(made, body=replace(made.body, pins=np.full(len(surface.vertices), 0.9)))
+        made = with_body(made, pins=np.full(len(surface.vertices), 0.9))
         frames = list(Simulation(made).frames())
         lag[carrier] = max(float(np.abs(frame.surface - bending(surface, frame.number)).max()) for frame in frames)
     assert lag["MESH"] < 0.35 * lag["PINS"]
@@ -129,8 +135,8 @@ def test_carriers_agree_where_the_mesh_moves_as_a_whole_and_none_drags() -> None
 
 @pytest.mark.parametrize(("deforming", "carrier"), [(False, "PINS"), (True, "MESH")])
 def test_the_automatic_carrier_is_the_mesh_where_it_is_bent(deforming: bool, carrier: str) -> None:
-    assert scene(SOFT, deforming=deforming).carrier == carrier
-    assert scene(replace(SOFT, carrier="NONE"), deforming=deforming).carrier == "NONE"
+    assert scene(SOFT, deforming=deforming).bodies[0].reference == carrier
+    assert scene(replace(SOFT, carrier="NONE"), deforming=deforming).bodies[0].reference == "NONE"
 
 
 def test_where_settle_is_painted_half_it_takes_half_the_frames() -> None:
@@ -139,16 +145,16 @@ def test_where_settle_is_painted_half_it_takes_half_the_frames() -> None:
     low = surface.vertices[:, 2] < 0.5
     settings = Settings(stiffness=200.0, settle=24.0, bounce=30.0, resolution=400)
     made = scene(settings, gravity=np.zeros(3), settle_map=np.where(low, 0.5, 1.0))
-    simulation = Simulation(replace(made, body=replace(made.body, pins=middle.astype(float))))
-    regions = simulation.model.system.regions
+    simulation = Simulation(with_body(made, pins=middle.astype(float)))
+    (island,) = simulation.islands
+    regions = island.system.regions
     assert len(regions) == 2
-    from dampsim.core.measure.release import pulled, unloaded, watch
-
-    still = unloaded(simulation.model.system)
-    substeps = simulation.substeps(settings)
+    still = unloaded(island.system)
+    substeps = simulation.substeps("Tube", settings)
+    (controls,) = simulation.controls((settings,))
     steps = watch(
-        replace(still, stiffness=simulation.controls(settings).stiffness),
-        pulled(still, 0.01), simulation.controls(settings), 1.0 / (24 * substeps.count), 32 * substeps.count, substeps,
+        replace(still, factors=controls.factors(1)), pulled(still, 0.01), controls, 1.0 / (24 * substeps.count),
+        32 * substeps.count, substeps,
     )  # fmt: skip
     for region, answer in zip(regions, ended(steps), strict=True):
         expected = 12.0 if still.system.rest[region.free][:, 2].mean() < 0.5 else 24.0
@@ -159,12 +165,12 @@ def test_painted_settle_keeps_the_flight_of_a_free_body() -> None:
     """Rigid motion is not damped, wherever the deformation is damped how much."""
     surface = rod()
     made = scene(SOFT, settle_map=np.linspace(0.2, 1.0, len(surface.vertices)), last=25)
-    simulation = Simulation(replace(made, body=replace(made.body, pins=np.zeros(len(surface.vertices)))))
+    simulation = Simulation(with_body(made, pins=np.zeros(len(surface.vertices))))
     frames = list(simulation.frames())
-    mass = simulation.model.system.mass
+    mass = simulation.islands[0].system.mass
     fallen = (mass @ frames[-1].state.positions - mass @ frames[0].state.positions)[2] / mass.sum()
     # Backward Euler's fall in 24 frames of h: - g h^2 n (n + 1) / 2.
-    n = 24 * simulation.substeps(SOFT).count
+    n = 24 * simulation.substeps("Tube", SOFT).count
     assert fallen == pytest.approx(-9.81 / 24**2 * 24**2 * (1.0 + 1.0 / n) / 2.0, rel=1e-9)
 
 
@@ -174,7 +180,7 @@ def test_where_stiffness_is_painted_zero_it_hangs_deeper() -> None:
     sags = []
     for weight in (1.0, 0.5, 0.0):
         made = scene(settings, stiffness_map=np.full(len(surface.vertices), weight), gravity=np.array([0.02, 0, 0]))
-        sags.append(Simulation(made).sag(settings.young))
+        sags.append(Simulation(made).sag("Tube"))
     # A painted weight is a power of a hundredth: each half is a tenth of the stiffness. The springs that hold the nodes
     # at the border of the pins keep theirs, and carry up to a tenth of the first sag.
     assert sags[1] / sags[0] == pytest.approx(10.0, rel=0.1)
@@ -189,10 +195,10 @@ def test_preroll_ends_still_in_the_first_pose() -> None:
     size = 1.0
     moved = max(float(np.abs(frame.surface - frames[0].surface).max()) for frame in frames)
     assert moved < 1e-4 * size
-    hard = made.body.pins > 0.999
+    hard = made.bodies[0].pins > 0.999
     assert np.abs(frames[0].surface[hard] - pose[hard]).max() < 1e-3 * size
     # Without settling afterwards, the preroll alone has brought it there.
-    loose = Simulation(replace(made, body=replace(made.body, settings=replace(SOFT, preroll=60, start_settled=False))))
+    loose = Simulation(with_body(made, settings=replace(SOFT, preroll=60, start_settled=False)))
     assert np.abs(loose.first_frame().surface - frames[0].surface).max() < 0.01 * size
 
 
@@ -227,14 +233,14 @@ def test_coefficients_by_name_are_the_ones_in_force() -> None:
         (replace(SOFT, damping_by="TAU_KAPPA", tau=0.02, kappa=0.3, substeps=2), 0.3),
         (replace(SOFT, damping_by="TAU_GAMMA", tau=0.02, gamma=0.36, substeps=2), 0.8),
     ):
-        (found,) = Simulation(scene(settings)).effective(settings)
+        (found,) = Simulation(scene(settings)).effective((settings,))
         # (1 - 0.36)^(24/48) = 0.8.
         assert (found.s, found.kappa) == (0.02, pytest.approx(kappa, rel=1e-12))
     assert removed(remembered(0.36, 1 / 60), 1 / 60) == pytest.approx(0.36, rel=1e-12)
     # What the dials come to, dialled by name, moves the same.
     dials = replace(SOFT, substeps=2)
     simulation = Simulation(scene(dials, sway(rod(), 0.01, 10.0), last=20))
-    (found,) = simulation.effective(dials)
+    (found,) = simulation.effective((dials,))
     named = replace(dials, damping_by="TAU_KAPPA", tau=float(found.s), kappa=float(found.kappa))
     one = list(simulation.frames())[-1]
     other = list(Simulation(scene(named, sway(rod(), 0.01, 10.0), last=20)).frames())[-1]
@@ -244,7 +250,7 @@ def test_coefficients_by_name_are_the_ones_in_force() -> None:
 def test_calibration_corrects_a_large_bend() -> None:
     settings = replace(SOFT, bounce=40.0, settle=30.0)
     simulation = Simulation(scene(settings, fps=24.0))
-    result = ended(calibrate(simulation, 0.5))
+    result = ended(calibrate(simulation, "Tube", 0.5))
     assert abs(result.after.rest - 30.0) <= abs(result.before.rest - 30.0)
     assert result.after.rest == pytest.approx(30.0, abs=1.0)
     if abs(result.before.rest - 30.0) > 0.5:
@@ -253,9 +259,9 @@ def test_calibration_corrects_a_large_bend() -> None:
 
 def test_calibration_of_what_nothing_holds_is_refused_by_name() -> None:
     made = scene(SOFT)
-    free = Simulation(replace(made, body=replace(made.body, pins=np.zeros_like(made.body.pins))))
+    free = Simulation(with_body(made, pins=np.zeros_like(made.bodies[0].pins)))
     with pytest.raises(PinError, match="nothing holds all of it"):
-        ended(calibrate(free, 0.1))
+        ended(calibrate(free, "Tube", 0.1))
 
 
 def test_the_frames_are_the_same_whether_gone_on_with_or_not() -> None:

@@ -15,11 +15,14 @@ from dampsim.core.papers.bar import bar
 from dampsim.core.solvers.lbfgs import minimise_lbfgs
 from dampsim.core.solvers.newton import minimise_newton
 from dampsim.core.solvers.problem import Outcome
+from dampsim.core.stepping.controls import Controls
 from dampsim.core.stepping.law import BackwardEulerLaw, choose_substeps, settle_law
 from dampsim.core.stepping.static import settled
-from dampsim.core.stepping.step import Controls, Stepper
-from dampsim.core.system.state import PinMotion, State
+from dampsim.core.stepping.step import Stepper
+from dampsim.core.system.inputs import BlockInputs, Inputs
+from dampsim.core.system.state import State
 from dampsim.core.system.system import System, build_system
+from dampsim.core.system.term import Factor, Potential
 
 CELLS = (8, 2, 2)
 DOWN = np.array([0.0, 0.0, -9.81])
@@ -31,11 +34,16 @@ def controls(system: System, settle: float, overshoot: float, follow_through: fl
     return Controls(laws, follow_through, TIGHT)
 
 
-def still(system: System) -> PinMotion:
-    return PinMotion(system.rest[system.pinned], system.rest[system.pinned])
+def moving(start: np.ndarray, end: np.ndarray) -> Inputs:
+    """Pins of one block that go from places (p, 3) to others, and lead it rigidly."""
+    return (BlockInputs(start, end),)
 
 
-def advance(stepper: Stepper, state: State, pins: PinMotion, h: float, dials: Controls) -> State:
+def still(system: System) -> Inputs:
+    return moving(system.rest[system.pinned], system.rest[system.pinned])
+
+
+def advance(stepper: Stepper, state: State, pins: Inputs, h: float, dials: Controls) -> State:
     state, report = stepper.step(state, pins, h, dials)
     assert report.outcome is Outcome.CONVERGED
     return state
@@ -47,8 +55,8 @@ def test_kappa_one_and_s_equal_h_is_backward_euler_however_the_pins_turn(model: 
     system = bar((3, 1, 1), gravity=DOWN, clamped=held == "clamped", material=Material(2e4, 0.35, 1000.0), model=model)
     if held == "hinged":
         line = np.flatnonzero((np.abs(system.rest[:, [0, 2]]) < 1e-9).all(axis=1))
-        s = system
-        system = build_system(s.rest, s.elements, s.mass, s.energies, s.gravity, line, np.full(len(line), np.inf))
+        s = system.blocks[0]
+        system = build_system(s.rest, s.groups[0], s.mass, s.energies, DOWN, line, np.full(len(line), np.inf))
         assert [region.rigid_modes for region in system.regions] == [1]
     stepper, h = Stepper(system), 1 / 24
     dials = Controls((BackwardEulerLaw(),) * len(system.regions), 1.0, 1e-12)
@@ -64,16 +72,16 @@ def test_kappa_one_and_s_equal_h_is_backward_euler_however_the_pins_turn(model: 
         # More than half a turn altogether, about a line beside the body.
         turn = Rotation.from_rotvec([0.0, 0.1 * (step + 1), 0.4 * (step + 1)]).as_matrix()
         start, place = place, (system.rest[system.pinned] - [0.2, 0.1, 0.0]) @ turn.T + [0.2, 0.1, 0.0]
-        state = advance(stepper, state, PinMotion(start, place), h, dials)
+        state = advance(stepper, state, moving(start, place), h, dials)
         # The reference: M (v+ - v) = h (f(x + h v+) + M g), by a dense Newton iteration.
         guess = v[free].ravel().copy()
         for _ in range(30):
             y = x.copy()
             y[system.pinned] = place
             y[free] += h * guess.reshape(-1, 3)
-            force = sum(energy.value_gradient(y)[1] for energy in system.energies)[free].ravel()
+            force = sum(energy.value_gradient(y)[1] for energy in system.blocks[0].energies)[free].ravel()
             residual = mass * (guess - v[free].ravel()) + h * force - h * (mass.reshape(-1, 3) * DOWN).ravel()
-            K = sum(energy.hessian(y, False) for energy in system.energies).toarray()
+            K = sum(energy.hessian(y, False) for energy in system.blocks[0].energies).toarray()
             change = np.linalg.solve(np.diag(mass) + h**2 * K[np.ix_(stepper.dof, stepper.dof)], residual)
             guess -= change
             if np.abs(change).max() < 1e-13:
@@ -128,7 +136,7 @@ def test_pins_at_constant_velocity_deform_nothing() -> None:
     state, place = State.at_rest(system.rest), system.rest[system.pinned]
     speed = np.array([3.0, -1.0, 2.0])
     for _ in range(60):
-        state = advance(stepper, state, PinMotion(place, place + h * speed), h, dials)
+        state = advance(stepper, state, moving(place, place + h * speed), h, dials)
         place = place + h * speed
     moved = place - system.rest[system.pinned]
     assert np.abs(state.positions - system.rest - moved[0]).max() < 1e-6
@@ -146,7 +154,7 @@ def test_pins_that_turn_steadily_leave_no_drag() -> None:
     for k in range(48):
         start = system.rest[system.pinned] @ turned(0.1 * k).T
         end = system.rest[system.pinned] @ turned(0.1 * (k + 1)).T
-        state = advance(stepper, state, PinMotion(start, end), h, dials)
+        state = advance(stepper, state, moving(start, end), h, dials)
     assert np.abs(state.positions - system.rest @ turned(4.8).T).max() < 1e-6
 
 
@@ -166,7 +174,7 @@ def test_pins_that_spin_throw_by_their_own_acceleration_however_fast_the_dials_a
         angle = spin * (time**2 if time < 0.5 else time - 0.25)
         turn = Rotation.from_rotvec([0.0, 0.0, angle]).as_matrix()
         start, place = place, system.rest[system.pinned] @ turn.T
-        state = advance(stepper, state, PinMotion(start, place), h, dials)
+        state = advance(stepper, state, moving(start, place), h, dials)
         farthest = max(farthest, float(np.linalg.norm(state.positions - system.rest @ turn.T, axis=1).max()))
     # The throw of a still load as large as the largest acceleration, 1 m from the axis, and its swing back.
     throw = np.hypot(spin**2, 2.0 * spin) / system.regions[0].eigenvalue
@@ -181,11 +189,11 @@ def test_pins_at_constant_acceleration_give_the_static_shape_of_that_load(follow
     state, place, speed = State.at_rest(system.rest), system.rest[system.pinned], np.zeros(3)
     for _ in range(80):
         speed = speed + h * acceleration
-        state = advance(stepper, state, PinMotion(place, place + h * speed), h, dials)
+        state = advance(stepper, state, moving(place, place + h * speed), h, dials)
         place = place + h * speed
     carried = state.positions - (place - system.rest[system.pinned])[0]
     load = DeadLoad(-follow_through * system.mass[:, None] * acceleration)
-    loaded = Stepper(replace(system, energies=(*system.energies, load)))
+    loaded = Stepper(system.with_term(Potential(load, Factor.FIXED)))
     static = settled(loaded, State.at_rest(system.rest), still(system), TIGHT)
     assert np.abs(carried - static.positions).max() < 1e-4
     assert follow_through == 0.0 or np.abs(static.positions - system.rest).max() > 0.005
@@ -221,7 +229,7 @@ def test_the_rigid_basis_has_the_motions_that_the_pins_leave(held: int) -> None:
     system = bar((2, 1, 1), clamped=False)
     pins = np.array([0, 3, 5])[:held]
     free = np.setdiff1d(np.arange(len(system.rest)), pins)
-    basis = rigid_basis(system.rest, system.mass, free, pins)
+    basis = rigid_basis(system.rest[free], system.rest[pins], system.mass[free])
     assert basis.shape[2] == {0: 6, 1: 3, 2: 1, 3: 0}[held]
     flat = basis.reshape(3 * len(free), -1)
     product = flat.T @ (system.mass[free].repeat(3)[:, None] * flat)

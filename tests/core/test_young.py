@@ -9,15 +9,17 @@ import numpy as np
 import pytest
 
 from dampsim.core.arrays import Array
-from dampsim.core.energies.strain_energy import StrainEnergy, isotropic
 from dampsim.core.elements.strains import Green
+from dampsim.core.energies.strain_energy import StrainEnergy, isotropic
 from dampsim.core.geometry.box import box_tets
 from dampsim.core.geometry.rigid import rigid_basis
 from dampsim.core.papers.flat_scenes import annulus, membrane, trapezoid
 from dampsim.core.papers.stress_form import StressForm
+from dampsim.core.stepping.controls import Controls
 from dampsim.core.stepping.law import FixedLaw
-from dampsim.core.stepping.step import Controls, Stepper
-from dampsim.core.system.state import PinMotion, State
+from dampsim.core.stepping.step import Stepper
+from dampsim.core.system.inputs import BlockInputs
+from dampsim.core.system.state import State
 from dampsim.core.system.system import System, build_system
 
 TAU, H = 0.5, 0.02
@@ -26,7 +28,8 @@ TAU, H = 0.5, 0.02
 def flat(pinned: bool) -> System:
     plain = trapezoid()
     held = plain.pinned if pinned else np.zeros(0, dtype=np.int64)
-    return membrane(plain.rest[:, :2], plain.elements, np.linspace(0.5, 1.5, len(plain.rest)), 3.0, 1.0, held)
+    (triangles,) = plain.blocks[0].groups
+    return membrane(plain.rest[:, :2], triangles, np.linspace(0.5, 1.5, len(plain.rest)), 3.0, 1.0, held)
 
 
 def solid(pinned: bool) -> System:
@@ -51,13 +54,14 @@ def started(system: System) -> tuple[Array, Array]:
 def ours(system: System, x: Array, v: Array, h: float, tau: float = TAU) -> Array:
     controls = Controls((FixedLaw(0.0, tau),) * len(system.regions), 1.0, 1e-12)
     place = x[system.pinned]
-    state, report = Stepper(system).step(State(0.0, x, v, np.zeros_like(x)), PinMotion(place, place), h, controls)
+    state = State(0.0, x, v, np.zeros_like(x))
+    state, report = Stepper(system).step(state, (BlockInputs(place, place),), h, controls)
     assert report.outcome.name == "CONVERGED"
     return state.positions
 
 
 def reference(system: System, x: Array, v: Array, h: float, descent: bool = False) -> Array:
-    return StressForm.of(system.energies[0], system.mass, system.fixed, TAU).step(x, v, h, descent)[0]
+    return StressForm.of(system.blocks[0].energies[0], system.mass, system.fixed, TAU).step(x, v, h, descent)[0]
 
 
 @pytest.mark.parametrize("make", [flat, solid])
@@ -82,8 +86,8 @@ def test_steepest_descent_finds_the_same_stress() -> None:
 def test_an_unpinned_body_is_the_stress_form_but_for_the_torque_about_the_old_positions(make: object) -> None:
     system = make(False)  # type: ignore[operator]
     x, v = started(system)
-    free = np.arange(len(x))
-    R = rigid_basis(x, system.mass, free, np.zeros(0, dtype=np.int64)).reshape(x.size, -1)
+    (energy,) = system.blocks[0].energies
+    R = rigid_basis(x, np.zeros((0, 3)), system.mass).reshape(x.size, -1)
     mass = system.mass.repeat(3)
     kept = R @ (R.T @ (mass * v.ravel()))
 
@@ -92,8 +96,8 @@ def test_an_unpinned_body_is_the_stress_form_but_for_the_torque_about_the_old_po
         w = kept.copy()
         for _ in range(60):
             y = x + h * w.reshape(x.shape)
-            g = mass * w + TAU * system.energies[0].value_gradient(y)[1].ravel()
-            K = np.diag(mass) + h * TAU * system.energies[0].hessian(y, True).toarray()
+            g = mass * w + TAU * energy.value_gradient(y)[1].ravel()
+            K = np.diag(mass) + h * TAU * energy.hessian(y, True).toarray()
             border = (mass[:, None] * R).T
             whole = np.block([[K, border.T], [border, np.zeros((len(border), len(border)))]])
             right = np.concatenate([-g, border @ (kept - w)])
@@ -118,7 +122,7 @@ def released(system: System, start: Array, tau: float, h: float, until: float) -
     state = State.at_rest(start)
     distance = [float(np.linalg.norm(start - system.rest))]
     for _ in range(round(until / h)):
-        state, report = stepper.step(state, PinMotion(place, place), h, controls)
+        state, report = stepper.step(state, (BlockInputs(place, place),), h, controls)
         assert report.outcome.name == "CONVERGED"
         distance.append(float(np.linalg.norm(state.positions - system.rest)))
     return h * np.arange(len(distance)), np.array(distance) / distance[0]
@@ -130,7 +134,7 @@ def rest(times: Array, distance: Array) -> float:
 
 def test_example_1_rests_when_the_thesis_says() -> None:
     system = trapezoid()
-    assert (len(system.rest), len(system.elements)) == (12, 12)
+    assert (len(system.rest), len(system.blocks[0].groups[0])) == (12, 12)
     start = system.rest.copy()
     start[10, 1] -= 0.6
     slow, quick = released(system, start, 1.0, 0.01, 4.0), released(system, start, 4.0, 0.01, 1.5)
@@ -143,7 +147,7 @@ def test_example_1_rests_when_the_thesis_says() -> None:
 @pytest.mark.slow
 def test_example_2_is_the_same_curve_with_time_scaled() -> None:
     system = annulus()
-    assert len(system.elements) == 414
+    assert len(system.blocks[0].groups[0]) == 414
     start = system.rest.copy()
     # The outer edge is pulled to one side, less so inwards.
     radius = np.linalg.norm(start, axis=1)
@@ -156,6 +160,6 @@ def test_example_2_is_the_same_curve_with_time_scaled() -> None:
 
 def test_masses_and_pins_do_not_matter_to_the_equality() -> None:
     system = flat(True)
-    heavy = replace(system, mass=7.0 * system.mass)
+    heavy = replace(system, blocks=(replace(system.blocks[0], mass=7.0 * system.mass),))
     x, v = started(heavy)
     assert np.abs(ours(heavy, x, v, H) - reference(heavy, x, v, H)).max() < 1e-6

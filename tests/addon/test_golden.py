@@ -1,0 +1,30 @@
+"""The golden runs of the samples: a move or a new name changes no frame."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import pytest
+
+import golden
+
+pytestmark = [
+    pytest.mark.bpy,
+    pytest.mark.slow,
+    pytest.mark.skipif(bool(os.environ.get("DAMPSIM_INSTALLED")), reason="runs the checkout's own core"),
+]
+KEPT = json.loads(golden.KEPT.read_text(encoding="utf-8"))
+RUNS = [name for name in KEPT["runs"] if name.startswith("sample ")]
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, dict[str, Any]]:
+    return dict(golden.samples())
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_sample_is_as_it_was(found: dict[str, dict[str, Any]], name: str) -> None:
+    assert name in found, "it is not there any more"
+    assert golden.differs(found[name], KEPT["runs"][name], same=golden.machine() == KEPT["machine"]) == ""

@@ -1,0 +1,264 @@
+"""A cache folder that is older, damaged, or no cache at all: one sentence, soon, and without much memory."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import tracemalloc
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dampsim.core.errors import CacheError
+from dampsim.core.frames.arrays_file import _MAGIC
+from dampsim.core.frames.cache import FrameCache
+from dampsim.core.frames.frame import Frame
+from dampsim.core.system.state import State
+
+NUMBER = 2
+# Bytes of the magic, the head's length and its checksum.
+BEFORE = len(_MAGIC) + 8 + 32
+# No answer takes longer, s, or more memory, bytes; the frames here are of a kilobyte.
+SOON, LITTLE = 10.0, 2_000_000
+posix = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> FrameCache:
+    """Three frames of two bodies."""
+    made = FrameCache(tmp_path / "cache", "Cape")
+    made.start({"shared": {}, "bodies": {}})
+    rng = np.random.default_rng(0)
+    for number in (1, NUMBER, 3):
+        arrays = rng.standard_normal((3, 2, 3))
+        state = State(number / 24.0, *arrays, memory={"Cape/stretched": rng.standard_normal(4)})
+        shapes = {"Cape": rng.standard_normal((3, 3)), "Tail": rng.standard_normal((2, 3))}
+        made.append(Frame(number, state, shapes, {"Cape": "a", "Tail": "b"}, 5))
+    return made
+
+
+@pytest.fixture(autouse=True)
+def soon() -> Iterator[None]:
+    """What waits for ever fails."""
+    if not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    def late(*_: object) -> None:
+        raise AssertionError("it hangs")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, SOON)
+    yield
+    signal.setitimer(signal.ITIMER_REAL, 0.0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def refused(ask: Callable[[], object], words: str) -> None:
+    tracemalloc.start()
+    try:
+        with pytest.raises(CacheError, match=words):
+            ask()
+        assert tracemalloc.get_traced_memory()[1] < LITTLE
+    finally:
+        tracemalloc.stop()
+
+
+def refused_frame(cache: FrameCache) -> None:
+    refused(lambda: cache.read(NUMBER), f"Cape: frame {NUMBER} of the cache in .* is damaged or gone")
+
+
+def refused_header(cache: FrameCache) -> None:
+    refused(cache.header, r"Cape: the cache in .* cannot be read")
+
+
+def frame_file(cache: FrameCache) -> Path:
+    return cache.folder / f"frame_{NUMBER:06d}.frame"
+
+
+def headed(content: bytes, head: bytes) -> bytes:
+    """A frame's bytes with another head, and that one's checksum."""
+    length = int.from_bytes(content[len(_MAGIC) : len(_MAGIC) + 8], "little")
+    return _MAGIC + len(head).to_bytes(8, "little") + hashlib.sha256(head).digest() + head + content[BEFORE + length :]
+
+
+def head_of(content: bytes) -> Any:
+    length = int.from_bytes(content[len(_MAGIC) : len(_MAGIC) + 8], "little")
+    return json.loads(content[BEFORE : BEFORE + length])
+
+
+def test_frames_come_back_as_they_went(cache: FrameCache) -> None:
+    rng = np.random.default_rng(0)
+    assert cache.numbers() == [1, NUMBER, 3]
+    for number in cache.numbers():
+        frame = cache.read(number)
+        state = frame.state
+        np.testing.assert_array_equal(
+            [state.positions, state.velocities, state.reference], rng.standard_normal((3, 2, 3))
+        )
+        np.testing.assert_array_equal(state.memory["Cape/stretched"], rng.standard_normal(4))
+        assert (frame.number, state.time, frame.iterations) == (number, number / 24.0, 5)
+        assert frame.inputs == {"Cape": "a", "Tail": "b"}
+        for name, count in (("Cape", 3), ("Tail", 2)):
+            shape = rng.standard_normal((count, 3)).astype(np.float32)
+            np.testing.assert_array_equal(frame.shapes[name], shape)
+            np.testing.assert_array_equal(cache.shape(number, name), shape)
+
+
+def test_a_body_that_a_frame_lacks_is_no_shape(cache: FrameCache) -> None:
+    with pytest.raises(CacheError, match="Cape: frame 2 of the cache"):
+        cache.shape(NUMBER, "Ear")
+
+
+@posix
+@pytest.mark.parametrize("name", ["header.json", f"frame_{NUMBER:06d}.frame"])
+@pytest.mark.parametrize("made", [os.mkfifo if hasattr(os, "mkfifo") else None, os.mkdir], ids=["pipe", "folder"])
+def test_what_is_no_file_is_refused_at_once(cache: FrameCache, made: Callable[[Path], None], name: str) -> None:
+    (cache.folder / name).unlink()
+    made(cache.folder / name)
+    if name == "header.json":
+        refused_header(cache)
+        refused(cache.claim, "Cape: the cache in")
+    else:
+        refused_frame(cache)
+        refused(lambda: cache.shape(NUMBER, "Tail"), "Cape: frame 2 of the cache")
+        copy = FrameCache(cache.folder.parent / "copy", "Cape")
+        refused(lambda: list(copy.copy_from(cache)), "Cape: ")
+
+
+def test_every_flipped_byte_of_a_frame_is_found(cache: FrameCache) -> None:
+    content = frame_file(cache).read_bytes()
+    for place in range(len(content)):
+        damaged = bytearray(content)
+        damaged[place] ^= 0xFF
+        frame_file(cache).write_bytes(damaged)
+        with pytest.raises(CacheError, match="Cape: frame 2 of the cache"):
+            cache.read(NUMBER)
+
+
+def test_a_frame_that_is_cut_off_anywhere_is_found(cache: FrameCache) -> None:
+    content = frame_file(cache).read_bytes()
+    for length in range(len(content)):
+        frame_file(cache).write_bytes(content[:length])
+        with pytest.raises(CacheError, match="Cape: frame 2 of the cache"):
+            cache.read(NUMBER)
+
+
+def test_every_flipped_or_missing_byte_of_a_header_is_found(cache: FrameCache) -> None:
+    path = cache.folder / "header.json"
+    content = path.read_bytes()
+    for place in range(len(content)):
+        damaged = bytearray(content)
+        damaged[place] ^= 0xFF
+        for wrong in (damaged, content[:place]):
+            path.write_bytes(wrong)
+            with pytest.raises(CacheError, match=r"Cape: the cache in .* cannot be read"):
+                cache.header()
+
+
+@pytest.mark.parametrize(
+    ("length", "size"), [*((length, 0) for length in (2**20, 2**33, 2**63, 2**64 - 1)), (2**33, 2**34)]
+)
+def test_a_head_of_a_huge_length_is_not_read(cache: FrameCache, length: int, size: int) -> None:
+    """size: of the file; 0 where it stays as it is."""
+    content = frame_file(cache).read_bytes()
+    frame_file(cache).write_bytes(content[: len(_MAGIC)] + length.to_bytes(8, "little") + content[len(_MAGIC) + 8 :])
+    if size:
+        # Holes take no space.
+        os.truncate(frame_file(cache), size)
+    refused_frame(cache)
+
+
+def test_a_header_of_a_huge_length_is_not_read(cache: FrameCache) -> None:
+    os.truncate(cache.folder / "header.json", 2**34)
+    refused_header(cache)
+
+
+HUGE, ENDLESS, NAN = 10**18, float("inf"), float("nan")
+# Of the entry of an array, of the head, and of its facts.
+ENTRY: dict[str, tuple[Any, ...]] = {
+    "offset": (8, -8, 10**6, HUGE, 10**400, "far", None, [], ENDLESS),
+    "shape": (
+        [2], [2, 4], [-2, 3], [-2, -3], [HUGE, 3], [HUGE, HUGE], [0, 10**30], [10**400, 3], 6, "wide", None, {},
+        [None], [[2, 3]], [ENDLESS, 3], [NAN, 3],
+    ),
+    "kind": ("<f2", "|O", "<f4", "", None, ["<f8"]),
+    "sum": ("", None, 5, []),
+}  # fmt: skip
+HEAD: dict[str, tuple[Any, ...]] = {
+    "arrays": ({}, [], ["positions"], None, 5, "positions", {"positions": 5}),
+    "facts": ({}, [], None, 5, "number"),
+}
+FACTS: dict[str, tuple[Any, ...]] = {
+    "number": (NUMBER + 1, None, "two", []),
+    "time": (None, "late", [], {}, 10**400),
+    "inputs": (None, 5, [5], "ab"),
+    "iterations": (None, "many", [], ENDLESS, NAN),
+}
+
+
+def changed(where: Callable[..., Any], key: str, value: Any) -> Callable[..., Any]:
+    def change(head: Any) -> Any:
+        where(head)[key] = value
+        return head
+
+    return change
+
+
+WRONG: dict[str, Callable[..., Any]] = {
+    f"{key} {value!s:.24}": changed(where, key, value)
+    for where, values in (
+        (lambda head: head["arrays"]["positions"], ENTRY),
+        (lambda head: head, HEAD),
+        (lambda head: head["facts"], FACTS),
+    )
+    for key, several in values.items()
+    for value in several
+} | {"a list": lambda head: [head], "a number": lambda head: 5, "nothing": lambda head: None}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_head_that_says_what_is_not_so_is_refused(cache: FrameCache, name: str) -> None:
+    """Its checksum is right: somebody made it so."""
+    content = frame_file(cache).read_bytes()
+    frame_file(cache).write_bytes(headed(content, json.dumps(WRONG[name](head_of(content))).encode()))
+    refused_frame(cache)
+
+
+@pytest.mark.parametrize("head", [b"", b"{", b"\xff", b"[" * 10**4, b'{"facts":' * 10**4, b"9" * 5000], ids=range(6))
+def test_a_head_that_is_no_json_is_refused(cache: FrameCache, head: bytes) -> None:
+    frame_file(cache).write_bytes(headed(frame_file(cache).read_bytes(), head))
+    refused_frame(cache)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [None, 5, [], "header", {}, {"inputs": {}}, {"owner": ""}, {"inputs": [], "owner": ""}, {"inputs": {}, "owner": 5}],
+    ids=str,
+)
+def test_a_header_that_says_what_is_not_so_is_refused(cache: FrameCache, header: object) -> None:
+    check = hashlib.sha256(json.dumps(header, sort_keys=True).encode()).hexdigest()
+    (cache.folder / "header.json").write_text(json.dumps({"header": header, "sha256": check}), encoding="utf-8")
+    refused_header(cache)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "5", "null", '"header"', "[" * 10**4, '{"header":' * 10**4, "9" * 5000], ids=range(9)
+)
+def test_a_header_that_is_no_json_is_refused(cache: FrameCache, text: str) -> None:
+    (cache.folder / "header.json").write_text(text, encoding="utf-8")
+    refused_header(cache)
+
+
+def test_clearing_removes_what_is_damaged_and_leaves_what_is_not_ours(cache: FrameCache) -> None:
+    (cache.folder / "header.json").write_bytes(b"")
+    frame_file(cache).write_bytes(b"")
+    (cache.folder / "frame_000004.frame.part").write_bytes(b"")
+    (cache.folder / "notes.txt").write_text("mine", encoding="utf-8")
+    cache.clear()
+    assert [path.name for path in cache.folder.iterdir()] == ["notes.txt"]
