@@ -18,12 +18,14 @@ class Kind:
 
     name, label, text: as in the panel.
     looks_at_edges: whether Body.edges count.
+    needs_faces: whether nothing can be made of a mesh without faces.
     """
 
     name: ClassVar[str]
     label: ClassVar[str]
     text: ClassVar[str]
     looks_at_edges: ClassVar[bool] = False
+    needs_faces: ClassVar[bool] = True
 
     @staticmethod
     def sections(settings: Settings) -> tuple[str, ...]:

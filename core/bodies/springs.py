@@ -74,6 +74,7 @@ class Springs(Kind):
     label = "Springs"
     text = "Every edge is a spring: wires, nets, frames; a mesh needs no faces"
     looks_at_edges = True
+    needs_faces = False
 
     @staticmethod
     def sections(settings: Settings) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..errors import CacheError
-from ..system.state import State
+from ..system.state import OF, State
 from .arrays_file import ArraysFile, opened, packed
 from .frame import Frame
 from .lock import Busy, locked
@@ -53,9 +53,14 @@ class Header:
 class FrameCache:
     """A folder of frames for the same inputs. Errors of the disk end in CacheError and leave what is there."""
 
-    def __init__(self, folder: Path, name: str, owner: str = "") -> None:
-        """folder: made when first written to.  name: of the object, for messages.  owner: see Header."""
+    def __init__(self, folder: Path, name: str, owner: str = "", marks: Mapping[str, str] | None = None) -> None:
+        """folder: made when first written to.  name: of the object, for messages.  owner: see Header.
+
+        marks: what bodies are known by in the files, by name, see Body.identity; their names if None.
+        """
         self.folder, self.name, self.owner = folder, name, owner
+        self._marks = dict(marks or {})
+        self._names = {mark: name for name, mark in self._marks.items()}
 
     def header(self) -> Header | None:
         """Of the frames that are there; None where there is no cache."""
@@ -117,12 +122,12 @@ class FrameCache:
         facts = {
             "number": frame.number,
             "time": state.time,
-            "inputs": dict(frame.inputs),
+            "inputs": {self._mark(name): value for name, value in frame.inputs.items()},
             "iterations": frame.iterations,
         }
         arrays = {name: getattr(state, name) for name in _STATE}
-        arrays |= {f"{_MEMORY}{name}": value for name, value in state.memory.items()}
-        arrays |= {f"{_SHAPE}{name}": surface.astype(np.float32) for name, surface in frame.shapes.items()}
+        arrays |= {f"{_MEMORY}{self._mark(name)}": value for name, value in state.memory.items()}
+        arrays |= {f"{_SHAPE}{self._mark(name)}": shape.astype(np.float32) for name, shape in frame.shapes.items()}
         if not (self.folder / _HEADER).exists():
             raise CacheError(f"{self.name}: the cache folder {self.folder} was removed during the bake; bake again.")
         self._write(self._path(frame.number).name, packed(facts, arrays))
@@ -134,20 +139,35 @@ class FrameCache:
 
     def read(self, number: int) -> Frame:
         with self._open(number) as data:
-            memory = {name.removeprefix(_MEMORY): data.read(name) for name in data.names if name.startswith(_MEMORY)}
+            memory = {
+                self._name(name.removeprefix(_MEMORY)): data.read(name)
+                for name in data.names
+                if name.startswith(_MEMORY)
+            }
             positions, velocities, reference = (data.read(name) for name in _STATE)
             state = State(float(data.facts["time"]), positions, velocities, reference, memory)
             shapes = {
-                name.removeprefix(_SHAPE): data.read(name).astype(float)
+                self._name(name.removeprefix(_SHAPE)): data.read(name).astype(float)
                 for name in data.names
                 if name.startswith(_SHAPE)
             }
-            return Frame(number, state, shapes, dict(data.facts["inputs"]), int(data.facts["iterations"]))
+            inputs = {self._name(name): value for name, value in data.facts["inputs"].items()}
+            return Frame(number, state, shapes, inputs, int(data.facts["iterations"]))
+
+    def _mark(self, name: str) -> str:
+        """A body's name, or a memory's that begins with it, as the files have it."""
+        body, of, rest = name.partition(OF)
+        return self._marks.get(body, body) + of + rest
+
+    def _name(self, mark: str) -> str:
+        """The way back."""
+        body, of, rest = mark.partition(OF)
+        return self._names.get(body, body) + of + rest
 
     def shape(self, number: int, body: str) -> Array:
         """A body's surface (v, 3) m at a frame, without the rest of it."""
         with self._open(number) as data:
-            return np.asarray(data.read(f"{_SHAPE}{body}").astype(float))
+            return np.asarray(data.read(f"{_SHAPE}{self._mark(body)}").astype(float))
 
     @contextlib.contextmanager
     def _open(self, number: int) -> Iterator[ArraysFile]:

@@ -37,6 +37,7 @@ class Body:
     length_map: (v,) 0 to 1, see bodies.springs; None where not painted.
     dials: the settings at a frame, of which the animatable ones count; None where nothing is keyframed.
     deforming: whether the animation bends the mesh, beyond moving it as a whole.
+    mark: what the object is known by in caches, where its name may change; '' for its name.
     """
 
     surface: Surface
@@ -50,6 +51,12 @@ class Body:
     length_map: Array | None = None
     dials: Callable[[float], Settings] | None = None
     deforming: bool = False
+    mark: str = ""
+
+    @property
+    def identity(self) -> str:
+        """What the body is known by in caches."""
+        return self.mark or self.name
 
     @property
     def name(self) -> str:

@@ -41,7 +41,8 @@ def inputs(scene: Scene) -> dict[str, Any]:
             "gravity": digest(scene.gravity),
             "the links": _links(scene),
         },
-        "bodies": {body.name: _body(body) for body in scene.bodies},
+        "bodies": {body.identity: _body(body) for body in scene.bodies},
+        "names": {body.identity: body.name for body in scene.bodies},
     }
 
 
@@ -54,16 +55,17 @@ def _body(body: Body) -> dict[str, object]:
 
 
 def _links(scene: Scene) -> str:
+    known = {body.name: body.identity for body in scene.bodies}
     places = [
-        (link.name, link.stiffness, *((place.owner, place.point.tolist()) for place in link.places))
+        (link.stiffness, *((known.get(place.owner, place.owner), place.point.tolist()) for place in link.places))
         for link in scene.links
     ]
     return _of({"links": places}) if places else ""
 
 
 def fingerprint(scene: Scene) -> str:
-    """Of inputs()."""
-    return _of(inputs(scene))
+    """Of inputs(), whatever the objects are called."""
+    return _of({name: value for name, value in inputs(scene).items() if name != "names"})
 
 
 def body_fingerprint(body: Body) -> str:
@@ -73,7 +75,7 @@ def body_fingerprint(body: Body) -> str:
 
 def model_fingerprint(scene: Scene) -> str:
     """Of what an assembly is built from."""
-    bodies = [[body.name, body_fingerprint(body)] for body in scene.bodies]
+    bodies = [[body.identity, body_fingerprint(body)] for body in scene.bodies]
     return _of({"bodies": bodies, "links": _links(scene), "gravity": digest(scene.gravity)})
 
 
@@ -83,11 +85,13 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     now = json.loads(json.dumps(now))
     found = _differences(before.get("shared", {}), now["shared"])
     several = len(now["bodies"]) > 1
-    for name in {**now["bodies"], **before.get("bodies", {})}:
-        if name not in now["bodies"] or name not in before.get("bodies", {}):
-            found.append(f"{name}, which is {'new' if name in now['bodies'] else 'gone'},")
+    names = {**before.get("names", {}), **now["names"]}
+    for mark in {**now["bodies"], **before.get("bodies", {})}:
+        name = names.get(mark, mark)
+        if mark not in now["bodies"] or mark not in before.get("bodies", {}):
+            found.append(f"{name}, which is {'new' if mark in now['bodies'] else 'gone'},")
             continue
-        differing = _differences(before["bodies"][name], now["bodies"][name])
+        differing = _differences(before["bodies"][mark], now["bodies"][mark])
         found += [f"{name}: {what}" for what in differing] if several else differing
     return found
 

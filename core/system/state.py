@@ -9,6 +9,9 @@ import numpy as np
 
 from ..arrays import Array
 
+# Between a block's name and a term's in the keys of the memory: no object is called so.
+OF = "\x1f"
+
 
 @dataclass(frozen=True)
 class State:

@@ -17,7 +17,7 @@ from .block import Block
 from .inputs import Inputs
 from .links import Joints
 from .region import Region, find_regions
-from .state import State
+from .state import OF, State
 from .term import Factor, Memory, Potential, Term, pin_springs
 
 
@@ -98,7 +98,7 @@ class System:
     def remembered(self, memory: Memory, positions: Array) -> Memory:
         """The memory after a step that ends at positions (n, 3)."""
         changed = {
-            f"{block.name}/{name}": value
+            f"{block.name}{OF}{name}": value
             for block, part in zip(self.blocks, self.slices, strict=True)
             for term in block.terms
             if type(term).remember is not Term.remember
@@ -165,7 +165,8 @@ class System:
 
 def _own(memory: Memory, name: str) -> Memory:
     """What a block's terms remember, by their own names."""
-    return {key[len(name) + 1 :]: value for key, value in memory.items() if key.startswith(f"{name}/")}
+    start = f"{name}{OF}"
+    return {key.removeprefix(start): value for key, value in memory.items() if key.startswith(start)}
 
 
 def build_system(

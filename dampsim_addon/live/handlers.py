@@ -70,7 +70,7 @@ def before_frame(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
             session = _session(group)
             session.look(group, scene)
             number = min(scene.frame_current, scene.frame_end)
-            if session.standing(group, scene, number) is Standing.VALID:
+            if session.standing(group.members[0], scene, number) is Standing.VALID:
                 _show(group, session, scene, number)
                 continue
             _hide(group)
@@ -92,7 +92,7 @@ def _hide(group: Group) -> None:
 def _show(group: Group, session: Session, scene: bpy.types.Scene, number: int) -> None:
     kept, part = session.frames[number - scene.frame_start], scene.frame_subframe
     following = None
-    if part and session.standing(group, scene, number + 1) is Standing.VALID:
+    if part and session.standing(group.members[0], scene, number + 1) is Standing.VALID:
         following = session.frames[number + 1 - scene.frame_start]
     for obj in group.members:
         local = kept.locals[obj.name]
@@ -227,7 +227,7 @@ def after_save(*_: object) -> None:
     with _Unseen():
         for group in groups_of(bpy.data.objects):
             session, live = find(group.members[0]), is_live(group.members[0])
-            if session and live and session.standing(group, scene, scene.frame_current) is Standing.VALID:
+            if session and live and session.standing(group.members[0], scene, scene.frame_current) is Standing.VALID:
                 _show(group, session, scene, scene.frame_current)
 
 

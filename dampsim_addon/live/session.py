@@ -96,12 +96,12 @@ class Session:
             self._steady = now
             self.touch()
 
-    def standing(self, group: Group, scene: bpy.types.Scene, number: int) -> Standing:
+    def standing(self, obj: bpy.types.Object, scene: bpy.types.Scene, number: int) -> Standing:
         """Of a frame; an edit that no handler has seen yet is looked for."""
         place = number - scene.frame_start
         if self.simulation is None or not 0 <= place < len(self.frames):
             return Standing.MISSING
-        fits = not self.touched and place < self.verified and self._steady == steady(group, scene)
+        fits = not self.touched and place < self.verified and self._steady == steady(group_of(obj), scene)
         return Standing.VALID if fits else Standing.STALE
 
     @property

@@ -12,7 +12,7 @@ import bpy
 
 from ...core.errors import CacheError
 from ...core.frames.cache import FrameCache
-from .groups import Group, group_of
+from .groups import Group, group_of, marks
 
 _ROOT = __package__.removesuffix(".dampsim_addon.scene")
 
@@ -66,7 +66,8 @@ def file_name() -> str:
 
 def frame_cache(obj: bpy.types.Object) -> FrameCache:
     """Of an object and those that are simulated with it."""
-    return FrameCache(cache_folder(obj), group_of(obj).name, file_name())
+    group = group_of(obj)
+    return FrameCache(cache_folder(obj), group.name, file_name(), marks(group))
 
 
 def own_cache(group: Group) -> Iterator[tuple[int, int]]:

@@ -13,6 +13,9 @@ import bpy
 
 from .objects import is_simulated, simulated
 
+# What an object that is simulated alone is known by in its cache.
+_ALONE = "object"
+
 
 @dataclass(frozen=True)
 class Group:
@@ -62,6 +65,20 @@ def groups_of(objects: Iterable[bpy.types.Object]) -> list[Group]:
     return list(found.values())
 
 
+def marks(group: Group) -> dict[str, str]:
+    """What the members are known by in caches, by name: their names may change.
+
+    Duplicates, which have the same mark, are told apart by their names.
+    """
+    if group.alone:
+        return {group.members[0].name: _ALONE}
+    known = [str(obj.dampsim.member) for obj in group.members]
+    return {
+        obj.name: mark if mark and known.count(mark) == 1 else f"{mark}:{obj.name}"
+        for obj, mark in zip(group.members, known, strict=True)
+    }
+
+
 def join(objects: Iterable[bpy.types.Object]) -> Group:
     """Simulate objects together from now on, and with whom they were."""
     chosen = list(objects)
@@ -69,6 +86,7 @@ def join(objects: Iterable[bpy.types.Object]) -> Group:
     mark = next((obj.dampsim.together for obj in chosen if obj.dampsim.together), "") or uuid.uuid4().hex[:16]
     for member in members:
         member.dampsim.together = mark
+        member.dampsim.member = member.dampsim.member or uuid.uuid4().hex[:16]
     return group_of(chosen[0])
 
 

@@ -111,6 +111,7 @@ class DampSimObject(PropertyGroup):
         description="Where this group's weight is below 1, springs are shorter at rest: at 0 half as long as modelled",
     )
     together: StringProperty(options={"HIDDEN"})
+    member: StringProperty(options={"HIDDEN"})
     links: CollectionProperty(type=DampSimLink)
     active_link: IntProperty(options={"HIDDEN"})
     live: BoolProperty(

@@ -16,6 +16,7 @@ from ..blender.modifiers import deforms
 from ..blender.sampler import GroupSampler, Sampler, frame_rate
 from ..blender.vertex_groups import weights
 from .anchors import check_links, colliders, joined
+from .groups import Group, marks
 from .properties import read_settings
 
 # Properties of DampSimObject that name a vertex group.
@@ -35,6 +36,8 @@ def check_object(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> None
     if not obj.visible_get(view_layer=view_layer):
         # Blender does not evaluate what cannot be seen, so that its pins would stand still.
         raise SceneError(f"{obj.name}: the object is hidden; show it in the outliner before baking.")
+    if kind(obj.dampsim.kind).needs_faces and len(obj.data.polygons) == 0:
+        raise MeshError(f"{obj.name}: the mesh has no faces; choose an object with a closed surface.")
     for role in GROUPS:
         group = getattr(obj.dampsim, role)
         if group and group not in obj.vertex_groups:
@@ -78,8 +81,9 @@ def take(sampler: GroupSampler) -> Scene:
     check_links(members)
     first = float(scene.frame_start)
     bodies, matrices = [], {}
+    known = marks(Group(tuple(members)))
     for member in sampler.members:
-        bodies.append(_body(sampler, member))
+        bodies.append(_body(sampler, member, known[member.obj.name]))
         # Where rest() left it: at the first frame.
         matrices[member.obj.name] = member.matrix()
     sampler.leave()
@@ -89,7 +93,7 @@ def take(sampler: GroupSampler) -> Scene:
     return Scene(tuple(bodies), frame_rate(scene), gravity, scene.frame_start, scene.frame_end, found.links, anchors)
 
 
-def _body(sampler: GroupSampler, member: Sampler) -> Body:
+def _body(sampler: GroupSampler, member: Sampler, mark: str) -> Body:
     obj, mesh = member.obj, member.obj.data
     surface = Surface(obj.name, member.rest(), triangles(mesh))
     what = kind(obj.dampsim.kind)
@@ -114,6 +118,7 @@ def _body(sampler: GroupSampler, member: Sampler) -> Body:
         painted.get("length_group"),
         (lambda frame: read_settings(obj)) if has_keyed_dials(obj) else None,
         deforming(obj),
+        mark,
     )
     what.check(body)
     return body

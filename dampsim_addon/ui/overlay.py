@@ -20,7 +20,6 @@ from ...core.geometry.rigid import rigid_motion
 from ...core.simulation.simulation import Simulation
 from ...core.system.state import State
 from .. import live
-from ..scene.groups import group_of
 from ..scene.objects import visible
 from ..scene.results import Ghosts, ghosts_of
 
@@ -76,7 +75,7 @@ def standing(obj: bpy.types.Object, scene: bpy.types.Scene) -> tuple[str, bool]:
         return session.problem, True
     total = scene.frame_end - scene.frame_start + 1
     number = min(scene.frame_current, scene.frame_end)
-    state = session.standing(group_of(obj), scene, number)
+    state = session.standing(obj, scene, number)
     if state is live.Standing.STALE:
         return f"Live: frame {number} is out of date; play to simulate it again", False
     if state is live.Standing.MISSING:
@@ -125,7 +124,7 @@ def drawn(obj: bpy.types.Object, scene: bpy.types.Scene) -> Drawn | None:
     if session is None or session.simulation is None:
         _drawn.pop(obj.session_uid, None)
         return None
-    if session.standing(group_of(obj), scene, number) is not live.Standing.VALID:
+    if session.standing(obj, scene, number) is not live.Standing.VALID:
         return None
     state = session.frames[number - scene.frame_start].frame.state
     last = _drawn.get(obj.session_uid)

@@ -84,14 +84,14 @@ def test_the_carrier_of_flesh_on_an_armature_is_the_mesh(load: Load, tmp_path: P
     scene = fresh()
     obj = wobbler(tmp_path)
     snapshot = load("dampsim_addon.scene.snapshot")
-    with snapshot.Sampler(scene, bpy.context.view_layer, obj) as sampler:
-        assert snapshot.take(sampler).carrier == "PINS"
+    with snapshot.GroupSampler(scene, bpy.context.view_layer, [obj]) as sampler:
+        assert snapshot.take(sampler).bodies[0].reference == "PINS"
     armature(obj)
-    with snapshot.Sampler(scene, bpy.context.view_layer, obj) as sampler:
-        assert snapshot.take(sampler).carrier == "MESH"
+    with snapshot.GroupSampler(scene, bpy.context.view_layer, [obj]) as sampler:
+        assert snapshot.take(sampler).bodies[0].reference == "MESH"
     obj.dampsim.carrier = "NONE"
-    with snapshot.Sampler(scene, bpy.context.view_layer, obj) as sampler:
-        assert snapshot.take(sampler).carrier == "NONE"
+    with snapshot.GroupSampler(scene, bpy.context.view_layer, [obj]) as sampler:
+        assert snapshot.take(sampler).bodies[0].reference == "NONE"
 
 
 def test_painted_groups_reach_the_simulation(load: Load, tmp_path: Path) -> None:
@@ -104,8 +104,8 @@ def test_painted_groups_reach_the_simulation(load: Load, tmp_path: Path) -> None
         group.add(top, weight, "REPLACE")
         setattr(obj.dampsim, role, role)
     snapshot = load("dampsim_addon.scene.snapshot")
-    with snapshot.Sampler(scene, bpy.context.view_layer, obj) as sampler:
-        body = snapshot.take(sampler).body
+    with snapshot.GroupSampler(scene, bpy.context.view_layer, [obj]) as sampler:
+        (body,) = snapshot.take(sampler).bodies
     assert body.settle_map[top] == pytest.approx(0.5)
     assert body.stiffness_map[top] == pytest.approx(0.2)
     assert body.settle_map.max() == body.stiffness_map.max() == 1.0
@@ -115,23 +115,23 @@ def test_the_overlay_measures_stretch_edges_and_normals(load: Load, tmp_path: Pa
     scene = fresh()
     obj = wobbler(tmp_path)
     overlay, snapshot = load("dampsim_addon.ui.overlay"), load("dampsim_addon.scene.snapshot")
-    with snapshot.Sampler(scene, bpy.context.view_layer, obj) as sampler:
+    with snapshot.GroupSampler(scene, bpy.context.view_layer, [obj]) as sampler:
         simulation = load("core.simulation.simulation").Simulation(snapshot.take(sampler))
-    rest = simulation.model.system.rest
-    assert overlay.stretches(simulation, rest) == pytest.approx(1.0)
-    tets = simulation.model.system.elements
+    block = simulation.model_of(obj.name).block
+    rest, (tets,) = block.rest, block.groups
+    assert overlay.stretches(simulation, obj.name, rest) == pytest.approx(1.0)
     # What its pins hold altogether is not simulated.
-    held = simulation.model.system.fixed[tets].all(axis=1)
+    held = block.fixed[tets].all(axis=1)
     assert 0 < held.sum() < len(tets)
     for sizes, wanted in (([1.0, 3.0, 1.0], 3.0), ([0.25, 1.0, 2.0], 4.0), ([-1.0, 1.0, 1.0], np.inf)):
-        found = overlay.stretches(simulation, rest * sizes)
+        found = overlay.stretches(simulation, obj.name, rest * sizes)
         assert found[~held] == pytest.approx(wanted)
         assert found[held] == pytest.approx(1.0)
-    found = overlay.edges(tets)
+    found = load("core.elements.assembly").edges_of(tets)
     wanted = {tuple(sorted(pair)) for tet in tets.tolist() for pair in itertools.combinations(tet, 2)}
     assert len(found) == len(wanted)
     assert {tuple(pair) for pair in found.tolist()} == wanted
-    surface = simulation.scene.body.surface
+    surface = simulation.scene.bodies[0].surface
     normals = overlay.normals(surface.vertices, surface.triangles)
     assert np.linalg.norm(normals, axis=1) == pytest.approx(1.0)
     # Of an ellipsoid, outwards.

@@ -48,7 +48,7 @@ def command(folder: Path, path: Path, *arguments: str) -> list[str]:
 
 
 def frames(cache: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in cache.rglob("frame_*.npz")}
+    return {path.name: path.read_bytes() for path in cache.rglob("frame_*.frame")}
 
 
 def saved(folder: Path, last: int = LAST, resolution: int = 400) -> Path:
@@ -175,7 +175,7 @@ def test_a_damaged_frame_is_named_and_mended_from_there_on(load: Load, damage: s
     obj = wobbler(tmp_path)
     bake(obj, "POINT_CACHE")
     expected = frames(tmp_path)
-    paths = sorted(tmp_path.rglob("frame_*.npz"))
+    paths = sorted(tmp_path.rglob("frame_*.frame"))
     hurt, content = paths[6], paths[6].read_bytes()
     if damage == "truncated":
         hurt.write_bytes(content[:-100])
@@ -211,7 +211,7 @@ def test_a_flipped_bit_anywhere_in_a_frame_or_header_is_found(load: Load, tmp_pa
     bake(obj, "SHAPE_KEYS")
     cache = load("dampsim_addon.scene.caches").frame_cache(obj)
     error = load("core.errors").CacheError
-    frame, header = cache.folder / "frame_000002.npz", cache.folder / "header.json"
+    frame, header = cache.folder / "frame_000002.frame", cache.folder / "header.json"
     dice = random.Random(7)
     for path, read in ((frame, lambda: cache.read(2)), (header, cache.header)):
         content = path.read_bytes()

@@ -175,7 +175,7 @@ def test_no_edit_leaves_a_stale_frame_valid(load: Load, live: ModuleType, tmp_pa
             scene.frame_set(chance.randrange(1, LAST + 1))
         claims = {n: standing(live, obj, n) for n in range(1, LAST + 1)}
         session = live.find(obj)
-        with snapshot.Sampler(scene, bpy.context.view_layer, obj) as sampler:
+        with snapshot.GroupSampler(scene, bpy.context.view_layer, [obj]) as sampler:
             truth = list(simulate.Simulation(snapshot.take(sampler)).frames())
         valid = [n for n in claims if claims[n] == "VALID"]
         assert valid

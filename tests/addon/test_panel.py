@@ -16,7 +16,7 @@ Load = Callable[[str], ModuleType]
 
 def simulation(load: Load, obj: bpy.types.Object) -> object:
     snapshot = load("dampsim_addon.scene.snapshot")
-    with snapshot.Sampler(bpy.context.scene, bpy.context.view_layer, obj) as sampler:
+    with snapshot.GroupSampler(bpy.context.scene, bpy.context.view_layer, [obj]) as sampler:
         return load("core.simulation.simulation").Simulation(snapshot.take(sampler))
 
 
@@ -41,7 +41,7 @@ def test_the_panel_knows_how_much_bounce_is_carried(
         obj.dampsim.settle_group = "Settle"
     measured = load("dampsim_addon.scene.measured")
     assert bpy.ops.dampsim.measure() == {"FINISHED"}
-    found, wanted = measured.substeps(obj, scene), simulation(load, obj).substeps(measured.read_settings(obj))
+    found, wanted = measured.substeps(obj, scene), simulation(load, obj).substeps(obj.name, measured.read_settings(obj))
     assert (found.count, found.limited) == (wanted.count, wanted.limited)
     assert found.overshoot == pytest.approx(wanted.overshoot, rel=1e-6)
 
@@ -54,7 +54,7 @@ def test_the_coefficients_in_force_are_those_of_the_simulation(load: Load, tmp_p
     assert bpy.ops.dampsim.measure() == {"FINISHED"}
     made = simulation(load, obj)
     settings = load("dampsim_addon.scene.properties").read_settings(obj)
-    found, count = made.effective(settings)[0], made.substeps(settings).count
+    found, count = made.effective((settings,))[0], made.substeps(obj.name, settings).count
     assert f"τ {found.s:.3g} s, κ {found.kappa:.3g}, " in in_force(obj, scene)
     assert in_force(obj, scene).endswith(f"{count} substeps")
 

@@ -36,40 +36,38 @@ def test_rest_after_a_sudden_stop_is_as_dialled(load: Load, name: str, resolutio
         load("core.simulation.simulation"),
         load("core.measure.release"),
     )
-    with snapshot.Sampler(scene, bpy.context.view_layer, bpy.context.object) as sampler:
+    with snapshot.GroupSampler(scene, bpy.context.view_layer, [bpy.context.object]) as sampler:
         taken = snapshot.take(sampler)
-        pose = sampler.world(float(scene.frame_start))
-    settings = taken.body.settings
+        (body,) = taken.bodies
+        pose = body.motion(float(scene.frame_start))
+    settings = body.settings
     if resolution:
         settings = replace(settings, resolution=resolution)
     settings = replace(settings, follow_through=1.0)
     stop = 6
     last = stop + int(1.4 * settings.settle) + 8
-    still = replace(
-        taken, body=replace(taken.body, settings=settings), fps=float(fps), first=0, last=last, dials=None,
-        motion=lambda frame: pose,
-    )  # fmt: skip
-    simulation = simulate.Simulation(still)
-    system, laws = simulation.model.system, simulation.controls(settings).laws
-    stiffness = simulation.controls(settings).stiffness
-    first = simulation.first_frame()
-    # A stop from speed v throws the first mode by about v w / lambda_1.
-    speed = min(
-        SWING * float(np.ptp(system.rest[r.free], axis=0).max()) * r.eigenvalue_at(stiffness) / law.frequency
-        for r, law in zip(system.regions, laws, strict=True)
-    )
+    speed = 0.0
 
     def motion(frame: float) -> np.ndarray:
         return pose + DIRECTION * speed * min(frame, stop) / fps
 
-    simulation.scene = replace(still, motion=motion)
+    body = replace(body, settings=settings, motion=motion, dials=None)
+    simulation = simulate.Simulation(replace(taken, bodies=(body,), fps=float(fps), first=0, last=last))
+    system, (controls,) = simulation.islands[0].system, simulation.controls()
+    laws, factors = controls.laws, np.array(controls.stiffness)
+    first = simulation.first_frame()
+    # A stop from speed v throws the first mode by about v w / lambda_1.
+    speed = min(
+        SWING * float(np.ptp(system.rest[r.free], axis=0).max()) * system.eigenvalue_at(r, factors) / law.frequency
+        for r, law in zip(system.regions, laws, strict=True)
+    )
     moving = np.tile(speed * DIRECTION, (len(system.rest), 1))
-    state = replace(first.state, velocities=moving, carrier=moving)
+    state = replace(first.state, velocities=moving, reference=moving)
     frames = list(simulation.frames(replace(first, state=state)))[stop - 1 :]
     # Constant speed leaves no deformation, so that the shape at the stop is the one at rest.
     rest = frames[0].state.positions
-    hanging = test.Still(system, frames[0].state, None, stiffness)
-    stiff = load("core.stepping.inertia").tangent(system, frames[0].state)
+    hanging = test.Still(system, frames[0].state, None, factors)
+    stiff = system.tangent(frames[0].state, np.ones(1))
     for region in system.regions:
         mode = (system.mass[:, None] * test.first_mode(hanging, region, stiff))[region.free]
         along = np.array([float(np.vdot(mode, (f.state.positions - rest)[region.free])) for f in frames])

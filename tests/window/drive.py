@@ -160,7 +160,7 @@ def play_live(creature: bpy.types.Object) -> Iterator[float]:
         del listed[-1]
         listed.append(handler)
     whole, solver, steps = 1000.0 * (np.array(paces)[-1] - np.array(paces)[0]) / (FRAMES - 2)
-    count = len(session.find(creature).simulation.model.system.elements)
+    count = len(session.find(creature).simulation.model_of(creature.name).block.groups[0])
     print(
         f"window: live, {count} tets: {whole:.1f} ms a frame, the solver's own {solver:.1f} ms, ratio "
         f"{whole / solver:.2f} (minimising alone {steps:.1f} ms)",
