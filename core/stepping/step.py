@@ -18,10 +18,9 @@ from ..system.state import State
 from ..system.system import System
 from .controls import Controls, StepReport
 from .inertia import Piece, pieces
-from .step_problem import StepProblem
+from .step_problem import StepProblem, Viscous
 
 Minimiser = Callable[[Problem, Array, Tolerance], Minimum]
-Viscous = Callable[[Array], csr_matrix]
 # How often a failed step is cut in halves before it is reported.
 _HALVINGS = 4
 # Binary digits of the inertia that make a factorisation another one.

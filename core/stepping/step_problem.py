@@ -2,27 +2,44 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Protocol
 
 import numpy as np
 from scipy.sparse import block_diag, csr_matrix, diags
 
-from ..arrays import Array
-from ..solvers.factor import LowRank, LowRankUpdate
+from ..arrays import Array, Index
+from ..solvers.factor import LowRank, LowRankUpdate, Solve
 from ..system.inputs import Inputs
 from ..system.state import State
+from ..system.system import System
 from ..system.term import Factor, Term
 from .controls import Controls
-from .inertia import Moment, region_terms
+from .inertia import Moment, Piece, region_terms
 
-if TYPE_CHECKING:
-    from .step import Stepper
+Viscous = Callable[[Array], csr_matrix]
+"""C(x) in N s/m of a damping force -C(x) v."""
+
+
+class Prefactored(Protocol):
+    """What stays from step to step, see step.Stepper."""
+
+    system: System
+    viscous: Viscous | None
+    free: Index
+    dof: Index
+    slot: Index
+    pieces: tuple[tuple[Piece, ...], ...]
+
+    def factor(self, h: float, inertia: Array, factors: Array) -> Solve: ...
+
+    def rounding(self, solve: Solve, far: Array) -> float: ...
 
 
 class StepProblem:
     """psi(v) over the free nodes' velocities (f, 3)."""
 
-    def __init__(self, stepper: Stepper, state: State, inputs: Inputs, h: float, controls: Controls) -> None:
+    def __init__(self, stepper: Prefactored, state: State, inputs: Inputs, h: float, controls: Controls) -> None:
         system = stepper.system
         self._stepper, self._state, self._h = stepper, state, h
         self._factors = controls.factors(len(system.blocks))
@@ -44,7 +61,7 @@ class StepProblem:
         self.value_noise = sum(scale * energy.rounding for _, scale, energy in self._energies) / h
         self.noise = stepper.rounding(self._solve, self._far(state)) / np.sqrt(self._scale)
 
-    def _assemble_inertia(self, stepper: Stepper, moment: Moment, controls: Controls) -> None:
+    def _assemble_inertia(self, stepper: Prefactored, moment: Moment, controls: Controls) -> None:
         count, system = len(stepper.free), stepper.system
         throws = controls.throws(len(system.blocks))
         self._inertia = np.empty(count)

@@ -1,0 +1,107 @@
+"""Bodies and scenes for the tests of springs, links and scenes of many bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dampsim.core.geometry.surface import Surface
+from dampsim.core.scene.body import Body, Motion
+from dampsim.core.scene.link import Collider, Link, Place
+from dampsim.core.scene.parameters import Settings
+from dampsim.core.scene.scene import Scene
+from shapes import sheet, tube
+
+DOWN = np.array([0.0, 0.0, -9.81])
+
+
+def gridded(name: str, low: Iterable[float], high: Iterable[float], spacing: float) -> Surface:
+    """A box whose sides are cut into squares; vertices are shared by no two sides."""
+    low, high = np.array(list(low), dtype=float), np.array(list(high), dtype=float)
+    ticks = [np.linspace(a, b, max(round((b - a) / spacing), 1) + 1) for a, b in zip(low, high, strict=True)]
+    vertices, triangles, count = [], [], 0
+    for axis in range(3):
+        p, q = (axis + 1) % 3, (axis + 2) % 3
+        for end, outward in ((low[axis], False), (high[axis], True)):
+            a, b = np.meshgrid(ticks[p], ticks[q], indexing="ij")
+            side = np.empty((a.size, 3))
+            side[:, axis], side[:, p], side[:, q] = end, a.ravel(), b.ravel()
+            i, j = np.meshgrid(np.arange(a.shape[0] - 1), np.arange(a.shape[1] - 1), indexing="ij")
+            k, wide = (i * a.shape[1] + j).ravel(), a.shape[1]
+            faces = np.concatenate([np.stack([k, k + wide, k + wide + 1], 1), np.stack([k, k + wide + 1, k + 1], 1)])
+            vertices.append(side)
+            triangles.append((faces if outward else faces[:, ::-1]) + count)
+            count += len(side)
+    return Surface(name, np.concatenate(vertices), np.concatenate(triangles).astype(np.int64))
+
+
+def still(surface: Surface, pins: np.ndarray | None = None, motion: Motion | None = None, **more: Any) -> Body:
+    """A body that its animation leaves in place. more: dials, and fields of Body."""
+    fields = {name: more.pop(name) for name in list(more) if name in Body.__dataclass_fields__}
+    weights = np.zeros(len(surface.vertices)) if pins is None else pins
+    return Body(surface, weights, Settings(**more), motion or (lambda frame: surface.vertices), **fields)
+
+
+def bar(name: str, low: float, high: float, pinned: bool, **more: Any) -> Body:
+    """A piece of a bar along x, 0.1 m thick; pinned at its low end."""
+    surface = gridded(name, (low, 0.0, 0.0), (high, 0.1, 0.1), 0.05)
+    pins = (surface.vertices[:, 0] < low + 1e-6).astype(float) if pinned else None
+    return still(surface, pins, **{"stiffness": 300.0, "settle": 24.0, "bounce": 30.0, **more})
+
+
+def weld(name: str, first: str, second: str, x: float, stiffness: float | None = None) -> tuple[Link, ...]:
+    """Sixteen links over a bar's section at x."""
+    ticks = np.linspace(0.0, 0.1, 4)
+    points = [np.array([x, y, z]) for y in ticks for z in ticks]
+    return tuple(
+        Link(f"{name} {k}", Place(first, point), Place(second, point), stiffness) for k, point in enumerate(points)
+    )
+
+
+def wire_cube(name: str = "Cube", **more: Any) -> Body:
+    """Twelve wires of a metre; the four upper corners are pinned."""
+    v = np.array([(x, y, z) for x in (0, 1) for y in (0, 1) for z in (0, 1)], dtype=float)
+    edges = np.array([(i, j) for i in range(8) for j in range(i + 1, 8) if np.abs(v[i] - v[j]).sum() == 1])
+    surface = Surface(name, v, np.zeros((0, 3), dtype=np.int64))
+    pins = more.pop("pins", (v[:, 2] > 0.5).astype(float))
+    return still(surface, pins, kind="SPRINGS", edges=edges, **{"stiffness": 1e5, **more})
+
+
+def net(count: int = 9, name: str = "Net", **more: Any) -> Body:
+    """A square metre of quads without diagonals, pinned at one edge."""
+    surface = replace(sheet(count), name=name)
+    k = np.arange(count * count).reshape(count, count)
+    edges = np.concatenate(
+        [np.stack([k[:-1].ravel(), k[1:].ravel()], 1), np.stack([k[:, :-1].ravel(), k[:, 1:].ravel()], 1)]
+    )
+    pins = more.pop("pins", (surface.vertices[:, 0] < 1e-9).astype(float))
+    return still(surface, pins, kind="SPRINGS", edges=edges, **{"stiffness": 1e5, **more})
+
+
+def strutted(name: str = "Strutted", **more: Any) -> Body:
+    """A rod that lies along x, 1 m long, pinned at its end and filled with springs."""
+    surface = tube(1.0, 0.12, 16, 12)
+    surface = Surface(name, surface.vertices[:, [2, 1, 0]] * np.array([1.0, -1.0, 1.0]), surface.triangles)
+    pins = more.pop("pins", (surface.vertices[:, 0] < 0.06).astype(float))
+    dials = {"kind": "SPRINGS", "struts": "VOLUME", "resolution": 400, "stiffness": 500.0, **more}
+    return still(surface, pins, **dials)
+
+
+def wire(name: str, points: np.ndarray, pinned: Iterable[int] = (0,), **more: Any) -> Body:
+    """A chain of wires through points (v, 3)."""
+    k = np.arange(len(points))
+    pins = np.isin(k, list(pinned)).astype(float)
+    surface = Surface(name, np.asarray(points, dtype=float), np.zeros((0, 3), dtype=np.int64))
+    return still(surface, pins, kind="SPRINGS", edges=np.stack([k[:-1], k[1:]], 1), **{"stiffness": 1e5, **more})
+
+
+def scene(*bodies: Body, fps: float = 24.0, last: int = 12, gravity: np.ndarray = DOWN, **more: Any) -> Scene:
+    return Scene(bodies, fps, gravity, 1, last, **more)
+
+
+def fixed_frame(name: str, vertices: np.ndarray) -> Collider:
+    """Something that stands still."""
+    return Collider(name, vertices, lambda frame: vertices)

@@ -1,0 +1,141 @@
+"""Bodies of one scene that nothing joins: each moves as if it was alone, to the last bit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from builders import gridded, net, scene, still, strutted, wire_cube
+from dampsim.core.errors import SceneError
+from dampsim.core.frames.cache import FrameCache
+from dampsim.core.frames.frame import Frame
+from dampsim.core.scene.body import Body
+from dampsim.core.scene.parameters import Settings
+from dampsim.core.scene.scene import Scene
+from dampsim.core.simulation.record import bake
+from dampsim.core.simulation.simulation import Simulation
+from shapes import box
+
+
+def shaken(name: str, place: float = 0.0, size: float = 1.0, **more: object) -> Body:
+    """A bar held at one end, which is shaken to and fro."""
+    surface = box()
+    surface = replace(surface, name=name, vertices=size * surface.vertices + np.array([place, 0.0, 0.0]))
+    pins = (box().vertices[:, 0] < 0.01).astype(float)
+
+    def motion(frame: float) -> np.ndarray:
+        return surface.vertices + np.array([0.0, 0.2 * size * np.sin(0.7 * frame), 0.0])
+
+    return still(surface, pins, motion, **{"stiffness": 500.0, "resolution": 150, "settle": 12.0, **more})
+
+
+def keyed(body: Body) -> Body:
+    """With a stiffness that doubles and a Settle that falls, in ten frames."""
+
+    def dials(frame: float) -> Settings:
+        part = min((frame - 1.0) / 10.0, 1.0)
+        first = body.settings
+        return replace(first, stiffness=first.stiffness * (1.0 + part), settle=first.settle * (1.0 - 0.5 * part))
+
+    return replace(body, dials=dials)
+
+
+def falling(name: str = "Falling") -> Body:
+    return still(gridded(name, (3.0, 0.0, 0.0), (3.6, 0.3, 0.3), 0.15), stiffness=50.0, resolution=100)
+
+
+# All of them with as many substeps a frame, which is what a frame of many takes: the most that any asks for.
+PAIRS = {
+    "two alike": (shaken("A"), shaken("B", 2.0)),
+    "other dials": (shaken("A"), shaken("B", 2.0, stiffness=90.0, follow_through=0.3, density=300.0)),
+    "a kilometre apart": (shaken("A"), shaken("B", 1000.0)),
+    "a millimetre and a hundred metres": (shaken("A", size=1e-3), shaken("B", 300.0, size=100.0, stiffness=1e5)),
+    "keyed dials": (keyed(shaken("A", substeps=8)), shaken("B", 2.0, substeps=8)),
+    "a solid and a net": (shaken("A", substeps=4), net(5, substeps=4)),
+    "wires and springs of a solid": (wire_cube(substeps=4), strutted(resolution=120, substeps=4)),
+    "held and free": (shaken("A", substeps=4), falling()),
+    "the papers' dampings": (
+        shaken("A", damping_by="RAYLEIGH", substeps=4, damping_ratio=0.3),
+        shaken("B", 2.0, substeps=4),
+    ),
+    "dialled sags": (
+        shaken("A", stiffness_by="SAG", sag=3.0),
+        shaken("B", 2.0, stiffness_by="SAG", sag=1.0),
+    ),
+}
+
+
+def alike(body: Body, substeps: int) -> Body:
+    """With that many substeps a frame."""
+    fewest, dials = replace(body.settings, substeps=substeps), body.dials
+    if dials is None:
+        return replace(body, settings=fewest)
+    return replace(body, settings=fewest, dials=lambda frame: replace(dials(frame), substeps=substeps))
+
+
+def frames(one: Scene) -> list[Frame]:
+    return list(Simulation(one).frames())
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_each_of_two_bodies_that_nothing_joins_moves_as_if_it_was_alone(name: str) -> None:
+    bodies = PAIRS[name]
+    simulation = Simulation(scene(*bodies))
+    most = simulation.dials.most_substeps(tuple(body.at(12.0) for body in bodies))
+    bodies = tuple(alike(body, most) for body in bodies)
+    together = Simulation(scene(*bodies))
+    assert len(together.islands) == 2
+    parts = [together.assembly.nodes_of(k) for k in range(2)]
+    both, separate = list(together.frames()), [frames(scene(body)) for body in bodies]
+    assert len(both) == 12
+    for frame, *alone in zip(both, *separate, strict=True):
+        for body, part, own in zip(bodies, parts, alone, strict=True):
+            assert frame.shapes[body.name].tobytes() == own.shapes[body.name].tobytes()
+            for what in ("positions", "velocities", "reference"):
+                assert getattr(frame.state, what)[part].tobytes() == getattr(own.state, what).tobytes()
+    for body, own in zip(bodies, separate, strict=True):
+        assert np.abs(own[-1].surface - body.surface.vertices).max() > 1e-5 * body.surface.size, "nothing moved"
+
+
+def test_the_order_of_bodies_does_not_matter() -> None:
+    one, other = shaken("A"), shaken("B", 2.0, stiffness=900.0)
+    for a, b in zip(frames(scene(one, other)), frames(scene(other, one)), strict=True):
+        assert {name: shape.tobytes() for name, shape in a.shapes.items()} == {
+            name: shape.tobytes() for name, shape in b.shapes.items()
+        }
+
+
+def test_a_body_takes_as_many_substeps_as_the_one_that_asks_for_most() -> None:
+    one, other = shaken("A"), shaken("B", 2.0, bounce=80.0, settle=4.0)
+    simulation = Simulation(scene(one, other))
+    counts = [simulation.substeps(body.name, body.settings).count for body in (one, other)]
+    assert counts[0] < counts[1]
+    assert len(simulation.sampled(2, counts[1]).animated) == counts[1]
+
+
+def test_two_bodies_of_one_name_are_refused() -> None:
+    with pytest.raises(SceneError, match="A: two objects of this name"):
+        Simulation(scene(shaken("A"), shaken("A", 2.0)))
+
+
+def test_a_bake_of_several_bodies_resumes_to_the_same_bytes_and_gives_each_shape(tmp_path: Path) -> None:
+    bodies = (keyed(shaken("A")), shaken("B", 1000.0, size=3.0), net(4), falling())
+
+    def baked(folder: Path, stop: int | None) -> list[bytes]:
+        steps = bake(Simulation(scene(*bodies, last=9)), FrameCache(folder, "All"))
+        for progress in steps:
+            if progress.stage == "Simulating" and progress.done == stop:
+                steps.close()
+                break
+        return [path.read_bytes() for path in sorted(folder.iterdir())]
+
+    whole = baked(tmp_path / "whole", None)
+    assert len(baked(tmp_path / "parts", 4)) < len(whole)
+    assert baked(tmp_path / "parts", None) == whole
+    cache = FrameCache(tmp_path / "whole", "All")
+    last = frames(scene(*bodies, last=9))[-1]
+    for body in bodies:
+        assert cache.shape(9, body.name).tobytes() == last.shapes[body.name].tobytes()
