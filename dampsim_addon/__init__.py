@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from . import cli, live
 from .scene import on_disk, presets, properties, results, saving
-from .ui import bake_operators, doctor, ghost_operators, main_panel, operators, overlay
+from .ui import (
+    bake_operators,
+    doctor,
+    ghost_operators,
+    group_operators,
+    link_operators,
+    link_panel,
+    main_panel,
+    operators,
+    overlay,
+)
 
 MODULES = (
-    properties, saving, on_disk, results, live, operators, bake_operators, ghost_operators, doctor, presets, main_panel,
-    overlay, cli,
+    properties, saving, on_disk, results, live, operators, bake_operators, ghost_operators, group_operators,
+    link_operators, link_panel, doctor, presets, main_panel, overlay, cli,
 )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Builds the sample scenes: python sample_blends/build.py [FOLDER]  (needs the bpy module and this checkout).
+"""Builds the sample scenes: python sample_blends/build.py [FOLDER] [NAME …]  (needs the bpy module and this checkout).
 
 Each scene is made from nothing but code, so that anybody can see what is in it and change it.
 """
@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import bpy
@@ -16,6 +17,10 @@ from mathutils import Euler, Vector
 
 HERE = Path(__file__).parent
 FPS = 24
+# The bridge, m: a board's size and the gap to the next one, half the span, the ropes' ends and how far they hang, and
+# how far each is from the middle. Its ropes are as thick as this, mm.
+PLANK, GAP, PLANKS = Vector((0.2, 0.6, 0.02)), 0.05, 20
+SPAN, HEIGHT, SAG, RAIL, ROPE = 2.75, 1.25, 0.45, 0.28, 20.0
 
 
 def start(last: int) -> bpy.types.Scene:
@@ -448,12 +453,128 @@ def antenna() -> None:
     simulate(whip, settle=48.0, bounce=60.0, stiffness=60000.0, resolution=3000, follow_through=0.5)
 
 
-SAMPLES: dict[str, Callable[[], None]] = {"jelly": jelly, "creature": creature, "antenna": antenna}
+def plank(name: str, look: bpy.types.Material) -> bpy.types.Object:
+    """A board across the bridge, along y."""
+    corners = [(-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5)]
+    rings = np.linspace(-0.5, 0.5, 7)
+    vertices = [Vector((a * PLANK.x, y * PLANK.y, b * PLANK.z)) for y in rings for a, b in corners]
+    faces = [(0, 1, 2, 3), tuple(4 * len(rings) - k for k in (1, 2, 3, 4))]
+    for ring in range(len(rings) - 1):
+        at = 4 * ring
+        faces += [(at + k, at + 4 + k, at + 4 + (k + 1) % 4, at + (k + 1) % 4) for k in range(4)]
+    obj = mesh_object(name, vertices, faces)
+    obj.data.materials.append(look)
+    bevel = obj.modifiers.new("Bevel", "BEVEL")
+    bevel.width, bevel.segments = 0.004, 2
+    return obj
 
 
-def build(folder: Path) -> None:
-    for name, make in SAMPLES.items():
-        make()
+def rope(name: str, look: bpy.types.Material, places: list[Vector], post: bpy.types.Object) -> bpy.types.Object:
+    """A wire through places, as thick as a rope, whose last vertex goes with a post."""
+    obj = mesh_object(name, places, [])
+    obj.data.edges.add(len(places) - 1)
+    obj.data.edges.foreach_set("vertices", [k for pair in pairwise(range(len(places))) for k in pair])
+    obj.data.update()
+    obj.data.materials.append(look)
+    ends = np.zeros(len(places))
+    ends[[0, -1]] = 1.0
+    group(obj, "Pin", ends)
+    group(obj, "Shaken", np.arange(len(places)) // (len(places) - 1) * 1.0)
+    hook = obj.modifiers.new("Hook", "HOOK")
+    hook.object, hook.vertex_group = post, "Shaken"
+    hook.matrix_inverse = post.matrix_basis.inverted()
+    skin = obj.modifiers.new("Skin", "SKIN")
+    skin.use_smooth_shade = True
+    obj.data.skin_vertices[0].data.foreach_set("radius", [0.5e-3 * ROPE] * (2 * len(places)))
+    obj.data.skin_vertices[0].data[0].use_root = True
+    obj.modifiers.new("Subdivision", "SUBSURF").levels = 1
+    return obj
+
+
+def posts(name: str, look: bpy.types.Material, x: float) -> bpy.types.Object:
+    """Two posts that hold an end of the bridge."""
+    pair = []
+    for side in (-1.0, 1.0):
+        pair.append(
+            primitive(
+                bpy.ops.mesh.primitive_cylinder_add, name, look, radius=0.055, depth=HEIGHT + 0.12, vertices=32,
+                location=(x, side * RAIL, 0.5 * (HEIGHT + 0.12)),
+            )
+        )  # fmt: skip
+    for post in pair:
+        post.select_set(True)
+    bpy.ops.object.join()
+    obj = bpy.context.object
+    bpy.ops.object.transform_apply(location=True)
+    obj.name = obj.data.name = name
+    return obj
+
+
+def bridge() -> None:
+    """A rope bridge: wires and boards that are welded and simulated together; one end is shaken."""
+    scene = start(96)
+    stage(scene, (3.6, -6.4, 2.7), (0.1, 0.0, 0.72), 40)
+    wood = material("Wood", (0.36, 0.17, 0.06), Roughness=0.6)
+    old = material("Old Wood", (0.14, 0.08, 0.045), Roughness=0.75)
+    hemp = material("Hemp", (0.55, 0.42, 0.22), Roughness=0.9)
+    near = posts("Near Posts", old, -SPAN)
+    far = posts("Far Posts", old, SPAN)
+
+    # Places along a parabola, by the length of the way.
+    x = np.linspace(-SPAN, SPAN, 20001)
+    z = HEIGHT - SAG * (1.0 - (x / SPAN) ** 2)
+    way = np.concatenate([[0.0], np.cumsum(np.hypot(np.diff(x), np.diff(z)))])
+    pitch = PLANK.x + GAP
+    first = 0.5 * (way[-1] - (PLANKS - 1) * pitch)
+    boards, along = [], [(0.0, HEIGHT), (np.interp(0.5 * first, way, x), np.interp(0.5 * first, way, z))]
+    for number in range(PLANKS):
+        middle = first + number * pitch
+        ends = [Vector((np.interp(s, way, x), 0.0, np.interp(s, way, z))) for s in (middle - 0.1, middle + 0.1)]
+        board = plank(f"Plank {number + 1:02d}", wood)
+        slope = (ends[1] - ends[0]).normalized()
+        turn = Vector((1.0, 0.0, 0.0)).rotation_difference(slope)
+        board.rotation_euler = turn.to_euler()
+        # The ropes lie on the boards.
+        above = turn @ Vector((0.0, 0.0, 0.5 * PLANK.z + 0.5e-3 * ROPE))
+        board.location = 0.5 * (ends[0] + ends[1]) - above
+        boards.append(board)
+        along += [
+            (float(end.x), float(end.z))
+            for end in (board.location - 0.5 * PLANK.x * slope + above, board.location + 0.5 * PLANK.x * slope + above)
+        ]
+    last = way[-1] - 0.5 * first
+    along += [(np.interp(last, way, x), np.interp(last, way, z)), (SPAN, HEIGHT)]
+    along[0] = (-SPAN, HEIGHT)
+    ropes = [
+        rope(f"Rope {name}", hemp, [Vector((a, side * RAIL, b)) for a, b in along], far)
+        for name, side in (("Right", -1.0), ("Left", 1.0))
+    ]
+
+    for obj in ropes:
+        simulate(obj, kind="SPRINGS", thickness=ROPE, stiffness=1e6, settle=24.0, bounce=30.0)
+    for obj in boards:
+        simulate(obj, density=600.0, stiffness=2e4, settle=24.0, bounce=30.0, resolution=100, pin_group="")
+    bpy.ops.object.select_all(action="DESELECT")
+    for obj in (*ropes, *boards):
+        obj.select_set(True)
+    bpy.context.view_layer.objects.active = ropes[0]
+    bpy.context.view_layer.update()
+    assert bpy.ops.dampsim.weld(distance=2.0) == {"FINISHED"}
+
+    still = Vector((0.0, 0.0, 0.0))
+    key(
+        far, "location",
+        {1: still, 10: still, 14: Vector((-0.06, 0.22, 0.05)), 19: Vector((-0.02, -0.2, -0.04)), 24: still},
+    )  # fmt: skip
+    assert near is not None
+
+
+SAMPLES: dict[str, Callable[[], None]] = {"jelly": jelly, "creature": creature, "antenna": antenna, "bridge": bridge}
+
+
+def build(folder: Path, names: Sequence[str]) -> None:
+    for name in names:
+        SAMPLES[name]()
         bpy.ops.object.select_all(action="DESELECT")
         body = next(obj for obj in bpy.context.scene.objects if obj.dampsim.enabled)
         body.select_set(True)
@@ -469,4 +590,7 @@ if __name__ == "__main__":
     import dampsim
 
     dampsim.register()
-    build(Path(sys.argv[1]) if len(sys.argv) > 1 else HERE)
+    given = sys.argv[1:]
+    chosen = [name for name in given if name in SAMPLES]
+    folders = [Path(name) for name in given if name not in SAMPLES]
+    build(folders[0] if folders else HERE, chosen or list(SAMPLES))

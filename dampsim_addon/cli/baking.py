@@ -17,6 +17,7 @@ from ..jobs import bake as job
 from ..jobs import export, info
 from ..jobs.clear import clear
 from ..scene.caches import saved_as
+from ..scene.groups import Group, groups_of
 from ..targets import TARGETS
 from ..work.steps import finished
 from .options import UsageError, add_command, add_frames, add_settings, objects, set_frames, setting, telling
@@ -59,16 +60,20 @@ def run_bake(options: argparse.Namespace) -> Report:
         _apply(obj, options)
     _check_place(options)
     entries, whole = [], True
-    for obj in chosen:
+    for group in groups_of(chosen):
         try:
             with saved_as(options.output or bpy.data.filepath):
-                entry = asdict(_bake(obj, options))
+                results = _bake(group, options)
         except DampSimError as error:
-            print(f"dampsim: {error}", file=sys.stderr, flush=True)
-            entry, whole = asdict(job.Result(obj.name, obj.dampsim.target, problem=str(error))), False
-        else:
-            print(f"dampsim: {obj.name}: {told(entry)}", flush=True)
-        entries.append(entry)
+            results = [job.Result(obj.name, obj.dampsim.target, problem=str(error)) for obj in group.members]
+        for problem in dict.fromkeys(result.problem for result in results if result.problem):
+            print(f"dampsim: {problem}", file=sys.stderr, flush=True)
+            whole = False
+        found = [asdict(result) for result in results]
+        for entry in found:
+            if not entry["problem"]:
+                print(f"dampsim: {entry['name']}: {told(entry)}", flush=True)
+        entries += found
     if whole:
         _save(options)
     else:
@@ -153,12 +158,12 @@ def _apply(obj: bpy.types.Object, options: argparse.Namespace) -> None:
         setattr(group, name, bound)
 
 
-def _bake(obj: bpy.types.Object, options: argparse.Namespace) -> job.Result:
+def _bake(group: Group, options: argparse.Namespace) -> list[job.Result]:
     scene, layer = bpy.context.scene, bpy.context.view_layer
     try:
-        return finished(job.run(scene, layer, obj, options.restart, options.start), telling(obj.name))
+        return finished(job.run_group(scene, layer, group, options.restart, options.start), telling(group.name))
     except StaleCacheError as error:
         if options.start is not None:
             raise CacheError(str(error)) from None
         print(f"dampsim: {error} Starting over.", flush=True)
-        return finished(job.run(scene, layer, obj, restart=True), telling(obj.name))
+        return finished(job.run_group(scene, layer, group, restart=True), telling(group.name))

@@ -12,6 +12,7 @@ from ...core.arrays import Array
 from ...core.errors import SceneError
 from ...core.geometry.affine import transformed
 from ...core.scene.link import Collider, Link, Place
+from .groups import group_of
 from .objects import is_simulated
 
 # The corners of an object's or a bone's own axes, which tell how it stands.
@@ -42,15 +43,31 @@ class Joined:
     anchors: Mapping[str, tuple[bpy.types.Object, str]]
 
 
+def has_bone(obj: bpy.types.Object, bone: str) -> bool:
+    return obj.type == "ARMATURE" and bone in obj.pose.bones
+
+
+def gone(link: bpy.types.PropertyGroup) -> bool:
+    """Whether the object of a link is no more: one that only links hold on to is in no scene."""
+    return link.other is None or not link.other.users_scene
+
+
+def other_islands(obj: bpy.types.Object) -> list[bpy.types.Object]:
+    """What the object is linked to and DampSim simulates, but not with it."""
+    members = group_of(obj).members
+    found = [link.other for link in obj.dampsim.links if is_simulated(link.other) and not gone(link)]
+    return [other for other in dict.fromkeys(found) if other not in members]
+
+
 def check_links(members: Sequence[bpy.types.Object]) -> None:
     """Raise SceneError where a link leads nowhere, or to something that is simulated, but not with it."""
     for obj, link in _each(members):
         other = link.other
-        if other is None:
+        if gone(link):
             raise SceneError(f"{obj.name}: a link's object is gone; choose another one, or remove the link.")
         if other == obj:
             raise SceneError(f"{obj.name}: a link leads to itself; choose another object.")
-        if link.bone and (other.type != "ARMATURE" or link.bone not in other.pose.bones):
+        if link.bone and not has_bone(other, link.bone):
             raise SceneError(f"{obj.name}: its link's bone '{link.bone}' is gone; choose another one.")
         if is_simulated(other) and other not in members:
             raise SceneError(
@@ -100,6 +117,34 @@ def colliders(
 
         found.append(Collider(name, motion(first), motion))
     return tuple(found)
+
+
+def link_between(obj: bpy.types.Object, other: bpy.types.Object) -> bpy.types.PropertyGroup:
+    """The object's rigid link to another one, made where there is none."""
+    known = [link for link in obj.dampsim.links if link.other == other and link.rigid and not link.bone]
+    link: bpy.types.PropertyGroup = known[0] if known else obj.dampsim.links.add()
+    return link
+
+
+def points_between(obj: bpy.types.Object, other: bpy.types.Object, matrix: Array) -> Array:
+    """Where the object's links to another one hold, (k, 3) in world space. matrix: (4, 4) of its place at rest."""
+    places = [list(point.place) for link in obj.dampsim.links if link.other == other for point in link.points]
+    return transformed(matrix, np.array(places, dtype=float).reshape(-1, 3))
+
+
+def add_points(
+    link: bpy.types.PropertyGroup, other: bpy.types.Object, matrix: Array, there: Array, places: Array
+) -> None:
+    """Let a link hold an object to another one at places (k, 3) in world space.
+
+    matrix, there: (4, 4) of the object's and the other one's places at rest.
+    """
+    if link.other != other:
+        link.other = other
+    own, far = (transformed(np.linalg.inv(one), places) for one in (matrix, there))
+    for place, elsewhere in zip(own, far, strict=True):
+        point = link.points.add()
+        point.place, point.there = place, elsewhere
 
 
 def _each(members: Sequence[bpy.types.Object]) -> Iterator[tuple[bpy.types.Object, bpy.types.PropertyGroup]]:

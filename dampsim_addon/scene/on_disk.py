@@ -19,6 +19,7 @@ from ..blender.marks import MODIFIER
 from ..blender.views import redraw
 from ..targets.cache_file import played
 from .caches import cache_folder, frame_cache, frames_done
+from .groups import group_of
 from .objects import is_simulated, simulated, working
 
 # How often the timer looks, s.
@@ -78,15 +79,16 @@ def _is_there(path: Path) -> bool:
 
 @contextlib.contextmanager
 def held(obj: bpy.types.Object) -> Iterator[FrameCache]:
-    """The object's cache, kept from others; looked at again at the end."""
+    """The cache of an object and its group, kept from others; looked at again at the end."""
     cache = frame_cache(obj)
     try:
         with cache.held():
             yield cache
     finally:
-        # A folder that is written to twice within its clock's tick has one stamp.
-        _known.pop(_key(obj), None)
-        look(obj)
+        for member in group_of(obj).members:
+            # A folder that is written to twice within its clock's tick has one stamp.
+            _known.pop(_key(member), None)
+            look(member)
 
 
 @persistent

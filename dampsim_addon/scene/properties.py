@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, get_type_hints
 
 import bpy
+import numpy as np
 from bpy.props import (
     BoolProperty,
     CollectionProperty,
@@ -18,8 +19,10 @@ from bpy.props import (
 from bpy.types import Object, PropertyGroup, WindowManager
 
 from ...core.bodies.registry import KINDS
+from ...core.geometry.affine import transformed
 from ...core.scene.parameters import PARAMETERS, Parameter, Settings
 from ..targets import TARGETS
+from .anchors import has_bone, standing
 from .on_disk import look
 
 # The dials that ghosts have of their own.
@@ -50,6 +53,24 @@ def _look(group: PropertyGroup, context: object) -> None:
     look(group.id_data)
 
 
+def _kind_chosen(group: PropertyGroup, context: object) -> None:
+    """What Add said of its own choice no longer counts."""
+    group.kind_note = ""
+
+
+def _led_elsewhere(link: PropertyGroup, context: object) -> None:
+    """Draw the points there from now on; at the first frame, that is where they are simulated."""
+    obj, other, layer = link.id_data, link.other, bpy.context.view_layer
+    found = other is not None and layer is not None and (not link.bone or has_bone(other, link.bone))
+    way = np.linalg.inv(standing(layer, other, link.bone)) @ standing(layer, obj, "") if found else np.eye(4)
+    for point in link.points:
+        point.there = transformed(way, np.array([point.place], dtype=float))[0]
+
+
+def _not_itself(link: PropertyGroup, other: Object) -> bool:
+    return bool(other != link.id_data)
+
+
 class DampSimVariant(PropertyGroup):
     """The dials of one ghost; those of VARIED are added below."""
 
@@ -58,6 +79,9 @@ class DampSimPoint(PropertyGroup):
     """Where a link holds."""
 
     place: FloatVectorProperty(name="Place", description="In the object's space, where it is at rest", size=3)
+    there: FloatVectorProperty(
+        name="There", description="The same in the other object's or bone's space; drawn, not simulated", size=3
+    )
 
 
 class DampSimLink(PropertyGroup):
@@ -67,8 +91,12 @@ class DampSimLink(PropertyGroup):
         type=Object,
         name="To",
         description="What it is linked to: an object that is simulated with it, or any other one",
+        poll=_not_itself,
+        update=_led_elsewhere,
     )
-    bone: StringProperty(name="Bone", description="The bone of an armature; empty for the object itself")
+    bone: StringProperty(
+        name="Bone", description="The bone of an armature; empty for the object itself", update=_led_elsewhere
+    )
     rigid: BoolProperty(
         name="Rigid", description="Hold the points together without giving way", default=True, options=set()
     )
@@ -105,7 +133,9 @@ class DampSimObject(PropertyGroup):
         items=[(kind.name, kind.label, kind.text) for kind in KINDS],
         default=KINDS[0].name,
         options=set(),
+        update=_kind_chosen,
     )
+    kind_note: StringProperty(options={"HIDDEN"})
     length_group: StringProperty(
         name="Length Group",
         description="Where this group's weight is below 1, springs are shorter at rest: at 0 half as long as modelled",
@@ -182,14 +212,20 @@ class DampSimObject(PropertyGroup):
     )
     variants: CollectionProperty(type=DampSimVariant)
     show_rest: BoolProperty(name="Rest Shape", description="Draw the shape that it strives for", options=set())
-    show_cage: BoolProperty(name="Cage", description="Draw the tetrahedra that are simulated", options=set())
+    show_cage: BoolProperty(name="Cage", description="Draw the tetrahedra or springs that are simulated", options=set())
     show_pins: BoolProperty(
         name="Pins", description="Mark what follows the animation: exactly in red, as if by springs in yellow",
         options=set(),
     )  # fmt: skip
     show_worst: BoolProperty(
-        name="Worst Element", description="Mark the tetrahedron that is stretched or squeezed most", options=set()
+        name="Worst Element",
+        description="Mark the tetrahedron or spring that is stretched or squeezed most",
+        options=set(),
     )
+    show_links: BoolProperty(
+        name="Links", description="Draw the points that links hold, and lines to where the others' are: rigid ones "
+        "in orange, soft ones in blue", default=True, options=set(),
+    )  # fmt: skip
     measured_fill: FloatProperty(options={"HIDDEN"})
     measured_eigenvalue: FloatProperty(options={"HIDDEN"})
     loop_error: FloatProperty(options={"HIDDEN"}, default=-1.0)

@@ -13,6 +13,7 @@ from bpy.types import Context, Operator
 from ...core.errors import SceneError
 from ..jobs import bake as job
 from ..jobs import export
+from ..scene.groups import groups_of
 from ..scene.objects import free, simulated
 from ..work.modal import ModalJob
 from ..work.steps import Step
@@ -61,18 +62,20 @@ class DAMPSIM_OT_bake(ModalJob, Operator):
         return simulated(context.selected_objects if self.which == "SELECTED" else context.scene.objects)
 
     def subject(self, context: Context) -> str:
-        return ", ".join(obj.name for obj in self.objects(context))
+        return ", ".join(group.name for group in groups_of(self.objects(context)))
 
     def work(self, context: Context) -> Generator[Step]:
         objects = self.objects(context)
+        groups = groups_of(objects)
         if not objects:
             raise SceneError("Nothing is selected that DampSim simulates; select an object, or bake all.")
         restart, start = not (self.resume or self.rebake), self.frame if self.rebake else None
         scene, layer = context.scene, context.view_layer
-        if len(objects) == 1:
-            yield from job.run(scene, layer, objects[0], restart, start)
-            return
-        for result in (yield from job.run_all(scene, layer, objects, restart, start)):
+        if len(groups) == 1:
+            results = yield from job.run_group(scene, layer, groups[0], restart, start)
+        else:
+            results = yield from job.run_all(scene, layer, objects, restart, start)
+        for result in results:
             if result.problem:
                 self.report({"ERROR"}, result.problem)
 

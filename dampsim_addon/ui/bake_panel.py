@@ -5,7 +5,8 @@ from __future__ import annotations
 import bpy
 from bpy.types import Context, Panel, UILayout
 
-from ..scene.objects import chosen, simulated, working
+from ..scene.groups import groups_of
+from ..scene.objects import chosen, working
 from ..scene.on_disk import known
 from ..targets import TARGETS, find
 from .bake_operators import DAMPSIM_OT_bake, DAMPSIM_OT_export
@@ -75,7 +76,8 @@ def _buttons(layout: UILayout, context: Context, done: int, total: int) -> None:
         again.rebake, again.frame = True, scene.frame_current
     if 0 < done < total:
         layout.label(text=f"{done} of {total} frames are simulated", icon="TIME")
-    everything, some = simulated(scene.objects), simulated(context.selected_objects)
+    # What is simulated together is baked once.
+    everything, some = groups_of(scene.objects), groups_of(context.selected_objects)
     if len(everything) > 1:
         row = layout.row(align=True)
         one = row.row(align=True)

@@ -10,14 +10,19 @@ import numpy as np
 from bpy.props import StringProperty
 from bpy.types import Context, Operator
 
+from ...core.bodies.registry import kind
 from ...core.errors import DampSimError
 from ..blender.marks import is_ours
 from ..blender.modifiers import DEFORMING
 from ..blender.own_operators import called
 from ..blender.sampler import frame_rate
+from ..scene.anchors import gone, other_islands
+from ..scene.groups import group_of
 from ..scene.objects import chosen
 from ..scene.on_disk import known
+from ..scene.properties import read_settings
 from ..scene.snapshot import GROUPS
+from .group_operators import together
 
 # m: smaller or larger than this is rarely meant, and gravity makes it look like water or rock.
 _TINY, _HUGE = 0.01, 50.0
@@ -78,12 +83,18 @@ def _group(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
 
 
 def _pins(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
-    if obj.dampsim.pin_group or not scene.use_gravity:
+    if obj.dampsim.pin_group or not scene.use_gravity or _is_linked(obj):
         return None
     named = [g.name for g in obj.vertex_groups if g.name.lower() in ("pin", "pins", "goal")]
     if named:
         return Finding("Nothing holds it, so it will fall", f"Pin '{named[0]}'", lambda o, s: _pin(o, named[0]))
     return Finding("Nothing holds it, so it will fall: choose a pin group")
+
+
+def _is_linked(obj: bpy.types.Object) -> bool:
+    """Whether a link of its own or of another one it is simulated with may hold it."""
+    others = (link.other for member in group_of(obj).members for link in member.dampsim.links)
+    return len(obj.dampsim.links) > 0 or obj in others
 
 
 def _pin(obj: bpy.types.Object, name: str) -> None:
@@ -137,7 +148,8 @@ def _size(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
 
 def _coarse(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
     fill = obj.dampsim.measured_fill
-    if not 0.0 < fill < _COARSE:
+    has_tets = "tets" in kind(obj.dampsim.kind).sections(read_settings(obj))
+    if not has_tets or not 0.0 < fill < _COARSE:
         return None
     return Finding(f"The tetrahedra are coarse: only {100.0 * fill:.0f}% of them is filled", "Twice as Many", _refine)
 
@@ -153,6 +165,32 @@ def _file(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
     return Finding(f"The file of its bake, {path}, is gone: bake again, or put it back") if path else None
 
 
+def _apart(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
+    others = other_islands(obj)
+    if not others:
+        return None
+    names = ", ".join(other.name for other in others)
+    return Finding(
+        f"It is linked to {names}, which {'is' if len(others) == 1 else 'are'} not simulated with it",
+        "Simulate Together",
+        lambda o, s: together([o, *other_islands(o)]),
+    )
+
+
+def _link(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
+    for link in obj.dampsim.links:
+        if gone(link):
+            return Finding("The object of a link is gone", "Remove Link", _unlink)
+    return None
+
+
+def _unlink(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
+    links = obj.dampsim.links
+    for number in reversed(range(len(links))):
+        if gone(links[number]):
+            links.remove(number)
+
+
 CHECKS: dict[str, Check] = {
     "scale": _scale,
     "group": _group,
@@ -161,6 +199,8 @@ CHECKS: dict[str, Check] = {
     "rate": _rate,
     "size": _size,
     "coarse": _coarse,
+    "apart": _apart,
+    "link": _link,
     "file": _file,
 }
 

@@ -7,8 +7,10 @@ import textwrap
 import bpy
 from bpy.types import Context, UILayout
 
+from ...core.bodies.registry import kind
 from ...core.scene.parameters import PARAMETERS
 from ..scene.objects import chosen, working
+from ..scene.properties import read_settings
 
 
 class Sidebar:
@@ -46,6 +48,11 @@ def wrapped(layout: UILayout, text: str, icon: str, context: Context) -> None:
     column.scale_y = 0.8
     for number, line in enumerate(textwrap.wrap(text, letters)):
         column.label(text=line, icon=icon if number == 0 else ("BLANK1" if icon != "NONE" else "NONE"))
+
+
+def sections(group: bpy.types.PropertyGroup) -> tuple[str, ...]:
+    """Of the parameters that the object's kind reads, beside those that all do."""
+    return kind(group.kind).sections(read_settings(group.id_data))
 
 
 def dials(layout: UILayout, group: bpy.types.PropertyGroup, section: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bpy
-from bpy.types import Context, Panel
+from bpy.types import Context, Panel, UILayout
 
 from ...core.damping.rate import remembered, removed
 from ...core.scene.parameters import PARAMETERS
@@ -12,8 +12,9 @@ from .. import live
 from ..blender.sampler import frame_rate
 from ..compare.ghosts import NAMES
 from ..scene import results
+from ..scene.groups import group_of
 from ..scene.measured import holds, known_law, substeps
-from ..scene.objects import chosen, working
+from ..scene.objects import chosen, simulated, working
 from ..scene.presets import draw_presets
 from ..scene.properties import read_settings
 from ..scene.snapshot import deforming
@@ -24,7 +25,9 @@ from .ghost_operators import (
     DAMPSIM_OT_ghost_pick,
     DAMPSIM_OT_ghost_remove,
 )
-from .layout import UNIT_X, Child, Sidebar, dials, split, wrapped
+from .group_operators import DAMPSIM_OT_alone, DAMPSIM_OT_together
+from .layout import UNIT_X, Child, Sidebar, dials, sections, split, wrapped
+from .link_panel import DAMPSIM_PT_links
 from .operators import DAMPSIM_OT_add, DAMPSIM_OT_calibrate, DAMPSIM_OT_measure, DAMPSIM_OT_remove
 from .overlay import standing
 
@@ -45,6 +48,10 @@ class DAMPSIM_PT_main(Sidebar, Panel):
         row.label(text=obj.name, icon="MESH_DATA")
         row.operator(DAMPSIM_OT_remove.bl_idname, text="", icon="X")
         column = split(layout.column(), context)
+        column.prop(obj.dampsim, "kind")
+        wrapped(column, obj.dampsim.kind_note.capitalize(), "INFO", context)
+        if "springs" in sections(obj.dampsim):
+            dials(column, obj.dampsim, "springs")
         draw_presets(column)
         dials(column, obj.dampsim, "dials")
         by = next(choice for choice in PARAMETERS["damping_by"].choices if choice.name == obj.dampsim.damping_by)
@@ -58,9 +65,23 @@ class DAMPSIM_PT_main(Sidebar, Panel):
         if most.limited:
             column.label(text=f"So short a settle carries {100 * most.overshoot:.0f}% bounce", icon="INFO")
         column.prop_search(obj.dampsim, "pin_group", obj, "vertex_groups", text="Pins")
+        _draw_group(layout, context)
+        column = split(layout.column(), context)
         column.prop(obj.dampsim, "live")
         text, wrong = standing(obj, context.scene)
         wrapped(layout, text, "ERROR" if wrong else "NONE", context)
+
+
+def _draw_group(layout: UILayout, context: Context) -> None:
+    obj = chosen(context)
+    others = [member.name for member in group_of(obj).members if member != obj]
+    if others:
+        wrapped(layout, f"Simulated with: {', '.join(others)}", "LINKED", context)
+    row = layout.row(align=True)
+    if len(simulated(context.selected_objects)) > 1:
+        row.operator(DAMPSIM_OT_together.bl_idname, icon="LINKED")
+    if others:
+        row.operator(DAMPSIM_OT_alone.bl_idname, icon="UNLINKED")
 
 
 class DAMPSIM_PT_curve(Child, Panel):
@@ -126,6 +147,8 @@ class DAMPSIM_PT_show(Child, Panel):
         for name in ("show_rest", "show_cage", "show_pins", "show_worst"):
             column.prop(obj.dampsim, name)
         wrapped(column, "Of what is simulated live", "INFO", context)
+        if len(obj.dampsim.links):
+            column.prop(obj.dampsim, "show_links")
 
 
 class DAMPSIM_PT_shot(Child, Panel):
@@ -151,9 +174,13 @@ class DAMPSIM_PT_advanced(Child, Panel):
         obj = chosen(context)
         column = split(self.layout.column(), context)
         dials(column, obj.dampsim, "advanced")
+        for section in sections(obj.dampsim):
+            if section != "springs":
+                dials(column, obj.dampsim, section)
         if obj.dampsim.carrier == "AUTO":
             column.label(text=f"Carrier now: {'the animated mesh' if deforming(obj) else 'the pins'}")
-        for name in ("settle_group", "stiffness_group"):
+        maps = ["settle_group", "stiffness_group"]
+        for name in [*maps, "length_group"] if "springs" in sections(obj.dampsim) else maps:
             column.prop_search(obj.dampsim, name, obj, "vertex_groups")
         column.prop(obj.dampsim, "cache_folder")
         column.separator()
@@ -184,6 +211,7 @@ def in_force(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
 CLASSES = (
     DAMPSIM_PT_main,
     DAMPSIM_PT_bake,
+    DAMPSIM_PT_links,
     DAMPSIM_PT_curve,
     DAMPSIM_PT_compare,
     DAMPSIM_PT_show,

@@ -22,6 +22,7 @@ from ...core.system.state import State
 from .. import live
 from ..scene.objects import visible
 from ..scene.results import Ghosts, ghosts_of
+from . import link_drawing
 
 Color = tuple[float, float, float, float]
 _CAGE: Color = (0.35, 0.75, 1.0, 0.35)
@@ -29,6 +30,8 @@ _REST: Color = (0.55, 1.0, 0.45, 0.5)
 _HARD: Color = (1.0, 0.25, 0.2, 0.9)
 _SOFT: Color = (1.0, 0.8, 0.2, 0.8)
 _WORST: Color = (1.0, 0.1, 0.7, 1.0)
+_RIGID: Color = (1.0, 0.4, 0.15, 1.0)
+_ELASTIC: Color = (0.5, 0.8, 1.0, 1.0)
 _WORDS: Color = (1.0, 1.0, 1.0, 1.0)
 _TINTS = ((0.95, 0.6, 0.25), (0.35, 0.65, 0.95), (0.5, 0.85, 0.4), (0.85, 0.5, 0.9))
 # Ghosts stand so far apart, in parts of the object's width on the screen.
@@ -146,6 +149,11 @@ def draw_view() -> None:
         found = drawn(obj, context.scene)
         if found is not None:
             _draw_parts(obj.dampsim, found)
+        gpu.state.depth_test_set("NONE")
+        for link in link_drawing.shown(obj, context.view_layer):
+            color = _RIGID if link.rigid else _ELASTIC
+            _points(link.here, color)
+            _lines(link.ends, np.arange(len(link.ends)).reshape(-1, 2), color)
         _draw_ghosts(context, obj)
     gpu.state.blend_set("NONE")
     gpu.state.depth_test_set("NONE")
@@ -284,3 +292,4 @@ def unregister() -> None:
     while _handles:
         bpy.types.SpaceView3D.draw_handler_remove(_handles.pop(), "WINDOW")
     _drawn.clear()
+    link_drawing.forget()

@@ -51,6 +51,17 @@ def _coarse(obj: bpy.types.Object) -> None:
     obj.dampsim.measured_fill = 0.2
 
 
+def _apart(obj: bpy.types.Object) -> None:
+    other = bpy.data.objects.new("Neighbour", obj.data)
+    bpy.context.scene.collection.objects.link(other)
+    other.dampsim.enabled = True
+    obj.dampsim.links.add().other = other
+
+
+def _unlinked(obj: bpy.types.Object) -> None:
+    obj.dampsim.links.add()
+
+
 def _lost(obj: bpy.types.Object) -> None:
     obj.modifiers.new("DampSim Cache", "MESH_CACHE").filepath = "/nowhere/bake.pc2"
 
@@ -66,6 +77,8 @@ CASES = {
     "tiny": ("size", _tiny, "mm large", False),
     "huge": ("size", _huge, "m large", False),
     "coarse": ("coarse", _coarse, "20%", True),
+    "apart": ("apart", _apart, "Neighbour, which is not simulated with it", True),
+    "link": ("link", _unlinked, "link is gone", True),
     "file": ("file", _lost, "is gone", False),
 }
 

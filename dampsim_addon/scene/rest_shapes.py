@@ -1,0 +1,98 @@
+"""Where objects are at rest, in world space at the first frame, and where two of them are near each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import bpy
+import numpy as np
+from mathutils import Vector
+from mathutils.bvhtree import BVHTree
+from mathutils.kdtree import KDTree
+
+from ...core.arrays import Array
+from ..blender.sampler import Sampler, world_matrix
+
+Nearest = Callable[[Vector], tuple[Array, float]]
+
+
+@dataclass(frozen=True)
+class RestShape:
+    """vertices: (v, 3) in world space; of what is no mesh, its origin.  matrix: (4, 4) to world space."""
+
+    obj: bpy.types.Object
+    vertices: Array
+    matrix: Array
+    nearest: Nearest
+
+    @property
+    def size(self) -> float:
+        """Diagonal of the bounding box."""
+        return float(np.linalg.norm(np.ptp(self.vertices, axis=0)))
+
+
+def rest_shape(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.Object) -> RestShape:
+    """Visits the first frame; the current one is as before afterwards."""
+    if obj.type != "MESH":
+        # Of what has no vertices of its own, the origin is all that counts.
+        shown = (scene.frame_current, scene.frame_subframe)
+        scene.frame_set(scene.frame_start)
+        matrix = world_matrix(obj, view_layer)
+        scene.frame_set(shown[0], subframe=shown[1])
+        vertices = matrix[None, :3, 3]
+        return RestShape(obj, vertices, matrix, _nearest(vertices, []))
+    with Sampler(scene, view_layer, obj) as sampler:
+        vertices, matrix = sampler.rest(), sampler.matrix()
+    faces = [list(face.vertices) for face in obj.data.polygons]
+    return RestShape(obj, vertices, matrix, _nearest(vertices, faces))
+
+
+def _nearest(vertices: Array, faces: list[list[int]]) -> Nearest:
+    """The nearest place on the faces, or among the vertices where there are none; and how far it is."""
+    if faces:
+        tree = BVHTree.FromPolygons(vertices.tolist(), faces)
+
+        def on_faces(point: Vector) -> tuple[Array, float]:
+            place, _, _, distance = tree.find_nearest(point)
+            # Only an empty tree finds nothing.
+            assert place is not None
+            assert distance is not None
+            return np.array(place, dtype=float), distance
+
+        return on_faces
+    points = KDTree(len(vertices))
+    for number, vertex in enumerate(vertices.tolist()):
+        points.insert(vertex, number)
+    points.balance()
+
+    def among(point: Vector) -> tuple[Array, float]:
+        place, _, distance = points.find(point)
+        assert place is not None
+        assert distance is not None
+        return np.array(place, dtype=float), distance
+
+    return among
+
+
+def near_vertices(shape: RestShape, other: RestShape, reach: float) -> Array:
+    """Halfway (k, 3) from each vertex within reach of the other shape to the place of that which is nearest."""
+    found = []
+    low, high = other.vertices.min(axis=0) - reach, other.vertices.max(axis=0) + reach
+    inside = ((shape.vertices >= low) & (shape.vertices <= high)).all(axis=1)
+    for vertex in shape.vertices[inside].tolist():
+        place, distance = other.nearest(Vector(vertex))
+        if distance <= reach:
+            found.append(0.5 * (np.array(vertex) + place))
+    return np.array(found).reshape(-1, 3)
+
+
+def meeting(shape: RestShape, other: RestShape) -> Array:
+    """Halfway (3,) between two shapes where they are nearest, of the vertices of either."""
+    found = []
+    for one, two in ((shape, other), (other, shape)):
+        for vertex in one.vertices.tolist():
+            place, distance = two.nearest(Vector(vertex))
+            found.append((distance, vertex, place.tolist()))
+    _, *ends = min(found)
+    return np.asarray(np.array(ends).mean(axis=0))

@@ -1,0 +1,59 @@
+"""The panel of an object's links."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import bpy
+from bpy.types import Context, Panel, UILayout, UIList
+
+from ..scene.anchors import gone
+from ..scene.objects import chosen
+from .layout import Child, split, wrapped
+from .link_operators import DAMPSIM_OT_link, DAMPSIM_OT_unlink, DAMPSIM_OT_weld
+
+
+class DAMPSIM_UL_links(UIList):
+    def draw_item(
+        self, context: Context, layout: UILayout, data: Any, item: Any, icon: int, active_data: Any, active_name: str
+    ) -> None:
+        if gone(item):
+            layout.label(text="Gone", icon="ERROR")
+            return
+        name = f"{item.other.name}: {item.bone}" if item.bone else item.other.name
+        layout.label(text=name, icon="BONE_DATA" if item.bone else "OBJECT_DATA")
+        layout.label(text=f"{len(item.points)} {'rigid' if item.rigid else 'soft'}")
+
+
+class DAMPSIM_PT_links(Child, Panel):
+    bl_label = "Links"
+    bl_idname = "DAMPSIM_PT_links"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    def draw(self, context: Context) -> None:
+        layout, obj = self.layout, chosen(context)
+        group = obj.dampsim
+        row = layout.row()
+        row.template_list(DAMPSIM_UL_links.__name__, "", group, "links", group, "active_link", rows=3)
+        row.column().operator(DAMPSIM_OT_unlink.bl_idname, text="", icon="REMOVE")
+        if 0 <= group.active_link < len(group.links):
+            link = group.links[group.active_link]
+            column = split(layout.column(), context)
+            column.prop(link, "other")
+            if link.other is not None and link.other.type == "ARMATURE":
+                column.prop_search(link, "bone", link.other.data, "bones")
+            column.prop(link, "rigid")
+            if not link.rigid:
+                column.prop(link, "stiffness", text="Stiffness (N/m)")
+            count = len(link.points)
+            column.label(text=f"Holds at {count} {'point' if count == 1 else 'points'}")
+        column = layout.column(align=True)
+        column.operator(DAMPSIM_OT_link.bl_idname, icon="LINKED")
+        column.operator(DAMPSIM_OT_weld.bl_idname, icon="AUTOMERGE_ON")
+        if not len(group.links):
+            wrapped(layout, "Select another object as well, and link them", "INFO", context)
+
+
+CLASSES = (DAMPSIM_UL_links,)
+
+register, unregister = bpy.utils.register_classes_factory(CLASSES)
