@@ -76,7 +76,9 @@ def dampings() -> Iterator[tuple[str, dict[str, Any]]]:
         return surface.vertices + np.array([0.1 * np.sin(0.9 * frame), 0.0, 0.02 * np.sin(0.5 * frame)])
 
     def run(**dials: Any) -> dict[str, Any]:
-        settings = Settings(stiffness=2500.0, settle=16.0, bounce=40.0, resolution=300, poisson=0.35, **dials)
+        settings = Settings(
+            stiffness=2500.0, settle=16.0, bounce=40.0, resolution=300, poisson=0.35, accuracy="TIGHT", **dials
+        )
         scene = Scene((Body(surface, pins, settings, motion),), 24.0, np.array([0.0, 0.0, -9.81]), 1, 24)
         return summary(Simulation(scene).frames(), surface.size)
 

@@ -31,8 +31,9 @@ from dampsim.core.energies.strain_energy import StrainEnergy  # noqa: E402
 from dampsim.core.integrators import INTEGRATORS  # noqa: E402
 from dampsim.core.measure.diagnostics import angular_momentum, energies, linear_momentum  # noqa: E402
 from dampsim.core.measure.plot import chart  # noqa: E402
-from dampsim.core.papers.compare import PerStep, largest_step, released, slivers  # noqa: E402
+from dampsim.core.papers.compare import largest_step, released, slivers  # noqa: E402
 from dampsim.core.papers.flat_scenes import annulus, cloth, orbit, trapezoid  # noqa: E402
+from dampsim.core.papers.per_step import PerStep  # noqa: E402
 from dampsim.core.solvers.newton import minimise_newton  # noqa: E402
 from dampsim.core.solvers.problem import Outcome  # noqa: E402
 from dampsim.core.stepping.step import Stepper  # noqa: E402

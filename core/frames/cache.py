@@ -151,7 +151,10 @@ class FrameCache:
                 for name in data.names
                 if name.startswith(_SHAPE)
             }
-            inputs = {self._name(name): value for name, value in data.facts["inputs"].items()}
+            made_from = data.facts["inputs"]
+            if not isinstance(made_from, dict):
+                raise ValueError("its head is damaged")
+            inputs = {self._name(name): value for name, value in made_from.items()}
             return Frame(number, state, shapes, inputs, int(data.facts["iterations"]))
 
     def _mark(self, name: str) -> str:

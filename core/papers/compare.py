@@ -198,16 +198,6 @@ def _distances(system: System, state: State) -> tuple[float, float]:
     return float(np.linalg.norm(way)), float(way.max())
 
 
-class PerStep(Damping):
-    """A damping that removes its gamma in every step, however short, as the paper has it."""
-
-    def __init__(self, inner: Damping) -> None:
-        self._inner = inner
-
-    def velocities(self, positions: Array, before: Array, predicted: Array, h: float) -> Array:
-        return self._inner.velocities(positions, before, predicted, 1.0 / FPS)
-
-
 def largest_step(case: Case, integrator: type[Integrator], method: Damping | None) -> float:
     """The longest h in s with which an explicit integrator stays bounded, within 2%."""
     system = case.system

@@ -1,0 +1,17 @@
+"""[Sch]'s own reading of gamma."""
+
+from __future__ import annotations
+
+from ..arrays import Array
+from ..damping.damping import Damping
+from ..damping.rate import RATE
+
+
+class PerStep(Damping):
+    """A damping that removes its gamma in every step, however short, as the paper has it."""
+
+    def __init__(self, inner: Damping) -> None:
+        self._inner = inner
+
+    def velocities(self, positions: Array, before: Array, predicted: Array, h: float) -> Array:
+        return self._inner.velocities(positions, before, predicted, 1.0 / RATE)
