@@ -11,11 +11,11 @@ from pathlib import Path
 import bpy
 
 from ...core.arrays import Array
-from ...core.errors import CacheError
+from ...core.errors import CacheError, DampSimError
 from ..blender.marks import LIVE
 from ..blender.mesh_cache import attach, detach, pc2_header, play
-from ..scene.groups import key_of
-from .session import SESSIONS
+from ..scene.groups import Group, key_of
+from .session import SESSIONS, Session, Standing
 
 
 def path(obj: bpy.types.Object) -> str:
@@ -47,6 +47,28 @@ def hide(obj: bpy.types.Object) -> None:
     modifier = obj.modifiers.get(LIVE)
     if modifier is not None and (modifier.show_viewport or modifier.show_render):
         modifier.show_viewport = modifier.show_render = False
+
+
+def hide_group(group: Group) -> None:
+    """Show the animation of all members alone."""
+    for obj in group.members:
+        hide(obj)
+
+
+def show_frame(group: Group, session: Session, scene: bpy.types.Scene, number: int) -> None:
+    """Show a valid frame of a group, and between two frames, what lies between."""
+    kept, part = session.frames[number - scene.frame_start], scene.frame_subframe
+    following = None
+    if part and session.standing(group.members[0], scene, number + 1) is Standing.VALID:
+        following = session.frames[number + 1 - scene.frame_start]
+    for obj in group.members:
+        local = kept.locals[obj.name]
+        if following is not None:
+            local = (1.0 - part) * local + part * following.locals[obj.name]
+        try:
+            show(obj, local.astype("<f4"))
+        except DampSimError as error:
+            session.problem = str(error)
 
 
 def shown(obj: bpy.types.Object) -> bool:

@@ -65,15 +65,15 @@ def before_frame(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
         todo = []
         for group in groups_of(scene.objects):
             if not is_live(group.members[0]):
-                _hide(group)
+                display.hide_group(group)
                 continue
             session = _session(group)
             session.look(group, scene)
             number = min(scene.frame_current, scene.frame_end)
             if session.standing(group.members[0], scene, number) is Standing.VALID:
-                _show(group, session, scene, number)
+                display.show_frame(group, session, scene, number)
                 continue
-            _hide(group)
+            display.hide_group(group)
             ahead = number >= scene.frame_start and not session.problem
             seen = any(obj.visible_get(view_layer=view_layer) for obj in group.members)
             if ahead and not rendering and bpy.context.scene == scene and seen:
@@ -82,26 +82,6 @@ def before_frame(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
             _prepare(scene, todo)
     finally:
         _working = False
-
-
-def _hide(group: Group) -> None:
-    for obj in group.members:
-        display.hide(obj)
-
-
-def _show(group: Group, session: Session, scene: bpy.types.Scene, number: int) -> None:
-    kept, part = session.frames[number - scene.frame_start], scene.frame_subframe
-    following = None
-    if part and session.standing(group.members[0], scene, number + 1) is Standing.VALID:
-        following = session.frames[number + 1 - scene.frame_start]
-    for obj in group.members:
-        local = kept.locals[obj.name]
-        if following is not None:
-            local = (1.0 - part) * local + part * following.locals[obj.name]
-        try:
-            display.show(obj, local.astype("<f4"))
-        except DampSimError as error:
-            session.problem = str(error)
 
 
 def _prepare(scene: bpy.types.Scene, todo: list[Waiting]) -> None:
@@ -176,7 +156,7 @@ def after_frame(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
             sampler.unmute()
         _working = False
     for group, session in done:
-        _show(group, session, scene, number)
+        display.show_frame(group, session, scene, number)
         if number == scene.frame_end:
             for obj in group.members:
                 results.keep_curve(obj, session.curve(obj.name), "playback")
@@ -228,7 +208,7 @@ def after_save(*_: object) -> None:
         for group in groups_of(bpy.data.objects):
             session, live = find(group.members[0]), is_live(group.members[0])
             if session and live and session.standing(group.members[0], scene, scene.frame_current) is Standing.VALID:
-                _show(group, session, scene, scene.frame_current)
+                display.show_frame(group, session, scene, scene.frame_current)
 
 
 class _Unseen:
