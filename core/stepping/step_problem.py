@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import block_diag, csr_matrix, diags
 
 from ..arrays import Array, Index
-from ..solvers.factor import LowRank, LowRankUpdate, Solve
+from ..solvers.factor import LowRank, LowRankUpdate, Solve, Solve
 from ..system.inputs import Inputs
 from ..system.state import State
 from ..system.system import System
@@ -36,6 +36,20 @@ class Prefactored(Protocol):
     def rounding(self, solve: Solve, far: Array) -> float: ...
 
 
+class _Turned:
+    """A solve with the stiffness at rest, turned with each region: Q (M/s + h K)^-1 Q^T."""
+
+    def __init__(self, solve: Solve, rotation: Array, scale: float) -> None:
+        """rotation: (f, 3, 3) of each free node.  scale: what the solved matrix was divided by."""
+        self._solve, self._rotation, self._scale = solve, rotation, scale
+
+    def __call__(self, right: Array) -> Array:
+        vectors = right.reshape(len(self._rotation), 3, -1)
+        turned = (self._rotation.transpose(0, 2, 1) @ vectors).reshape(right.shape)
+        answer = self._solve(turned).reshape(vectors.shape) / self._scale
+        return np.asarray((self._rotation @ answer).reshape(right.shape))
+
+
 class StepProblem:
     """psi(v) over the free nodes' velocities (f, 3)."""
 
@@ -56,7 +70,8 @@ class StepProblem:
         self._drag = stepper.viscous(state.positions).tocsr() if stepper.viscous else None
         # Of the pins, which the drag feels.
         self._given = (self._next - state.positions) / h
-        self._metric = LowRankUpdate(self._rotated_solve, self.low_rank)
+        # Without a way back to the problem: a circle would keep factors until the collector happens to come by.
+        self._metric = LowRankUpdate(_Turned(self._solve, self._rotation, self._scale), self.low_rank)
         self.start = self._predicted
         self.value_noise = sum(scale * energy.rounding for _, scale, energy in self._energies) / h
         self.noise = stepper.rounding(self._solve, self._far(state)) / np.sqrt(self._scale)
@@ -182,13 +197,6 @@ class StepProblem:
 
     def precondition(self, gradient: Array) -> Array:
         return self._metric(gradient.ravel()).reshape(-1, 3)
-
-    def _rotated_solve(self, right: Array) -> Array:
-        """The stiffness at rest, turned with each region: Q (M/s + h K)^-1 Q^T."""
-        vectors = right.reshape(len(self._rotation), 3, -1)
-        turned = (self._rotation.transpose(0, 2, 1) @ vectors).reshape(right.shape)
-        answer = self._solve(turned).reshape(vectors.shape) / self._scale
-        return (self._rotation @ answer).reshape(right.shape)
 
     def state_after(self, v: Array) -> State:
         x = self._positions(v)
