@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import block_diag, csr_matrix, diags
 
 from ..arrays import Array, Index
-from ..solvers.factor import LowRank, LowRankUpdate, Solve, Solve
+from ..solvers.factor import LowRank, LowRankUpdate, Solve
 from ..system.inputs import Inputs
 from ..system.state import State
 from ..system.system import System

@@ -9,7 +9,8 @@ from __future__ import annotations
 from . import handlers
 from .display import drop
 from .handlers import install, installed, uninstall
-from .session import SESSIONS, Session, Standing, find, hindrance, is_live
+from .liveness import hindrance, is_live
+from .session import SESSIONS, Session, Standing, find
 
 __all__ = [
     "SESSIONS",

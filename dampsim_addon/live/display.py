@@ -62,9 +62,9 @@ def show_frame(group: Group, session: Session, scene: bpy.types.Scene, number: i
     if part and session.standing(group.members[0], scene, number + 1) is Standing.VALID:
         following = session.frames[number + 1 - scene.frame_start]
     for obj in group.members:
-        local = kept.locals[obj.name]
+        local = kept.locals[obj.session_uid]
         if following is not None:
-            local = (1.0 - part) * local + part * following.locals[obj.name]
+            local = (1.0 - part) * local + part * following.locals[obj.session_uid]
         try:
             show(obj, local.astype("<f4"))
         except DampSimError as error:

@@ -16,7 +16,8 @@ from ..scene import results
 from ..scene.groups import Group, groups_of, key_of
 from ..scene.objects import simulated
 from . import display
-from .session import SESSIONS, Session, Standing, find, is_live
+from .liveness import is_live
+from .session import SESSIONS, Session, Standing, find
 
 # After a jump, frames in between are simulated for about this long, s; the rest waits for the next change of frame.
 PATIENCE = 0.25
@@ -159,7 +160,7 @@ def after_frame(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
         display.show_frame(group, session, scene, number)
         if number == scene.frame_end:
             for obj in group.members:
-                results.keep_curve(obj, session.curve(obj.name), "playback")
+                results.keep_curve(obj, session.curve(obj), "playback")
 
 
 @persistent

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import bpy
@@ -16,19 +16,18 @@ from ...core.geometry.affine import transformed
 from ...core.measure.curve import SettleCurve, simulation_curve
 from ...core.scene.body import Motion
 from ...core.scene.fingerprint import digest, fingerprint, model_fingerprint
-from ...core.scene.parameters import PARAMETERS, Settings
+from ...core.scene.parameters import Settings
 from ...core.scene.scene import Scene
 from ...core.simulation.assembly import Assembly
 from ...core.simulation.sampling import Sampled
 from ...core.simulation.simulation import Run, Simulation
-from ..blender.animation import animated_paths
 from ..blender.mesh_cache import check_stack
-from ..blender.sampler import GroupSampler, frame_rate
+from ..blender.sampler import GroupSampler
 from ..scene.anchors import anchors_of, frame_points, standing
-from ..scene.groups import Group, group_of, key_of
-from ..scene.objects import is_simulated
+from ..scene.groups import Group, group_of, key_of, marks
 from ..scene.properties import read_settings
 from ..scene.snapshot import check_object, has_keyed_dials, take
+from .liveness import steady
 
 
 class Standing(enum.Enum):
@@ -44,12 +43,12 @@ class Kept:
     """A frame and how it is shown.
 
     frame: as simulated.
-    locals: (v, 3) float32 in each member's own space, by name.
+    locals: (v, 3) float32 in each member's own space, by its number of the session.
     count: see core Sampled.
     """
 
     frame: Frame
-    locals: Mapping[str, Array]
+    locals: Mapping[int, Array]
     count: int
 
 
@@ -125,11 +124,11 @@ class Session:
         """In parts of the size; 0 where nothing was looped."""
         return self.simulation.loop_error if self.simulation else 0.0
 
-    def curve(self, name: str) -> SettleCurve | None:
+    def curve(self, obj: bpy.types.Object) -> SettleCurve | None:
         """How a member came to rest at the end of the shot, where it did."""
         assert self.simulation is not None
         assert self._last is not None
-        frames = [kept.frame for kept in self.frames[: self.verified]]
+        frames, name = [kept.frame for kept in self.frames[: self.verified]], self.body_of(obj)
         place = [body.name for body in self.simulation.scene.bodies].index(name)
         return simulation_curve(self.simulation, name, frames, self._last.settings[-1][place])
 
@@ -173,7 +172,7 @@ class Session:
             return ask
 
         bodies = tuple(
-            replace(body, motion=motion(body.name), dials=settings(body.name) if body.dials else None)
+            replace(body, motion=motion(body.identity), dials=settings(body.identity) if body.dials else None)
             for body in taken.bodies
         )
         return replace(
@@ -189,10 +188,11 @@ class Session:
         """Keep what the animation is like now, which is at that frame."""
         assert self._sampler is not None
         found = {}
+        known = marks(Group(tuple(member.obj for member in self._sampler.members)))
         for member in self._sampler.members:
             obj = member.obj
             settings = read_settings(obj) if has_keyed_dials(obj) else None
-            found[obj.name] = _Read(member.here(), member.matrix(), settings)
+            found[known[obj.name]] = _Read(member.here(), member.matrix(), settings)
         for name, (other, bone) in self._anchors.items():
             matrix = standing(self._sampler.view_layer, other, bone)
             found[name] = _Read(frame_points(matrix), matrix)
@@ -226,13 +226,25 @@ class Session:
         return self._run.advance(sampled)
 
     def _kept(self, sampled: Sampled, frame: Frame) -> Kept:
-        reads = self._samples[float(frame.number)]
+        assert self._sampler is not None
+        reads, known = self._samples[float(frame.number)], self._bodies([m.obj for m in self._sampler.members])
         local = {
-            name: transformed(np.linalg.inv(reads[name].matrix), shape).astype("<f4")
-            for name, shape in frame.shapes.items()
+            obj.session_uid: transformed(np.linalg.inv(reads[mark].matrix), frame.shapes[name]).astype("<f4")
+            for obj, (mark, name) in known.items()
         }
         shapes = {name: shape.astype(np.float32) for name, shape in frame.shapes.items()}
         return Kept(replace(frame, shapes=shapes), local, sampled.count)
+
+    def _bodies(self, members: Sequence[bpy.types.Object]) -> dict[bpy.types.Object, tuple[str, str]]:
+        """What each member is known by, and its body's name, which is the one that the object had then."""
+        assert self.simulation is not None
+        names = {body.identity: body.name for body in self.simulation.scene.bodies}
+        known = marks(Group(tuple(members)))
+        return {obj: (known[obj.name], names[known[obj.name]]) for obj in members}
+
+    def body_of(self, obj: bpy.types.Object) -> str:
+        """The name of an object's body in the simulation."""
+        return self._bodies(group_of(obj).members)[obj][1]
 
     def _read(self, time: float, name: str) -> _Read:
         if time not in self._samples:
@@ -248,48 +260,3 @@ SESSIONS: dict[str, Session] = {}
 
 def find(obj: bpy.types.Object) -> Session | None:
     return SESSIONS.get(key_of(obj))
-
-
-def is_live(obj: bpy.types.Object) -> bool:
-    """Whether the object, and all that are simulated with it, are to be simulated while it plays."""
-    return all(_wants(member) and _may(member) for member in group_of(obj).members)
-
-
-def _wants(obj: bpy.types.Object) -> bool:
-    return is_simulated(obj) and bool(obj.dampsim.live)
-
-
-def _may(obj: bpy.types.Object) -> bool:
-    return not obj.dampsim.baked and obj.mode == "OBJECT"
-
-
-def hindrance(obj: bpy.types.Object) -> str:
-    """Which other member keeps a group from being simulated live, in a sentence; '' where none does."""
-    for member in group_of(obj).members:
-        if member == obj:
-            continue
-        if member.dampsim.baked:
-            return f"{member.name}, which is simulated with it, is baked; clear its bake, or simulate it alone"
-        if member.mode != "OBJECT":
-            return f"{member.name}, which is simulated with it, is in {member.mode.title()} Mode; leave it"
-        if not member.dampsim.live:
-            return f"{member.name}, which is simulated with it, is not Live; switch Live on there"
-    return ""
-
-
-def steady(group: Group, scene: bpy.types.Scene) -> tuple[object, ...]:
-    """What the frames depend on and can be looked up at any time, whatever the frame."""
-    gravity = tuple(scene.gravity) if scene.use_gravity else (0.0, 0.0, 0.0)
-    return (*(_steady(obj) for obj in group.members), gravity, frame_rate(scene), scene.frame_start)
-
-
-def _steady(obj: bpy.types.Object) -> tuple[object, ...]:
-    group = obj.dampsim
-    keyed = {path.removeprefix("dampsim.") for path in animated_paths(obj)}
-    dials = tuple(getattr(group, name) for name in PARAMETERS if name not in keyed)
-    painted = (group.pin_group, group.settle_group, group.stiffness_group, group.length_group)
-    links = tuple(
-        (link.other, link.bone, link.rigid, link.stiffness, tuple(tuple(point.place) for point in link.points))
-        for link in group.links
-    )
-    return (obj.session_uid, group.kind, *dials, *painted, *links)

@@ -132,7 +132,7 @@ def drawn(obj: bpy.types.Object, scene: bpy.types.Scene) -> Drawn | None:
     state = session.frames[number - scene.frame_start].frame.state
     last = _drawn.get(obj.session_uid)
     if last is None or last.state is not state or last.simulation is not session.simulation:
-        last = _drawn[obj.session_uid] = Drawn(session.simulation, obj.name, state)
+        last = _drawn[obj.session_uid] = Drawn(session.simulation, session.body_of(obj), state)
     return last
 
 

@@ -1,0 +1,56 @@
+"""Whether a group may be simulated live, and what its frames depend on at any time."""
+
+from __future__ import annotations
+
+import bpy
+
+from ...core.scene.parameters import PARAMETERS
+from ..blender.animation import animated_paths
+from ..blender.sampler import frame_rate
+from ..scene.groups import Group, group_of
+from ..scene.objects import is_simulated
+
+
+def is_live(obj: bpy.types.Object) -> bool:
+    """Whether the object, and all that are simulated with it, are to be simulated while it plays."""
+    return all(_wants(member) and _may(member) for member in group_of(obj).members)
+
+
+def _wants(obj: bpy.types.Object) -> bool:
+    return is_simulated(obj) and bool(obj.dampsim.live)
+
+
+def _may(obj: bpy.types.Object) -> bool:
+    return not obj.dampsim.baked and obj.mode == "OBJECT"
+
+
+def hindrance(obj: bpy.types.Object) -> str:
+    """Which other member keeps a group from being simulated live, in a sentence; '' where none does."""
+    for member in group_of(obj).members:
+        if member == obj:
+            continue
+        if member.dampsim.baked:
+            return f"{member.name}, which is simulated with it, is baked; clear its bake, or simulate it alone"
+        if member.mode != "OBJECT":
+            return f"{member.name}, which is simulated with it, is in {member.mode.title()} Mode; leave it"
+        if not member.dampsim.live:
+            return f"{member.name}, which is simulated with it, is not Live; switch Live on there"
+    return ""
+
+
+def steady(group: Group, scene: bpy.types.Scene) -> tuple[object, ...]:
+    """What the frames depend on and can be looked up at any time, whatever the frame."""
+    gravity = tuple(scene.gravity) if scene.use_gravity else (0.0, 0.0, 0.0)
+    return (*(_steady(obj) for obj in group.members), gravity, frame_rate(scene), scene.frame_start)
+
+
+def _steady(obj: bpy.types.Object) -> tuple[object, ...]:
+    group = obj.dampsim
+    keyed = {path.removeprefix("dampsim.") for path in animated_paths(obj)}
+    dials = tuple(getattr(group, name) for name in PARAMETERS if name not in keyed)
+    painted = (group.pin_group, group.settle_group, group.stiffness_group, group.length_group)
+    links = tuple(
+        (link.other, link.bone, link.rigid, link.stiffness, tuple(tuple(point.place) for point in link.points))
+        for link in group.links
+    )
+    return (obj.session_uid, group.kind, *dials, *painted, *links)
