@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.sparse import coo_matrix
@@ -92,8 +92,7 @@ def build_assembly(scene: Scene, known: Mapping[str, Model] | None = None) -> As
             for link in scene.links
             if {link.first.owner, link.second.owner} & {scene.bodies[k].name for k in bodies}
         ]
-        island = _island(scene, models, bodies, links, start)
-        _check_tight(scene, island)
+        island = _tight(scene, _island(scene, models, bodies, links, start))
         islands.append(island)
         start = island.nodes.stop
     return Assembly(tuple(models), tuple(islands))
@@ -185,16 +184,29 @@ def _node_stiffness(block: Block) -> Array:
     return np.asarray(block.stiffness_at_rest(True).diagonal().reshape(-1, 3).max(axis=1))
 
 
-def _check_tight(scene: Scene, island: Island) -> None:
-    """Raise MeshError where a region of a solid hangs by less than a face."""
-    owner = island.system.owner()
-    for region in island.system.regions:
-        for block in np.unique(owner[region.free]):
-            if block >= len(island.bodies) or not region.stiff:
-                continue
-            body = scene.bodies[island.bodies[block]]
-            limit = _LOOSE * BASE_YOUNG / body.settings.density / body.surface.size**2
-            if not region.eigenvalue > limit:
-                raise MeshError(
-                    f"{body.name}: a part of it hangs by less than a face; raise Resolution or pin more of it."
-                )
+def _tight(scene: Scene, island: Island) -> Island:
+    """The island, with the regions said to be loose in which links leave bodies free to turn about each other.
+
+    Raises MeshError where a solid itself hangs by less than a face.
+    """
+    system, regions = island.system, []
+    owner = system.owner()
+    for region in system.regions:
+        blocks = np.unique(owner[region.free])
+        loose = region.stiff and not region.eigenvalue > max(_limit(scene, island, block) for block in blocks)
+        if loose:
+            alone = [assemble((system.blocks[k],), scene.gravity, None) for k in blocks] if system.joints else [system]
+            for block, one in zip(blocks, alone, strict=True):
+                if any(not part.eigenvalue > _limit(scene, island, block) for part in one.regions if part.stiff):
+                    raise MeshError(
+                        f"{system.blocks[block].name}: a part of it hangs by less than a face; raise Resolution or "
+                        "pin more of it."
+                    )
+        regions.append(replace(region, stiff=False) if loose else region)
+    return replace(island, system=replace(system, regions=tuple(regions)))
+
+
+def _limit(scene: Scene, island: Island, block: int) -> float:
+    """The first eigenvalue of a body, 1/s^2, below which there is none."""
+    body = scene.bodies[island.bodies[block]]
+    return _LOOSE * BASE_YOUNG / body.settings.density / body.surface.size**2

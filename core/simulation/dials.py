@@ -75,13 +75,18 @@ class Dials:
         there = self._statics.islands[island]
         eigenvalue = there.system.eigenvalue_at(region, factors)
         parts = pieces(there.system, region)
-        laws = [self._law_of(there.bodies[part.block], part, own[part.block], eigenvalue, count) for part in parts]
+        laws = [
+            self._law_of(there.bodies[part.block], part, own[part.block], eigenvalue, count, not region.stiff)
+            for part in parts
+        ]
         painted = any(self._statics.models[there.bodies[part.block]].block.pace is not None for part in parts)
         if len(laws) == 1 or (not painted and all(law == laws[0] for law in laws[1:])):
             return laws[0]
         return JoinedLaw(tuple(zip(laws, (len(part.nodes) for part in parts), strict=True)))
 
-    def _law_of(self, body: int, part: Piece, settings: Settings, eigenvalue: float, count: int) -> InertiaLaw:
+    def _law_of(
+        self, body: int, part: Piece, settings: Settings, eigenvalue: float, count: int, slack: bool
+    ) -> InertiaLaw:
         if not is_own(settings):
             return BackwardEulerLaw()
         if settings.damping_by != "DIALS":
@@ -90,6 +95,6 @@ class Dials:
                 kappa = remembered(settings.gamma, 1.0 / (self._scene.fps * count))
             return FixedLaw(kappa, settings.tau)
         settle = settings.settle * settings.calibration / self._scene.fps
-        law = settle_law(settle, self.substeps(body, settings).overshoot, eigenvalue)
+        law = replace(settle_law(settle, self.substeps(body, settings).overshoot, eigenvalue), slack=slack)
         pace = self._statics.models[body].block.pace
         return law if pace is None else replace(law, pace=pace[part.nodes])

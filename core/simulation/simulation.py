@@ -46,6 +46,10 @@ class Simulation:
         check_scene(scene)
         self.scene = scene
         self.assembly = known or build_assembly(scene, models)
+        for island in self.assembly.islands:
+            check_alike(
+                [scene.bodies[k].name for k in island.bodies], [scene.bodies[k].settings for k in island.bodies]
+            )
         self.posing = Posing(scene, self.assembly)
         # Before dials mean anything: a frame's count of substeps is not known yet.
         bare = Sampling(scene, lambda settings: 1)
@@ -56,10 +60,6 @@ class Simulation:
         self.loop_error = 0.0
         self._integrations: Memo[Integration] = Memo(_KEPT)
         self._first: Frame | None = None
-        for island in self.islands:
-            check_alike(
-                [scene.bodies[k].name for k in island.bodies], [scene.bodies[k].settings for k in island.bodies]
-            )
 
     @property
     def islands(self) -> list[Island]:

@@ -35,6 +35,15 @@ def factorise_positive(matrix: csr_matrix) -> Solve | None:
     return solve
 
 
+def symmetric_pivots(matrix: csr_matrix) -> Array | None:
+    """The pivots (n,) of a symmetric matrix, None where they are not on its diagonal.
+
+    Raises RuntimeError where it is singular.
+    """
+    factors = _factors(matrix)
+    return np.asarray(factors.U.diagonal()) if (factors.perm_r == factors.perm_c).all() else None
+
+
 def _factors(matrix: csr_matrix) -> SuperLU:
     return splu(
         matrix.tocsc(),

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import csr_matrix, diags
+from scipy.sparse import csr_matrix, diags, identity
 from scipy.sparse.linalg import ArpackError, eigsh
 
 from ..arrays import Array, Index
+from .factor import symmetric_pivots
 
 # Part of the mean diagonal by which a matrix that may be singular is shifted.
 _SHIFT = 1e-6
+# Coordinates up to which all eigenvalues can be had, in a few seconds.
+_DENSE = 3000
 
 
 def scaled(stiffness: csr_matrix, mass: Array, nodes: Index) -> tuple[csr_matrix, Array]:
@@ -36,8 +39,29 @@ def smallest_eigenvalue(
     # A shift a little below zero keeps the factorisation regular where rigid motions make K singular.
     shift = -_SHIFT * float(block.diagonal().mean()) if rigid_modes or singular else 0.0
     start = np.random.default_rng(0).standard_normal(block.shape[0])
-    values = eigsh(block, k=wanted, sigma=shift, v0=start, return_eigenvectors=False, tol=1e-8)
-    return float(np.sort(values)[rigid_modes])
+    try:
+        values = eigsh(block, k=wanted, sigma=shift, v0=start, return_eigenvectors=False, tol=1e-8)
+    except ArpackError:
+        # Next to stiff links, many motions without stiffness look alike.
+        if block.shape[0] > _DENSE:
+            return 0.0
+        values = np.linalg.eigvalsh(block.toarray())
+    found = float(np.sort(values)[rigid_modes])
+    if rigid_modes and _count_below(block, 0.5 * found) > rigid_modes:
+        # Of equal eigenvalues some were missed, as where a hinge turns freely beside the rigid motions.
+        if block.shape[0] > _DENSE:
+            return 0.0
+        found = float(np.linalg.eigvalsh(block.toarray())[rigid_modes])
+    return found
+
+
+def _count_below(matrix: csr_matrix, bound: float) -> int:
+    """How many eigenvalues lie below a bound: as many as pivots are negative (Sylvester's law of inertia); or 0."""
+    try:
+        pivots = symmetric_pivots(matrix - bound * identity(matrix.shape[0], format="csc"))
+    except RuntimeError:
+        return 0
+    return 0 if pivots is None else int((pivots < 0.0).sum())
 
 
 def smallest_above(stiffness: csr_matrix, mass: Array, nodes: Index, bound: float) -> float | None:

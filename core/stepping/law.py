@@ -78,12 +78,14 @@ class SettleLaw:
     """decay: a in 1/s.  frequency: w in rad/s, 0 for no overshoot.  eigenvalue: lambda_1 in 1/s^2.
 
     pace: (f,) painted parts of the settle time at the free nodes.
+    slack: whether some motions are slower than the first mode, as in a net: they would grow where kappa exceeds 1.
     """
 
     decay: float
     frequency: float
     eigenvalue: float
     pace: Array | None = None
+    slack: bool = False
 
     def coefficients(self, h: float) -> Coefficients:
         """The (kappa, s) whose discrete roots are e^{(-a +- i w) h}."""
@@ -96,6 +98,8 @@ class SettleLaw:
             p = 2.0 * np.exp(-self.decay * time) * np.cos(self.frequency * time)
             q = 1.0 / (p - d) - 1.0
             kappa = d * (1.0 + q)
+            if self.slack:
+                kappa = np.minimum(kappa, 1.0)
         return Coefficients(kappa, q / (h * self.eigenvalue))
 
     def released(self, times: Array) -> Array:

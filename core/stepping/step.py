@@ -133,9 +133,10 @@ class Stepper:
         force = (far.repeat(3) if np.ndim(far) else far) * self._noise_force
         if self.system.joints is not None:
             # What a link rounds pulls at both of its ends alike.
-            pull = float(np.max(far)) * _ROUNDING * self.system.joints.noise()
+            pull = float(np.max(far, initial=0.0)) * _ROUNDING * self.system.joints.noise()
             force = force + pull[self.free].ravel()
-        return float(np.sqrt(force @ solve(force)))
+        # Next to links of extreme stiffness, rounding may leave less than nothing.
+        return float(np.sqrt(max(float(force @ solve(force)), 0.0)))
 
 
 def highest_frequency(stepper: Stepper, factors: Array) -> float:

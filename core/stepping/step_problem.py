@@ -72,7 +72,8 @@ class StepProblem:
         self._given = (self._next - state.positions) / h
         # Without a way back to the problem: a circle would keep factors until the collector happens to come by.
         self._metric = LowRankUpdate(_Turned(self._solve, self._rotation, self._scale), self.low_rank)
-        self.start = self._predicted
+        # A body in flight starts with what its weight does to it, so that no step along a search changes its momentum.
+        self.start = self._predicted + h * self._flying[:, None] * system.gravity
         self.value_noise = sum(scale * energy.rounding for _, scale, energy in self._energies) / h
         self.noise = stepper.rounding(self._solve, self._far(state)) / np.sqrt(self._scale)
 
@@ -83,6 +84,7 @@ class StepProblem:
         self._predicted = np.empty((count, 3))
         self._load = np.empty((count, 3))
         self._rotation = np.empty((count, 3, 3))
+        self._flying = np.zeros(count)
         part = np.zeros(count, dtype=np.int64)
         found = []
         for place, (region, law) in enumerate(zip(system.regions, controls.laws, strict=True)):
@@ -92,6 +94,7 @@ class StepProblem:
             self._inertia[slots], self._predicted[slots] = terms.inertia, terms.predicted
             self._load[slots], self._rotation[slots] = terms.load, terms.rotation
             part[slots] = place
+            self._flying[slots] = not len(region.held)
             found.append((slots, terms))
         most = max((len(terms.signs) for _, terms in found), default=0)
         columns, signs = np.zeros((count, 3, most)), np.ones((len(found), most))

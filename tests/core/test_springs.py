@@ -1,0 +1,262 @@
+"""Springs as a kind of bodies, against the formulas of bars, chains and sheets."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from builders import net, scene, still, strutted, wire, wire_cube
+from dampsim.core.bodies.springs import Springs
+from dampsim.core.damping.damping import DampedBody
+from dampsim.core.damping.rayleigh import Rayleigh
+from dampsim.core.damping.registry import DAMPINGS, Damping
+from dampsim.core.damping.strain_rate import StrainRate
+from dampsim.core.energies import Material
+from dampsim.core.energies.springs import springs
+from dampsim.core.errors import MeshError, ParameterError
+from dampsim.core.geometry.surface import Surface
+from dampsim.core.measure.calibrate import release_test
+from dampsim.core.measure.curve import SettleCurve
+from dampsim.core.scene.body import Body
+from dampsim.core.scene.parameters import PARAMETERS
+from dampsim.core.simulation.simulation import Simulation
+from dampsim.core.system.system import assemble
+from shapes import sheet
+
+# Two springs that meet; the second one folds back onto the first.
+EDGES, LENGTHS, STIFF = np.array([[0, 1], [1, 2]]), np.array([1.0, 0.8]), np.array([3.0, 7.0])
+PLACES = {
+    "stretched": np.array([[0.0, 0.0, 0.0], [1.2, 0.3, -0.1], [2.0, 1.0, 0.5]]),
+    "compressed": np.array([[0.0, 0.0, 0.0], [0.5, 0.1, 0.2], [0.9, -0.2, 0.3]]),
+    "folded": np.array([[0.0, 0.0, 0.0], [1.1, 0.0, 0.0], [0.7, 1e-3, 0.0]]),
+}
+
+
+def energy_of(x: np.ndarray) -> float:
+    """Half of k L (l/L - 1)^2."""
+    lengths = np.linalg.norm(x[EDGES[:, 0]] - x[EDGES[:, 1]], axis=1)
+    return float((0.5 * STIFF * LENGTHS * (lengths / LENGTHS - 1.0) ** 2).sum())
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_energy_gradient_and_hessian_are_those_of_the_formula(name: str) -> None:
+    x, energy, step = PLACES[name], springs(EDGES, LENGTHS, STIFF), 1e-6
+    value, gradient = energy.value_gradient(x)
+    assert value == pytest.approx(energy_of(x), rel=1e-14)
+    exact = energy.hessian(x, False).toarray()
+    for k in range(9):
+        way = np.zeros(9)
+        way[k] = step
+        ahead, behind = (x + sign * way.reshape(3, 3) for sign in (1.0, -1.0))
+        assert gradient.ravel()[k] == pytest.approx((energy_of(ahead) - energy_of(behind)) / (2 * step), abs=1e-8)
+        slopes = (energy.value_gradient(ahead)[1] - energy.value_gradient(behind)[1]).ravel() / (2 * step)
+        np.testing.assert_allclose(exact[:, k], slopes, atol=1e-7)  # Third derivatives of 100 N/m^2 times the step^2.
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_the_positive_part_of_the_hessian_leaves_out_what_compression_pushes_aside(name: str) -> None:
+    x, wanted = PLACES[name], np.zeros((9, 9))
+    for (i, j), length, k in zip(EDGES, LENGTHS, STIFF, strict=True):
+        way = x[i] - x[j]
+        now = float(np.linalg.norm(way))
+        n = way / now
+        block = k / length * (np.outer(n, n) + max(0.0, 1.0 - length / now) * (np.eye(3) - np.outer(n, n)))
+        signs = np.zeros(3)
+        signs[i], signs[j] = 1.0, -1.0
+        wanted += np.kron(np.outer(signs, signs), block)
+    found = springs(EDGES, LENGTHS, STIFF).hessian(x, True).toarray()
+    np.testing.assert_allclose(found, wanted, atol=1e-12)
+    assert np.linalg.eigvalsh(found).min() > -1e-12
+
+
+def crossed(count: int) -> Surface:
+    """A square whose cells have their diagonals by turns along the one way and the other."""
+    i, j = (side.ravel() for side in np.meshgrid(np.arange(count - 1), np.arange(count - 1), indexing="ij"))
+    k = i * count + j
+    a, b, c, d = k, k + count, k + count + 1, k + 1
+    one = np.stack([a, b, c, a, c, d], 1)
+    other = np.stack([a, b, d, b, c, d], 1)
+    faces = np.where((((i + j) % 2) == 0)[:, None], one, other).reshape(-1, 3)
+    return Surface("Crossed", sheet(count).vertices, faces)
+
+
+@pytest.mark.parametrize(
+    ("surface", "least", "most"),
+    [(sheet(9), 0.98, 1.02), (crossed(9), 1.15, 1.25)],
+    ids=["one diagonal", "both diagonals"],
+)
+def test_a_pulled_sheet_is_as_stiff_as_modulus_times_thickness(surface: Surface, least: float, most: float) -> None:
+    """Pulled at one edge with the other held and the sides free: force over width and strain, over E t."""
+    thickness = 2e-3
+    block = Springs.build(still(surface, kind="SPRINGS", thickness=1e3 * thickness)).block
+    x, n = surface.vertices, len(surface.vertices)
+    K = block.stiffness_at_rest(False).toarray().reshape(n, 3, n, 3)[:, :2][:, :, :, :2].reshape(2 * n, 2 * n)
+    left, right = np.flatnonzero(x[:, 0] < 1e-9), np.flatnonzero(x[:, 0] > 1.0 - 1e-9)
+    known = np.concatenate([2 * left, 2 * right, 2 * left[:1] + 1])
+    values = np.concatenate([np.zeros(len(left)), np.full(len(right), 1e-3), [0.0]])
+    rest = np.setdiff1d(np.arange(2 * n), known)
+    u = np.zeros(2 * n)
+    u[known] = values
+    u[rest] = np.linalg.solve(K[np.ix_(rest, rest)], -K[np.ix_(rest, known)] @ values)
+    force = float((K @ u)[2 * right].sum())
+    # Van Gelder's is exact for one diagonal; both diagonals carry a fifth more.
+    assert least < force / 1e-3 / (1e5 * thickness) < most
+    assert block.mass.sum() == pytest.approx(1000.0 * thickness, rel=1e-12)
+
+
+def test_a_wire_stretches_by_its_weight_as_a_bar_does() -> None:
+    length, density, young = 2.0, 1200.0, 3e6
+    points = np.stack([np.zeros(41), np.zeros(41), -np.linspace(0.0, length, 41)], axis=1)
+    body = wire("Wire", points, density=density, stiffness=young / 1000.0, thickness=5.0, accuracy="TIGHT")
+    simulation = Simulation(scene(body, last=1))
+    mass = simulation.islands[0].system.mass
+    assert mass.sum() == pytest.approx(density * np.pi * 0.005**2 / 4.0 * length, rel=1e-12)
+    low = -simulation.first_frame().surface[-1, 2] - length
+    # rho g L^2/(2 E); springs are linear, and half of an end's segment is lumped at the pin exactly.
+    assert low == pytest.approx(density * 9.81 * length**2 / (2.0 * young), rel=1e-3)
+
+
+def test_a_strutted_solid_is_about_as_stiff_as_a_solid_of_poissons_ratio_a_quarter() -> None:
+    found = []
+    for kind in ("SPRINGS", "SOLID"):
+        body = strutted(kind=kind, poisson=0.25, resolution=1200)
+        found.append(Simulation(scene(body, last=1)).islands[0].system.regions[0].eigenvalue)
+    # Equal springs in all directions have Cauchy's ratio of 1/4; the lattice's have not quite.
+    assert 0.8 < found[0] / found[1] < 1.25
+
+
+def test_painted_length_shrinks_springs_to_half() -> None:
+    points = np.stack([np.zeros(5), np.zeros(5), -np.linspace(0.0, 1.0, 5)], axis=1)
+    body = wire("Wire", points, stiffness=1e7)
+    short = replace(body, length_map=np.zeros(5))
+    low = Simulation(scene(short, last=1)).first_frame().surface[-1, 2]
+    assert low == pytest.approx(-0.5, rel=1e-3)
+
+
+def test_a_mesh_without_edges_says_so() -> None:
+    body = still(Surface("Points", np.eye(3), np.zeros((0, 3), dtype=np.int64)), kind="SPRINGS")
+    with pytest.raises(MeshError, match="Points: the mesh has no edges"):
+        Simulation(scene(body))
+
+
+def test_vertices_without_an_edge_and_edges_without_a_length_stay_on_the_animation() -> None:
+    points = np.array([[0.0, 0.0, 0.0], [0.5, 0.0, 0.0], [1.0, 0.0, 0.0], [3.0, 0.0, 0.0], [0.5, 0.0, 0.0]])
+    body = wire("Odd", points[:3])
+    body = still(
+        Surface("Odd", points, np.zeros((0, 3), dtype=np.int64)), np.array([1.0, 0, 0, 0, 0]),
+        lambda frame: points + np.array([0.0, 0.01 * frame, 0.0]), kind="SPRINGS",
+        edges=np.concatenate([body.edges, [[1, 4], [2, 2]]]), stiffness=1e4,
+    )  # fmt: skip
+    for frame in Simulation(scene(body, last=6)).frames():
+        animated = body.motion(frame.number)
+        np.testing.assert_allclose(frame.surface[[0, 3, 4]], animated[[0, 3, 4]], atol=1e-6)  # Single precision.
+        assert np.isfinite(frame.surface).all()
+
+
+SETTLING = {
+    "wires": wire_cube,
+    "net": lambda **dials: net(9, **dials),
+    "net with struts": lambda **dials: net(9, struts="FACES", **dials),
+    "strutted solid": strutted,
+}
+
+
+def ended(steps: Generator[object, None, SettleCurve]) -> SettleCurve:
+    """What a test returns when it is through."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            curve: SettleCurve = end.value
+            return curve
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bounce", [0.0, 40.0])
+@pytest.mark.parametrize("fps", [24.0, 60.0])
+@pytest.mark.parametrize("name", SETTLING)
+def test_springs_rest_within_a_frame_of_the_dial(name: str, fps: float, bounce: float) -> None:
+    body = SETTLING[name](settle=fps, bounce=bounce)
+    steps = release_test(Simulation(scene(body, fps=fps, last=2)), body.name, 0.02)
+    assert ended(steps).rest == pytest.approx(fps, abs=1.0)
+
+
+@pytest.mark.parametrize("sag", [1.0, 4.0])
+def test_springs_hang_by_the_dialled_sag(sag: float) -> None:
+    for body in (wire_cube(stiffness_by="SAG", sag=sag), strutted(stiffness_by="SAG", sag=sag, resolution=150)):
+        assert 100.0 * Simulation(scene(body)).sag(body.name) == pytest.approx(sag, rel=0.01)
+
+
+def test_stiffness_and_follow_through_have_their_effect() -> None:
+    hung = [Simulation(scene(wire_cube(stiffness=stiffness))).sag("Cube") for stiffness in (1e4, 2e4)]
+    assert hung[0] == pytest.approx(2.0 * hung[1], rel=0.02)  # A lattice of wires that hardly turn.
+    thrown = []
+    for follow in (0.0, 1.0):
+        body = strutted(follow_through=follow, resolution=150, stiffness=2000.0)
+        shape = body.surface.vertices
+        body = replace(body, motion=lambda frame, s=shape: s + np.array([0.0, 0.05 * min(frame - 1.0, 4.0), 0.0]))
+        frames = list(Simulation(scene(body)).frames())
+        still_ = frames[0].surface - body.motion(1.0)
+        thrown.append(max(np.abs(f.surface - body.motion(f.number) - still_).max() for f in frames))
+    assert thrown[0] < 0.02 * thrown[1]
+
+
+def jerked(body: Body, method: type[Damping], strong: bool) -> float:
+    """Kinetic energy over the last frames after the pins were jerked, with a damping or with none of it."""
+    dials = {"gamma": 0.6 if strong else 0.0, "damping_ratio": 0.5 if strong else 0.0}
+    settings = replace(body.settings, damping_by=method.name, substeps=4, **dials)
+    shape = body.surface.vertices
+
+    def motion(frame: float) -> np.ndarray:
+        return shape + np.array([0.0, 0.0, 0.03 * min(frame - 1.0, 3.0)])
+
+    simulation = Simulation(scene(replace(body, settings=settings, motion=motion), last=24))
+    frames = list(simulation.frames())
+    assert all(np.isfinite(frame.surface).all() for frame in frames)
+    mass = simulation.islands[0].system.mass
+    return sum(float(mass @ (frame.state.velocities**2).sum(axis=1)) for frame in frames[6:])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", [one for one in DAMPINGS if one.name != "TRADITIONAL"], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "made", [lambda: net(5, stiffness=1e3), lambda: strutted(resolution=120)], ids=["net", "solid"]
+)
+def test_every_damping_runs_on_springs_and_loses_energy(method: type[Damping], made: object) -> None:
+    body: Body = made()  # type: ignore[operator]
+    assert jerked(body, method, True) < 0.9 * jerked(body, method, False)
+
+
+def test_traditional_damping_is_refused_for_springs() -> None:
+    with pytest.raises(ParameterError, match="Cube: traditional damping is made for solids"):
+        list(Simulation(scene(wire_cube(damping_by="TRADITIONAL"))).frames())
+
+
+def rod_at(direction: np.ndarray) -> tuple[DampedBody, np.ndarray, float]:
+    """One wire along a direction, its places when stretched, and its stiffness k in N."""
+    body = wire("Rod", np.stack([np.zeros(3), direction]), (), thickness=20.0, stiffness=100.0)
+    block = Springs.build(body).block
+    dials = {name: p.default for name, p in PARAMETERS.items()} | {"damping_ratio": 0.3}
+    k = 1e5 * np.pi * 0.02**2 / 4.0
+    return DampedBody(block, dials, Material(1e5, 0.4, 1000.0), 50.0), block.rest * 1.1, k
+
+
+@pytest.mark.parametrize("direction", [np.array([2.0, 0.0, 0.0]), np.array([0.3, -1.2, 0.7])])
+def test_strain_rate_and_rayleigh_of_one_spring_are_the_dense_matrices(direction: np.ndarray) -> None:
+    body, x, k = rod_at(direction)
+    length, beta = float(np.linalg.norm(direction)), 2.0 * 0.3 / np.sqrt(50.0)
+    n, signs = direction / length, np.array([1.0, -1.0])
+    along = beta * k / length * np.kron(np.outer(signs, signs), np.outer(n, n))
+    across = beta * k / length * (1.0 - 1.0 / 1.1) * np.kron(np.outer(signs, signs), np.eye(3) - np.outer(n, n))
+    rate, drag = StrainRate(body).matrix(x).toarray(), Rayleigh(body).matrix(x)
+    assert drag is not None
+    np.testing.assert_allclose(rate, along, atol=1e-12 * np.abs(along).max())
+    np.testing.assert_allclose(drag.toarray(), along + across, atol=1e-12 * np.abs(along).max())
+    assert np.linalg.eigvalsh(rate).min() > -1e-12 * np.abs(rate).max()
+    for axis in np.eye(3):
+        for motion in (np.tile(axis, 2), np.cross(axis, x).ravel()):
+            assert np.abs(rate @ motion).max() < 1e-12 * np.abs(rate).max()
+    assert assemble((body.block,), np.zeros(3), None).elastic_energy(x) == pytest.approx(0.5 * k * length * 0.01)
