@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.sparse import csr_matrix, diags
-from scipy.sparse.linalg import ArpackError, eigsh
+from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, eigsh
 
 from ..arrays import Array, Index
 
 # Part of the mean diagonal by which a matrix that may be singular is shifted.
 _SHIFT = 1e-6
+# Where many eigenvalues may be nearly alike, the search ends after so many rounds.
+_RESTARTS = 300
 
 
 def scaled(stiffness: csr_matrix, mass: Array, nodes: Index) -> tuple[csr_matrix, Array]:
@@ -33,10 +35,22 @@ def smallest_eigenvalue(
     wanted = rigid_modes + 1
     if block.shape[0] <= max(4 * wanted, 24):
         return float(np.linalg.eigvalsh(block.toarray())[rigid_modes])
-    # A shift a little below zero keeps the factorisation regular where rigid motions make K singular.
-    shift = -_SHIFT * float(block.diagonal().mean()) if rigid_modes or singular else 0.0
+    # A shift a little below zero keeps the factorisation regular where rigid motions make K singular. Where much does,
+    # it must not be far below the eigenvalues looked for, as a few rigid links would put the mean: they would be one
+    # cluster, in which nothing converges.
+    diagonal = block.diagonal()
+    stiff = diagonal[diagonal > 0.0]
+    scale = float(np.median(stiff) if singular and len(stiff) else diagonal.mean())
+    shift = -_SHIFT * scale if rigid_modes or singular else 0.0
     start = np.random.default_rng(0).standard_normal(block.shape[0])
-    values = eigsh(block, k=wanted, sigma=shift, v0=start, return_eigenvectors=False, tol=1e-8)
+    most = _RESTARTS if singular else None
+    try:
+        values = eigsh(block, k=wanted, sigma=shift, v0=start, return_eigenvectors=False, tol=1e-8, maxiter=most)
+    except ArpackNoConvergence:
+        if not singular:
+            raise
+        # Among so many that are nearly none, it is none.
+        return 0.0
     return float(np.sort(values)[rigid_modes])
 
 
@@ -50,7 +64,9 @@ def smallest_above(stiffness: csr_matrix, mass: Array, nodes: Index, bound: floa
     start = np.random.default_rng(0).standard_normal(block.shape[0])
     try:
         # Around the bound, those above it come first.
-        values = eigsh(block, k=1, sigma=bound, which="LA", v0=start, return_eigenvectors=False, tol=1e-8)
+        values = eigsh(
+            block, k=1, sigma=bound, which="LA", v0=start, return_eigenvectors=False, tol=1e-8, maxiter=_RESTARTS
+        )
     except (ArpackError, RuntimeError):
         return None
     return float(values[0]) if values[0] > bound else None
