@@ -13,6 +13,8 @@ from .factor import symmetric_pivots
 _SHIFT = 1e-6
 # Coordinates up to which all eigenvalues can be had, in a few seconds.
 _DENSE = 3000
+# Where many eigenvalues may be nearly alike, the search ends after so many rounds.
+_RESTARTS = 300
 
 
 def scaled(stiffness: csr_matrix, mass: Array, nodes: Index) -> tuple[csr_matrix, Array]:
@@ -36,14 +38,20 @@ def smallest_eigenvalue(
     wanted = rigid_modes + 1
     if block.shape[0] <= max(4 * wanted, 24):
         return float(np.linalg.eigvalsh(block.toarray())[rigid_modes])
-    # A shift a little below zero keeps the factorisation regular where rigid motions make K singular.
-    shift = -_SHIFT * float(block.diagonal().mean()) if rigid_modes or singular else 0.0
+    # A shift a little below zero keeps the factorisation regular where rigid motions make K singular. Where much does,
+    # it must not be far below the eigenvalues looked for, as a few rigid links would put the mean: they would be one
+    # cluster, in which nothing converges.
+    diagonal = block.diagonal()
+    stiff = diagonal[diagonal > 0.0]
+    scale = float(np.median(stiff) if singular and len(stiff) else diagonal.mean())
+    shift = -_SHIFT * scale if rigid_modes or singular else 0.0
     start = np.random.default_rng(0).standard_normal(block.shape[0])
+    most = _RESTARTS if singular else None
     try:
-        values = eigsh(block, k=wanted, sigma=shift, v0=start, return_eigenvectors=False, tol=1e-8)
+        values = eigsh(block, k=wanted, sigma=shift, v0=start, return_eigenvectors=False, tol=1e-8, maxiter=most)
     except ArpackError:
-        # Next to stiff links, many motions without stiffness look alike.
-        if block.shape[0] > _DENSE:
+        # Among so many that are nearly none, it is none.
+        if singular or block.shape[0] > _DENSE:
             return 0.0
         values = np.linalg.eigvalsh(block.toarray())
     found = float(np.sort(values)[rigid_modes])
@@ -74,7 +82,9 @@ def smallest_above(stiffness: csr_matrix, mass: Array, nodes: Index, bound: floa
     start = np.random.default_rng(0).standard_normal(block.shape[0])
     try:
         # Around the bound, those above it come first.
-        values = eigsh(block, k=1, sigma=bound, which="LA", v0=start, return_eigenvectors=False, tol=1e-8)
+        values = eigsh(
+            block, k=1, sigma=bound, which="LA", v0=start, return_eigenvectors=False, tol=1e-8, maxiter=_RESTARTS
+        )
     except (ArpackError, RuntimeError):
         return None
     return float(values[0]) if values[0] > bound else None

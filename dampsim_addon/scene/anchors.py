@@ -49,7 +49,11 @@ def has_bone(obj: bpy.types.Object, bone: str) -> bool:
 
 def gone(link: bpy.types.PropertyGroup) -> bool:
     """Whether the object of a link is no more: one that only links hold on to is in no scene."""
-    return link.other is None or not link.other.users_scene
+    other = link.other
+    if other is None:
+        return True
+    # By name first: users_scene goes through all objects, and panels ask at each redraw.
+    return not any(scene.objects.get(other.name) == other for scene in bpy.data.scenes) and not other.users_scene
 
 
 def other_islands(obj: bpy.types.Object) -> list[bpy.types.Object]:

@@ -12,19 +12,26 @@ from mathutils.bvhtree import BVHTree
 from mathutils.kdtree import KDTree
 
 from ...core.arrays import Array
+from ...core.bodies.registry import kind
 from ..blender.sampler import Sampler, world_matrix
+from .objects import is_simulated
+from .properties import read_settings
 
 Nearest = Callable[[Vector], tuple[Array, float]]
 
 
 @dataclass(frozen=True)
 class RestShape:
-    """vertices: (v, 3) in world space; of what is no mesh, its origin.  matrix: (4, 4) to world space."""
+    """vertices: (v, 3) in world space; of what is no mesh, its origin.  matrix: (4, 4) to world space.
+
+    bare: whether links can hold it at its vertices only, as they hold springs.
+    """
 
     obj: bpy.types.Object
     vertices: Array
     matrix: Array
     nearest: Nearest
+    bare: bool = False
 
     @property
     def size(self) -> float:
@@ -44,8 +51,9 @@ def rest_shape(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy
         return RestShape(obj, vertices, matrix, _nearest(vertices, []))
     with Sampler(scene, view_layer, obj) as sampler:
         vertices, matrix = sampler.rest(), sampler.matrix()
-    faces = [list(face.vertices) for face in obj.data.polygons]
-    return RestShape(obj, vertices, matrix, _nearest(vertices, faces))
+    bare = is_simulated(obj) and "tets" not in kind(obj.dampsim.kind).sections(read_settings(obj))
+    faces = [] if bare else [list(face.vertices) for face in obj.data.polygons]
+    return RestShape(obj, vertices, matrix, _nearest(vertices, faces), bare)
 
 
 def _nearest(vertices: Array, faces: list[list[int]]) -> Nearest:
@@ -75,24 +83,35 @@ def _nearest(vertices: Array, faces: list[list[int]]) -> Nearest:
     return among
 
 
+def _between(shape: RestShape, other: RestShape, vertex: Array, place: Array) -> Array:
+    """Where to hold a vertex of the shape and a place of the other: halfway, but springs where they have a vertex.
+
+    Else there would be a tiny stiff rod from there to the vertex, which no solver likes.
+    """
+    if shape.bare or other.bare:
+        return vertex if shape.bare else place
+    return np.asarray(0.5 * (vertex + place))
+
+
 def near_vertices(shape: RestShape, other: RestShape, reach: float) -> Array:
-    """Halfway (k, 3) from each vertex within reach of the other shape to the place of that which is nearest."""
+    """Where to hold (k, 3) the shape's vertices that are within reach of the other shape, see _between."""
     found = []
     low, high = other.vertices.min(axis=0) - reach, other.vertices.max(axis=0) + reach
     inside = ((shape.vertices >= low) & (shape.vertices <= high)).all(axis=1)
     for vertex in shape.vertices[inside].tolist():
         place, distance = other.nearest(Vector(vertex))
         if distance <= reach:
-            found.append(0.5 * (np.array(vertex) + place))
+            found.append(_between(shape, other, np.array(vertex), place))
     return np.array(found).reshape(-1, 3)
 
 
 def meeting(shape: RestShape, other: RestShape) -> Array:
-    """Halfway (3,) between two shapes where they are nearest, of the vertices of either."""
+    """Where to hold (3,) two shapes at a vertex of either that is nearest to the other, see _between."""
     found = []
     for one, two in ((shape, other), (other, shape)):
         for vertex in one.vertices.tolist():
             place, distance = two.nearest(Vector(vertex))
-            found.append((distance, vertex, place.tolist()))
-    _, *ends = min(found)
-    return np.asarray(np.array(ends).mean(axis=0))
+            found.append((distance, vertex, place.tolist(), one is shape))
+    _, vertex, place, own = min(found)
+    ends = (shape, other) if own else (other, shape)
+    return _between(*ends, np.array(vertex), np.array(place))

@@ -89,7 +89,7 @@ def panels(load: Load) -> list[Any]:
 
 
 def operators(load: Load) -> list[Any]:
-    modules = ("operators", "bake_operators", "ghost_operators", "doctor")
+    modules = ("operators", "bake_operators", "ghost_operators", "group_operators", "link_operators", "doctor")
     found = [vars(load(f"dampsim_addon.ui.{module}")) for module in modules]
     return [value for names in found for name, value in names.items() if name.startswith("DAMPSIM_OT_")]
 
@@ -139,6 +139,10 @@ def test_the_viewport_works_out_each_state_once(
     obj = wobbler(tmp_path)
     for name in ("show_rest", "show_cage", "show_pins", "show_worst"):
         setattr(obj.dampsim, name, True)
+    bpy.ops.object.empty_add()
+    link = obj.dampsim.links.add()
+    link.other = bpy.context.object
+    link.points.add()
     for frame in range(1, LAST + 1):
         scene.frame_set(frame)
     overlay, put = load("dampsim_addon.ui.overlay"), []

@@ -1,0 +1,425 @@
+"""Wires, nets and struts as an artist adds them; objects simulated together; links."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+
+import bpy
+import numpy as np
+import pytest
+from scenes import LAST, add, armature, fresh, wobbler, world
+
+pytestmark = pytest.mark.bpy
+Load = Callable[[str], ModuleType]
+SAMPLES = Path(__file__).parents[2] / "sample_blends"
+
+
+@pytest.fixture
+def live(load: Load) -> Iterator[ModuleType]:
+    module = load("dampsim_addon.live")
+    module.install()
+    yield module
+    module.uninstall()
+
+
+def _mesh(name: str, vertices: np.ndarray, edges: list[tuple[int, ...]], faces: list[list[int]]) -> bpy.types.Object:
+    mesh = bpy.data.meshes.new(name)
+    mesh.from_pydata(vertices.tolist(), edges, faces)
+    obj = bpy.data.objects.new(name, mesh)
+    bpy.context.scene.collection.objects.link(obj)
+    return obj
+
+
+def _pin(obj: bpy.types.Object, which: list[int]) -> None:
+    obj.vertex_groups.new(name="Pin").add(which, 1.0, "REPLACE")
+
+
+def _sway(obj: bpy.types.Object, far: float) -> None:
+    start = obj.location.y
+    for frame, place in ((1, 0.0), (3, 0.0), (6, far)):
+        obj.location.y = start + place
+        obj.keyframe_insert("location", frame=frame)
+
+
+def wire(length: float = 2.0, count: int = 21, name: str = "Wire") -> bpy.types.Object:
+    """Straight along x, held at both ends, in a sway."""
+    vertices = np.stack([np.linspace(0.0, length, count), np.zeros(count), np.zeros(count)], axis=1)
+    obj = _mesh(name, vertices, [(k, k + 1) for k in range(count - 1)], [])
+    _pin(obj, [0, count - 1])
+    _sway(obj, 0.1 * length)
+    return obj
+
+
+def grid(count: int = 9, name: str = "Grid") -> bpy.types.Object:
+    """A metre wide, held at its corners, in a sway."""
+    x, y = (one.ravel() for one in np.meshgrid(np.linspace(0, 1, count), np.linspace(0, 1, count)))
+    faces = [
+        [a + count * b, a + 1 + count * b, a + 1 + count * (b + 1), a + count * (b + 1)]
+        for b in range(count - 1)
+        for a in range(count - 1)
+    ]
+    obj = _mesh(name, np.stack([x, y, 0.0 * x], axis=1), [], faces)
+    _pin(obj, [0, count - 1, count * (count - 1), count * count - 1])
+    _sway(obj, 0.1)
+    return obj
+
+
+def cube(name: str = "Cube", x: float = 0.0) -> bpy.types.Object:
+    """Held at its foot, in a sway."""
+    bpy.ops.mesh.primitive_cube_add(size=0.5, location=(x, 0.0, 0.0))
+    obj = bpy.context.object
+    obj.name = obj.data.name = name
+    _pin(obj, [v.index for v in obj.data.vertices if v.co.z < 0.0])
+    _sway(obj, 0.1)
+    return obj
+
+
+def _kept(obj: bpy.types.Object, cache: object, **dials: object) -> bpy.types.Object:
+    """Added, as tests want it: coarse, quick, into the test's own folder."""
+    add(obj, cache, **dials)
+    return obj
+
+
+def pair(cache: object) -> list[bpy.types.Object]:
+    """Two cubes side by side, added but alone; they touch."""
+    return [_kept(cube(name, x), cache, resolution=100) for name, x in (("Left", 0.0), ("Right", 0.5))]
+
+
+def select(*objects: bpy.types.Object) -> None:
+    """The first one becomes active."""
+    bpy.ops.object.select_all(action="DESELECT")
+    for obj in objects:
+        obj.select_set(True)
+    bpy.context.view_layer.objects.active = objects[0]
+
+
+def join(*objects: bpy.types.Object) -> None:
+    select(*objects)
+    assert bpy.ops.dampsim.together() == {"FINISHED"}
+
+
+def shapes(load: Load, obj: bpy.types.Object) -> list[bytes]:
+    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+    return [cache.shape(number, obj.name).tobytes() for number in cache.numbers()]
+
+
+def members(load: Load, obj: bpy.types.Object) -> list[str]:
+    return [member.name for member in load("dampsim_addon.scene.groups").group_of(obj).members]
+
+
+@pytest.mark.parametrize(("make", "kind"), [(wire, "SPRINGS"), (grid, "SPRINGS"), (cube, "SOLID")])
+def test_add_takes_the_kind_that_the_mesh_asks_for_and_says_so(
+    tmp_path: Path, make: Callable[[], bpy.types.Object], kind: str
+) -> None:
+    fresh()
+    obj = _kept(make(), tmp_path)
+    assert obj.dampsim.kind == kind
+    assert ("springs" in obj.dampsim.kind_note) == (kind == "SPRINGS")
+    obj.dampsim.kind = "SOLID"
+    assert obj.dampsim.kind_note == ""
+
+
+@pytest.mark.parametrize("shape", ["wire", "grid", "cube"])
+def test_springs_bake_and_play_as_simulated(load: Load, tmp_path: Path, shape: str) -> None:
+    fresh()
+    obj = _kept({"wire": wire, "grid": grid, "cube": cube}[shape](), tmp_path)
+    if shape == "cube":
+        obj.dampsim.kind, obj.dampsim.struts, obj.dampsim.resolution = "SPRINGS", "VOLUME", 200
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+    assert cache.numbers() == list(range(1, LAST + 1))
+    first, moved = cache.shape(1, obj.name), 0.0
+    limit = 0.01 * obj.dampsim.bound_percent * float(np.linalg.norm(np.ptp(first, axis=0))) + 1e-6
+    for number in cache.numbers():
+        played = world(obj, number)
+        assert np.linalg.norm(played - cache.shape(number, obj.name), axis=1).max() < limit
+        moved = max(moved, float(np.abs(played - first).max()))
+    assert moved > 0.02
+    assert bpy.ops.dampsim.clear() == {"FINISHED"}
+    assert obj.data.shape_keys is None
+
+
+@pytest.mark.parametrize("make", [grid, wire, lambda: wire(0.03, name="Hair")], ids=["grid", "wire", "3 cm"])
+def test_new_springs_stretch_by_a_fraction_of_a_percent_and_sag_to_be_seen(
+    load: Load, tmp_path: Path, make: Callable[[], bpy.types.Object]
+) -> None:
+    scene = fresh()
+    obj = _kept(make(), tmp_path)
+    snapshot, sampler = load("dampsim_addon.scene.snapshot"), load("dampsim_addon.blender.sampler")
+    with sampler.GroupSampler(scene, bpy.context.view_layer, [obj]) as reading:
+        taken = snapshot.take(reading)
+        frame = load("core.simulation.simulation").Simulation(taken).first_frame()
+    body = taken.bodies[0]
+    rest, hanging = (points[body.edges] for points in (body.surface.vertices, frame.shapes[obj.name]))
+    before, after = (np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1) for ends in (rest, hanging))
+    # The edges at a net's corners carry all of it, so that they stretch by a percent or two.
+    assert 5e-4 < np.median(after / before - 1.0) < 1e-2
+    assert (after / before - 1.0).max() < 0.04
+    sag = np.ptp(frame.shapes[obj.name][:, 2]) / body.surface.size
+    assert 0.02 < sag < 0.2
+
+
+def test_two_together_bake_with_one_bake_as_each_does_alone(load: Load, tmp_path: Path) -> None:
+    fresh()
+    both = pair(tmp_path)
+    alone = []
+    for obj in both:
+        select(obj)
+        assert bpy.ops.dampsim.bake() == {"FINISHED"}
+        alone.append(shapes(load, obj))
+        bpy.ops.dampsim.clear()
+    join(*both)
+    assert members(load, both[1]) == ["Left", "Right"]
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    for obj, before in zip(both, alone, strict=True):
+        assert obj.dampsim.baked == "SHAPE_KEYS"
+        assert len(before) == LAST
+        assert shapes(load, obj) == before
+    known = load("dampsim_addon.scene.on_disk").known
+    assert [known(obj).frames for obj in both] == [LAST, LAST]
+    results = load("dampsim_addon.api").bake([both[1]])
+    assert [(one.name, one.problem) for one in results] == [("Left", ""), ("Right", "")]
+
+
+def test_the_command_line_bakes_a_group_once_and_prints_each_member(
+    load: Load, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    fresh()
+    both = pair(tmp_path)
+    join(*both)
+    path = tmp_path / "scene.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(path))
+    assert load("dampsim_addon.cli").main(["bake", "--restart"]) == 0
+    said = capfd.readouterr().out
+    assert said.count(f"Simulating {LAST}/{LAST}") == 1
+    assert "dampsim: Left: shape_keys" in said
+    assert "dampsim: Right: shape_keys" in said
+
+
+def test_joining_and_leaving_outdate_frames_and_keep_bakes(load: Load, tmp_path: Path) -> None:
+    fresh()
+    both = pair(tmp_path)
+    third = _kept(cube("Third", 2.0), tmp_path, resolution=100)
+    known = load("dampsim_addon.scene.on_disk").known
+    join(*both)
+    bpy.ops.dampsim.bake()
+    join(both[0], third)
+    assert members(load, third) == ["Left", "Right", "Third"]
+    assert both[0].dampsim.baked
+    assert not third.dampsim.baked
+    # Their frames are of two, and say so.
+    with pytest.raises(RuntimeError, match="Third, which is new"):
+        bpy.ops.dampsim.bake(resume=True)
+    select(third)
+    assert bpy.ops.dampsim.alone() == {"FINISHED"}
+    assert members(load, third) == ["Third"]
+    assert known(third).frames == 0
+    assert not bpy.ops.dampsim.alone.poll()
+    select(both[1])
+    bpy.ops.dampsim.alone()
+    # The last one is alone too.
+    assert not both[0].dampsim.together
+    assert both[0].dampsim.baked
+    assert known(both[0]).frames == 0
+
+
+def test_groups_survive_undo_rename_and_duplicates(load: Load, tmp_path: Path) -> None:
+    fresh()
+    both = pair(tmp_path)
+    bpy.ops.ed.undo_push(message="before")
+    join(*both)
+    bpy.ops.ed.undo_push(message="joined")
+    bpy.ops.ed.undo()
+    left = bpy.data.objects["Left"]
+    assert members(load, left) == ["Left"]
+    bpy.ops.ed.redo()
+    left, right = bpy.data.objects["Left"], bpy.data.objects["Right"]
+    assert members(load, left) == ["Left", "Right"]
+    select(left)
+    bpy.ops.dampsim.bake()
+    right.name = "Starboard"
+    assert members(load, left) == ["Left", "Starboard"]
+    assert left.dampsim.baked
+    bpy.ops.dampsim.clear()
+    select(right)
+    bpy.ops.object.duplicate()
+    twin = bpy.context.object
+    # A copy of a member is one of them, and has no bake of its own until they are baked again.
+    assert members(load, twin) == ["Left", "Starboard", "Starboard.001"]
+
+
+def test_removing_a_member_takes_it_out_of_its_group(load: Load, tmp_path: Path) -> None:
+    fresh()
+    both = pair(tmp_path)
+    join(*both)
+    assert bpy.ops.dampsim.remove() == {"FINISHED"}
+    assert members(load, both[1]) == ["Right"]
+    assert not both[1].dampsim.together
+
+
+def test_a_link_to_an_empty_drags_what_nothing_else_holds(load: Load, tmp_path: Path) -> None:
+    fresh()
+    obj = _kept(cube(), tmp_path, resolution=100)
+    obj.animation_data_clear()
+    obj.location.y, obj.dampsim.pin_group = 0.0, ""
+    bpy.ops.object.empty_add(location=(0.0, 0.0, 0.25))
+    hand = bpy.context.object
+    for frame, x in ((1, 0.0), (LAST, 0.6)):
+        hand.location.x = x
+        hand.keyframe_insert("location", frame=frame)
+    bpy.context.scene.cursor.location = (0.0, 0.0, 0.25)
+    select(obj, hand)
+    assert bpy.ops.dampsim.link() == {"FINISHED"}
+    link = obj.dampsim.links[0]
+    assert (link.other, len(link.points)) == (hand, 1)
+    np.testing.assert_allclose(link.points[0].place, (0.0, 0.0, 0.25), atol=1e-6)
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+    # Held at one point of its top, it swings, but goes along.
+    moved = cache.shape(LAST, obj.name) - cache.shape(1, obj.name)
+    assert moved[:, 0].max() > 0.3
+    assert np.abs(moved[:, 2]).max() < 0.6
+
+
+def test_a_link_to_a_bone_follows_it(load: Load, tmp_path: Path) -> None:
+    fresh()
+    ball = wobbler(tmp_path, "Ball")
+    rig = armature(ball)
+    ball.dampsim.enabled = False
+    obj = _kept(wire(1.0, 11), tmp_path)
+    obj.animation_data_clear()
+    obj.location = (0.0, 0.0, 1.0)
+    obj.vertex_groups["Pin"].remove([0])
+    bpy.context.view_layer.update()
+    bpy.context.scene.cursor.location = (0.0, 0.0, 1.0)
+    select(obj, rig)
+    assert bpy.ops.dampsim.link() == {"FINISHED"}
+    obj.dampsim.links[0].bone = "high"
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    bone = []
+    for frame in (1, 5):
+        bpy.context.scene.frame_set(frame)
+        evaluated = rig.evaluated_get(bpy.context.evaluated_depsgraph_get())
+        bone.append(np.array(evaluated.matrix_world @ evaluated.pose.bones["high"].matrix))
+    carried = bone[1] @ np.linalg.inv(bone[0]) @ np.array([0.0, 0.0, 1.0, 1.0])
+    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+    assert np.linalg.norm(cache.shape(5, obj.name)[0] - carried[:3]) < 1e-3
+    obj.dampsim.links[0].bone = "lost"
+    with pytest.raises(RuntimeError, match="its link's bone 'lost' is gone"):
+        bpy.ops.dampsim.bake()
+
+
+def test_weld_links_neighbours_joins_them_and_holds(load: Load, tmp_path: Path) -> None:
+    fresh()
+    both = pair(tmp_path)
+    both[1].dampsim.pin_group = ""
+    select(*both)
+    assert bpy.ops.dampsim.weld() == {"FINISHED"}
+    links = [(obj, link) for obj in both for link in obj.dampsim.links]
+    assert len(links) == 1
+    assert len(links[0][1].points) == 4
+    assert members(load, both[0]) == ["Left", "Right"]
+    # Once is enough.
+    assert bpy.ops.dampsim.weld() == {"CANCELLED"}
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    ends = [load("dampsim_addon.scene.caches").frame_cache(both[0]).shape(LAST, obj.name) for obj in both]
+    for place in (0.25,):
+        left, right = (
+            np.array([v.co.x for v in obj.data.vertices]) * side > place - 0.01
+            for obj, side in zip(both, (1.0, -1.0), strict=True)
+        )
+        a, b = ends[0][left], ends[1][right]
+        gaps = np.linalg.norm(a[:, None] - b[None], axis=2).min(axis=1)
+        assert gaps.max() < 1e-4
+    owner = links[0][0]
+    select(owner)
+    assert bpy.ops.dampsim.unlink() == {"FINISHED"}
+    assert not len(owner.dampsim.links)
+    assert not bpy.ops.dampsim.unlink.poll()
+
+
+def test_a_link_to_another_body_asks_to_be_simulated_together(load: Load, tmp_path: Path) -> None:
+    fresh()
+    both = pair(tmp_path)
+    select(*both)
+    assert bpy.ops.dampsim.link() == {"FINISHED"}
+    assert members(load, both[0]) == ["Left", "Right"]
+    bpy.ops.dampsim.alone()
+    with pytest.raises(RuntimeError, match="Left: it is linked to Right, which is not simulated with it"):
+        bpy.ops.dampsim.bake()
+    assert bpy.ops.dampsim.mend(check="apart") == {"FINISHED"}
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    # One that is deleted is gone, though the link keeps its data.
+    bpy.data.scenes[0].collection.objects.unlink(both[1])
+    with pytest.raises(RuntimeError, match="a link's object is gone"):
+        bpy.ops.dampsim.bake()
+    assert bpy.ops.dampsim.mend(check="link") == {"FINISHED"}
+    assert not len(both[0].dampsim.links)
+
+
+def test_a_hindered_group_says_why(load: Load, live: ModuleType, tmp_path: Path) -> None:
+    scene = fresh()
+    both = pair(tmp_path)
+    join(*both)
+    said = load("dampsim_addon.ui.overlay").standing
+    both[1].dampsim.live = False
+    assert said(both[0], scene) == ("Right, which is simulated with it, is not Live; switch Live on there", True)
+    scene.frame_set(2)
+    assert live.find(both[0]) is None
+    both[1].dampsim.live = True
+    both[1].dampsim.baked = "SHAPE_KEYS"
+    assert "Right, which is simulated with it, is baked" in said(both[0], scene)[0]
+
+
+def test_a_group_plays_live_as_it_bakes(load: Load, live: ModuleType, tmp_path: Path) -> None:
+    scene = fresh()
+    both = pair(tmp_path)
+    select(*both)
+    bpy.ops.dampsim.weld()
+    for frame in range(1, LAST + 1):
+        scene.frame_set(frame)
+    session = live.find(both[0])
+    assert session.verified == LAST
+    assert live.find(both[1]) is session
+    played = {obj.name: [kept.frame.shapes[obj.name].tobytes() for kept in session.frames] for obj in both}
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    for obj in both:
+        cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+        baked = [cache.shape(n, obj.name).astype(np.float32).tobytes() for n in cache.numbers()]
+        assert baked == played[obj.name]
+
+
+def test_links_are_drawn_where_the_shapes_are(load: Load, live: ModuleType, tmp_path: Path) -> None:
+    scene = fresh()
+    both = pair(tmp_path)
+    select(*both)
+    bpy.ops.dampsim.weld()
+    drawing = load("dampsim_addon.ui.link_drawing")
+    for frame in range(1, LAST + 1):
+        scene.frame_set(frame)
+    owner = next(obj for obj in both if len(obj.dampsim.links))
+    (found,) = drawing.shown(owner, bpy.context.view_layer)
+    assert found.rigid
+    assert found.ends.shape == (8, 3)
+    # Welded, both ends of each line are one point, though the bodies swing.
+    assert np.linalg.norm(found.ends[::2] - found.ends[1::2], axis=1).max() < 1e-3
+    surface = world(owner, LAST)
+    assert np.linalg.norm(surface[:, None] - found.here[None], axis=2).min(axis=0).max() < 1e-3
+    owner.dampsim.show_links = False
+    assert not list(drawing.shown(owner, bpy.context.view_layer))
+
+
+def test_every_damping_takes_springs_or_refuses_with_a_sentence(load: Load, tmp_path: Path) -> None:
+    fresh(6)
+    obj = _kept(grid(5), tmp_path)
+    for method in load("core.damping.registry").DAMPINGS:
+        obj.dampsim.damping_by = method.name
+        if method.name == "TRADITIONAL":
+            with pytest.raises(RuntimeError, match=r"^Error: .+\.$"):
+                bpy.ops.dampsim.bake()
+            assert not obj.dampsim.baked
+        else:
+            assert bpy.ops.dampsim.bake() == {"FINISHED"}, method.name
+            bpy.ops.dampsim.clear()
