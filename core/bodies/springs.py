@@ -13,7 +13,7 @@ from ..energies.springs import springs
 from ..errors import MeshError
 from ..geometry.surface import check_vertices, triangle_areas
 from ..scene.body import Body
-from ..scene.parameters import Settings
+from ..scene.parameters import Settings, Struts
 from ..system.block import Block
 from ..system.term import Potential, pin_springs
 from .followers import Tied, Vertices
@@ -78,7 +78,7 @@ class Springs(Kind):
 
     @staticmethod
     def sections(settings: Settings) -> tuple[str, ...]:
-        return ("springs", "tets") if settings.struts == "VOLUME" else ("springs",)
+        return ("springs", "tets") if settings.struts == Struts.VOLUME else ("springs",)
 
     @staticmethod
     def check(body: Body) -> None:
@@ -88,7 +88,7 @@ class Springs(Kind):
 
     @staticmethod
     def build(body: Body) -> Model:
-        return _strutted(body) if body.settings.struts == "VOLUME" else _net_model(body)
+        return _strutted(body) if body.settings.struts == Struts.VOLUME else _net_model(body)
 
 
 def _strutted(body: Body) -> Model:
@@ -145,7 +145,7 @@ def _net(body: Body) -> Net:
     own = np.unique(np.sort(body.edges, axis=1), axis=0) if len(body.edges) else edges_of(triangles)
     areas = triangle_areas(points, triangles)
     pairs, shares = [own], [_around(triangles, areas, own, len(points))]
-    if settings.struts == "FACES":
+    if settings.struts == Struts.FACES:
         for more, share in _face_struts(triangles, areas, own, len(points)):
             pairs.append(more)
             shares.append(share)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..errors import DampSimError, PinError, SceneError, StepError
-from ..scene.parameters import PARAMETERS, Settings
+from ..scene.parameters import PARAMETERS, DampingBy, Settings
 from ..simulation.simulation import Simulation
 from ..stepping.law import settle_law
 from ..system.state import State
@@ -59,7 +59,7 @@ def _failed(body: str, error: StepError) -> DampSimError:
 def _deflected(simulation: Simulation, body: str, deflection: float) -> tuple[Still, State]:
     """The body as it hangs, and pulled aside by that part of the size of its smallest region."""
     settings = simulation.scene.body(body).settings
-    if settings.damping_by != "DIALS":
+    if settings.damping_by != DampingBy.DIALS:
         raise SceneError(f"{body}: a release test measures Settle; dial the damping by Settle and Bounce.")
     system = simulation.system_of(body)
     if not simulation.is_held(body) or not system.regions:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..frames.frame import Frame
-from ..scene.parameters import Settings
+from ..scene.parameters import DampingBy, Settings
 from ..simulation.simulation import Simulation
 from ..stepping.law import InertiaLaw, SettleLaw, settle_law
 from .diagnostics import rest_time
@@ -58,7 +58,7 @@ def simulation_curve(
     simulation: Simulation, body: str, frames: Sequence[Frame], settings: Settings
 ) -> SettleCurve | None:
     """Of one body in the last frames of a simulation, with its settings at their end."""
-    if not simulation.system_of(body).regions or settings.damping_by != "DIALS":
+    if not simulation.system_of(body).regions or settings.damping_by != DampingBy.DIALS:
         return None
     # The dialled curve is the same for every region, so that no eigenvalue is needed.
     settle = settings.settle * settings.calibration / simulation.scene.fps

@@ -10,7 +10,7 @@ import numpy as np
 from ..arrays import Array, Index
 from ..errors import PinError, SceneError
 from ..geometry.surface import Surface
-from .parameters import Settings
+from .parameters import Reference, Settings
 
 Motion = Callable[[float], Array]
 """The positions (v, 3) m that the artist's animation gives the vertices at a frame, fractions included."""
@@ -76,9 +76,9 @@ class Body:
     def reference(self) -> str:
         """The reference motion in force: PINS, MESH or NONE."""
         chosen = self.settings.carrier
-        if chosen != "AUTO":
+        if chosen != Reference.AUTO:
             return chosen
-        return "MESH" if self.deforming else "PINS"
+        return Reference.MESH if self.deforming else Reference.PINS
 
     def at(self, frame: float) -> Settings:
         """The settings at a frame for which the motion was just asked."""

@@ -8,7 +8,7 @@ from ..arrays import Array
 from ..bodies.volume import LEAST_PACE
 from ..damping.rate import remembered
 from ..memo import Memo
-from ..scene.parameters import Settings
+from ..scene.parameters import DampingBy, Settings
 from ..scene.scene import Scene
 from ..stepping.controls import Controls
 from ..stepping.inertia import Piece, pieces
@@ -39,7 +39,7 @@ class Dials:
     def substeps(self, body: int, settings: Settings) -> Substeps:
         """How many substeps a frame needs for a body with these dials."""
         frame_time = 1.0 / self._scene.fps
-        if settings.damping_by != "DIALS":
+        if settings.damping_by != DampingBy.DIALS:
             return Substeps(settings.substeps, 0.0, False)
         fastest = 1.0 if self._scene.bodies[body].settle_map is None else LEAST_PACE
         pace = self._statics.models[body].block.pace
@@ -57,7 +57,7 @@ class Dials:
         there = self._statics.islands[island]
         own = [settings[k] for k in there.bodies]
         # Of the number of substeps only laws by gamma know.
-        known = count if any(one.damping_by == "TAU_GAMMA" for one in own) else 0
+        known = count if any(one.damping_by == DampingBy.TAU_GAMMA for one in own) else 0
         return self._controls.get((island, tuple(own), known), lambda: self._made(island, own, count))
 
     def _made(self, island: int, own: list[Settings], count: int) -> Controls:
@@ -89,9 +89,9 @@ class Dials:
     ) -> InertiaLaw:
         if not is_own(settings):
             return BackwardEulerLaw()
-        if settings.damping_by != "DIALS":
+        if settings.damping_by != DampingBy.DIALS:
             kappa = settings.kappa
-            if settings.damping_by == "TAU_GAMMA":
+            if settings.damping_by == DampingBy.TAU_GAMMA:
                 kappa = remembered(settings.gamma, 1.0 / (self._scene.fps * count))
             return FixedLaw(kappa, settings.tau)
         settle = settings.settle * settings.calibration / self._scene.fps

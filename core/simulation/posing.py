@@ -9,6 +9,7 @@ import numpy as np
 from ..arrays import Array
 from ..bodies.followers import AnimatedReference
 from ..bodies.model import Model
+from ..scene.parameters import Reference
 from ..scene.scene import Scene
 from ..system.inputs import BlockInputs, Inputs, NoReferenceMotion, ReferenceMotion
 from ..system.state import State
@@ -52,7 +53,9 @@ class Posing:
         model = self._assembly.models[body]
         targets = model.pins(surface)
         return (
-            BlockPose(targets, *model.nodes.frames(surface)) if self._references[body] == "MESH" else BlockPose(targets)
+            BlockPose(targets, *model.nodes.frames(surface))
+            if self._references[body] == Reference.MESH
+            else BlockPose(targets)
         )
 
     def between(self, island: Island, start: tuple[BlockPose, ...], end: tuple[BlockPose, ...]) -> Inputs:
@@ -62,7 +65,7 @@ class Posing:
             reference: ReferenceMotion | None = None
             if block < len(island.bodies):
                 body = island.bodies[block]
-                if self._references[body] == "NONE":
+                if self._references[body] == Reference.NONE:
                     reference = NoReferenceMotion()
                 elif a.turns is not None and a.places is not None and b.turns is not None and b.places is not None:
                     offsets = self._assembly.models[body].nodes.offsets

@@ -10,7 +10,7 @@ from ..arrays import Array
 from ..bodies.kind import BASE_YOUNG
 from ..errors import SceneError
 from ..memo import Memo
-from ..scene.parameters import Settings
+from ..scene.parameters import Settings, StiffnessBy
 from ..scene.scene import Scene
 from ..stepping.hanging import floored, hanging
 from ..stepping.static import settled
@@ -75,7 +75,7 @@ class Statics:
         """(b,) stiffness factor of each block for the dials of an island's bodies."""
         there = self.islands[island]
         found = np.ones(len(there.system.blocks))
-        sagging = [k for k, one in enumerate(settings) if one.stiffness_by == "SAG"]
+        sagging = [k for k, one in enumerate(settings) if one.stiffness_by == StiffnessBy.SAG]
         for k, one in enumerate(settings):
             if k not in sagging:
                 found[k] = one.young / BASE_YOUNG

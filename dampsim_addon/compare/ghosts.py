@@ -7,7 +7,7 @@ from collections.abc import Generator
 import bpy
 import numpy as np
 
-from ...core.scene.parameters import PARAMETERS
+from ...core.scene.parameters import PARAMETERS, StiffnessBy
 from ..blender.sampler import GroupSampler
 from ..scene.groups import group_of
 from ..scene.properties import VARIED
@@ -26,7 +26,7 @@ def dials(source: bpy.types.PropertyGroup) -> dict[str, object]:
 
 def label(number: int, variant: bpy.types.PropertyGroup) -> str:
     """A ghost's letter and dials."""
-    by = "sag" if variant.stiffness_by == "SAG" else "stiffness"
+    by = "sag" if variant.stiffness_by == StiffnessBy.SAG else "stiffness"
     texts = [
         f"{PARAMETERS[name].label} {getattr(variant, name):.4g}{' %' if PARAMETERS[name].unit == '%' else ''}"
         for name in ("settle", "bounce", "follow_through", by)

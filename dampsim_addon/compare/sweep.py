@@ -20,7 +20,7 @@ from ...core.frames.frame import Frame
 from ...core.measure import picture
 from ...core.measure.calibrate import release_test
 from ...core.measure.curve import SettleCurve, simulation_curve
-from ...core.scene.parameters import PARAMETERS
+from ...core.scene.parameters import PARAMETERS, DampingBy
 from ...core.simulation.simulation import Simulation
 from ..blender.sampler import GroupSampler, Sampler
 from ..scene.groups import group_of
@@ -152,7 +152,7 @@ def _measured(
     dials = tuple(body.at(last) for body in scene.bodies)
     shot = simulation_curve(simulation, name, frames, settings)
     curve, held = shot, simulation.is_held(name)
-    if held and settings.damping_by == "DIALS":
+    if held and settings.damping_by == DampingBy.DIALS:
         curve = yield from _released(simulation, name, swing)
     row = Row(
         which + 1, values, curve, shot.rest if shot else None, _offset(simulation, name, frames),

@@ -6,7 +6,7 @@ import bpy
 from bpy.types import Context, Panel, UILayout
 
 from ...core.damping.rate import remembered, removed
-from ...core.scene.parameters import PARAMETERS
+from ...core.scene.parameters import PARAMETERS, DampingBy, Reference, StiffnessBy
 from ...core.simulation.choice import is_own, remarks
 from .. import live
 from ..blender.sampler import frame_rate
@@ -127,7 +127,12 @@ class DAMPSIM_PT_compare(Child, Panel):
             row.operator(DAMPSIM_OT_ghost_pick.bl_idname, icon="CHECKMARK").number = number
             row.operator(DAMPSIM_OT_ghost_remove.bl_idname, text="", icon="X").number = number
             grid = box.grid_flow(columns=2, align=True, row_major=True)
-            for name in ("settle", "bounce", "follow_through", "sag" if variant.stiffness_by == "SAG" else "stiffness"):
+            for name in (
+                "settle",
+                "bounce",
+                "follow_through",
+                "sag" if variant.stiffness_by == StiffnessBy.SAG else "stiffness",
+            ):
                 grid.prop(variant, name)
         row = layout.row(align=True)
         row.operator(DAMPSIM_OT_ghost_add.bl_idname, icon="ADD")
@@ -177,7 +182,7 @@ class DAMPSIM_PT_advanced(Child, Panel):
         for section in sections(obj.dampsim):
             if section != "springs":
                 dials(column, obj.dampsim, section)
-        if obj.dampsim.carrier == "AUTO":
+        if obj.dampsim.carrier == Reference.AUTO:
             column.label(text=f"Carrier now: {'the animated mesh' if deforming(obj) else 'the pins'}")
         maps = ["settle_group", "stiffness_group"]
         for name in [*maps, "length_group"] if "springs" in sections(obj.dampsim) else maps:
@@ -196,8 +201,8 @@ def in_force(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
     """tau, kappa and gamma as the dials have them for the slowest region, for one substep."""
     settings, needed = read_settings(obj), substeps(obj, scene)
     h = 1.0 / (frame_rate(scene) * needed.count)
-    if settings.damping_by != "DIALS":
-        kappa = settings.kappa if settings.damping_by == "TAU_KAPPA" else remembered(settings.gamma, h)
+    if settings.damping_by != DampingBy.DIALS:
+        kappa = settings.kappa if settings.damping_by == DampingBy.TAU_KAPPA else remembered(settings.gamma, h)
         tau = settings.tau
     elif obj.dampsim.measured_eigenvalue > 0.0 and holds(obj, scene):
         settle = settings.settle * settings.calibration / frame_rate(scene)

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
+from .choices import Accuracy, DampingBy, Reference, StiffnessBy, Struts
 from .parameter import Affects, Choice, Parameter
 from .settings import PARAMETERS, TOLERANCES, Settings
 
-__all__ = ["PARAMETERS", "TOLERANCES", "Affects", "Choice", "Parameter", "Settings"]
+__all__ = [
+    "PARAMETERS",
+    "TOLERANCES",
+    "Accuracy",
+    "Affects",
+    "Choice",
+    "DampingBy",
+    "Parameter",
+    "Reference",
+    "Settings",
+    "StiffnessBy",
+    "Struts",
+]

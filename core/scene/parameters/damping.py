@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ...damping.registry import DAMPINGS
 from ...integrators import INTEGRATORS
+from .choices import DampingBy, Reference
 from .parameter import Choice, parameter
 
 
@@ -19,11 +20,11 @@ class Dampings:
     """Fields of Settings."""
 
     damping_by: str = parameter(
-        "DIALS", "Damping By", "How the calming down is dialled",
+        DampingBy.DIALS, "Damping By", "How the calming down is dialled",
         choices=(
-            Choice("DIALS", "Settle and Bounce", "By what one sees: frames until rest, and overshoot"),
-            Choice("TAU_KAPPA", "τ and κ", "By inertia time and remembered part of the deformation's velocity"),
-            Choice("TAU_GAMMA", "τ and γ", "By inertia time and removed part of the deformation's velocity"),
+            Choice(DampingBy.DIALS, "Settle and Bounce", "By what one sees: frames until rest, and overshoot"),
+            Choice(DampingBy.TAU_KAPPA, "τ and κ", "By inertia time and remembered part of the deformation's velocity"),
+            Choice(DampingBy.TAU_GAMMA, "τ and γ", "By inertia time and removed part of the deformation's velocity"),
             *(Choice(method.name, method.label, method.text) for method in DAMPINGS),
         ),
         section="papers",
@@ -31,16 +32,16 @@ class Dampings:
     tau: float = parameter(
         0.1, "τ", "Inertia time of the deformation: it answers slower the longer it is",
         unit="s", least=1e-5, most=1000.0, soft_least=1e-3, soft_most=1.0, section="papers", animatable=True,
-        only_with=("damping_by", "TAU_KAPPA", "TAU_GAMMA"),
+        only_with=("damping_by", DampingBy.TAU_KAPPA, DampingBy.TAU_GAMMA),
     )  # fmt: skip
     kappa: float = parameter(
         0.5, "κ", "Part of the deformation's velocity that each substep remembers: 0 creeps, 1 swings",
         least=0.0, most=1.6, soft_least=0.0, soft_most=1.0, section="papers", animatable=True,
-        only_with=("damping_by", "TAU_KAPPA"),
+        only_with=("damping_by", DampingBy.TAU_KAPPA),
     )  # fmt: skip
     gamma: float = parameter(
         0.5, "γ", "Part of the deformation's velocity that is removed in a 24th of a second, at any frame rate",
-        least=0.0, most=1.0, section="papers", animatable=True, only_with=_with("gamma", "TAU_GAMMA"),
+        least=0.0, most=1.0, section="papers", animatable=True, only_with=_with("gamma", DampingBy.TAU_GAMMA),
     )  # fmt: skip
     clusters: str = parameter(
         "BODY", "Damped Within", "Whose common motion is left alone",
@@ -106,16 +107,17 @@ class Dampings:
         section="papers", only_with=("damping_by", *(method.name for method in DAMPINGS)),
     )  # fmt: skip
     carrier: str = parameter(
-        "AUTO", "Carrier", "The motion that is not damped: the body is at rest when it goes along with it",
+        Reference.AUTO, "Carrier", "The motion that is not damped: the body is at rest when it goes along with it",
         choices=(
-            Choice("AUTO", "Automatic", "The mesh's own motion where modifiers or shape keys bend it, else the pins'"),
-            Choice("PINS", "Pins", "Each piece goes along with its pins, as if it was rigid: flags, tails, antennas"),
-            Choice("MESH", "Animated Mesh", "Each place goes along with its own animation: flesh on an armature"),
-            Choice("NONE", "None", "Nothing goes along: all motion is damped, as in thick air"),
+            Choice(Reference.AUTO, "Automatic", "The mesh's where modifiers or shape keys bend it, else the pins'"),
+            Choice(Reference.PINS, "Pins", "Each piece goes along with its pins, as if rigid: flags, tails, antennas"),
+            Choice(Reference.MESH, "Animated Mesh", "Each place goes along with its animation: flesh on an armature"),
+            Choice(Reference.NONE, "None", "Nothing goes along: all motion is damped, as in thick air"),
         ),
         section="advanced",
     )  # fmt: skip
     calibration: float = parameter(
         1.0, "Calibration", "Factor on Settle that makes up for large bends; Calibrate finds it",
-        least=0.1, most=10.0, soft_least=0.5, soft_most=2.0, section="advanced", only_with=("damping_by", "DIALS"),
+        least=0.1, most=10.0, soft_least=0.5, soft_most=2.0, section="advanced",
+        only_with=("damping_by", DampingBy.DIALS),
     )  # fmt: skip

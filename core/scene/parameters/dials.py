@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .choices import DampingBy, StiffnessBy
 from .parameter import Choice, parameter
 
 
@@ -14,31 +15,31 @@ class Dials:
     settle: float = parameter(
         24.0, "Settle", "How long it moves: so many frames after the last push it is at rest",
         unit="frames", least=1.0, most=2000.0, soft_least=2.0, soft_most=120.0, animatable=True,
-        only_with=("damping_by", "DIALS"),
+        only_with=("damping_by", DampingBy.DIALS),
     )  # fmt: skip
     bounce: float = parameter(
         30.0, "Bounce", "How far it swings past its rest shape, in percent of the way that it came from the other side",
         unit="%", least=0.0, most=90.0, soft_least=0.0, soft_most=80.0, animatable=True,
-        only_with=("damping_by", "DIALS"),
+        only_with=("damping_by", DampingBy.DIALS),
     )  # fmt: skip
     follow_through: float = parameter(
         1.0, "Follow-through", "How strongly it is thrown when its pins start, stop and turn: 1 as in nature, 0 never",
         least=0.0, most=10.0, soft_least=0.0, soft_most=2.0, animatable=True,
     )  # fmt: skip
     stiffness_by: str = parameter(
-        "MODULUS", "Stiffness By", "How its stiffness is dialled",
+        StiffnessBy.MODULUS, "Stiffness By", "How its stiffness is dialled",
         choices=(
-            Choice("MODULUS", "Young's Modulus", "By the material's own modulus"),
-            Choice("SAG", "Sag", "By how far it hangs under its own weight; Young's modulus follows"),
+            Choice(StiffnessBy.MODULUS, "Young's Modulus", "By the material's own modulus"),
+            Choice(StiffnessBy.SAG, "Sag", "By how far it hangs under its own weight; Young's modulus follows"),
         ),
     )  # fmt: skip
     sag: float = parameter(
         2.0, "Sag", "How far it hangs down under its own weight at the start, in percent of its size",
         unit="%", least=0.01, most=50.0, soft_least=0.1, soft_most=10.0, animatable=True,
-        only_with=("stiffness_by", "SAG"),
+        only_with=("stiffness_by", StiffnessBy.SAG),
     )  # fmt: skip
     stiffness: float = parameter(
         100.0, "Stiffness", "Young's modulus of the material: how little it hangs under its weight, or gives to a push",
         unit="kPa", least=0.01, most=1e7, soft_least=1.0, soft_most=5000.0, animatable=True,
-        only_with=("stiffness_by", "MODULUS"),
+        only_with=("stiffness_by", StiffnessBy.MODULUS),
     )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...energies import ELASTIC_MODELS
+from .choices import Struts
 from .parameter import Affects, Choice, parameter
 
 
@@ -32,11 +33,11 @@ class Materials:
         section="tets", affects=Affects.MODEL,
     )  # fmt: skip
     struts: str = parameter(
-        "NONE", "Struts", "Springs beside those along the edges, which keep faces and volumes in shape",
+        Struts.NONE, "Struts", "Springs beside those along the edges, which keep faces and volumes in shape",
         choices=(
-            Choice("NONE", "None", "The edges alone: a net"),
-            Choice("FACES", "Across Faces", "Along the faces' diagonals too, and from each face to the next"),
-            Choice("VOLUME", "Through the Volume", "Along all edges of tetrahedra that fill a closed surface"),
+            Choice(Struts.NONE, "None", "The edges alone: a net"),
+            Choice(Struts.FACES, "Across Faces", "Along the faces' diagonals too, and from each face to the next"),
+            Choice(Struts.VOLUME, "Through the Volume", "Along all edges of tetrahedra that fill a closed surface"),
         ),
         section="springs", affects=Affects.MODEL,
     )  # fmt: skip

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
 
+from .choices import Accuracy
 from .damping import Dampings
 from .dials import Dials
 from .material import Materials
 from .parameter import Affects, Parameter
 from .shot import Shots
 
-TOLERANCES = {"PREVIEW": 1e-2, "BAKE": 1e-3, "TIGHT": 1e-8}
+TOLERANCES: dict[str, float] = {Accuracy.PREVIEW: 1e-2, Accuracy.BAKE: 1e-3, Accuracy.TIGHT: 1e-8}
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .choices import Accuracy
 from .parameter import Affects, Choice, parameter
 
 
@@ -16,11 +17,11 @@ class Shots:
         least=1, most=64, soft_least=1, soft_most=8, section="advanced",
     )  # fmt: skip
     accuracy: str = parameter(
-        "BAKE", "Accuracy", "How exactly each step is solved",
+        Accuracy.BAKE, "Accuracy", "How exactly each step is solved",
         choices=(
-            Choice("PREVIEW", "Preview", "A hundredth of each step's motion may be missing"),
-            Choice("BAKE", "Baking", "A thousandth of each step's motion may be missing"),
-            Choice("TIGHT", "Tight", "For measurements: down to rounding"),
+            Choice(Accuracy.PREVIEW, "Preview", "A hundredth of each step's motion may be missing"),
+            Choice(Accuracy.BAKE, "Baking", "A thousandth of each step's motion may be missing"),
+            Choice(Accuracy.TIGHT, "Tight", "For measurements: down to rounding"),
         ),
         section="advanced",
     )  # fmt: skip

@@ -1,0 +1,45 @@
+"""Values that are chosen from closed lists. Dampings, integrators and elasticities have registries."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class StiffnessBy(StrEnum):
+    """How stiffness is dialled."""
+
+    MODULUS = "MODULUS"
+    SAG = "SAG"
+
+
+class DampingBy(StrEnum):
+    """DampSim's own ways of calming down; the papers' are in damping.registry."""
+
+    DIALS = "DIALS"
+    TAU_KAPPA = "TAU_KAPPA"
+    TAU_GAMMA = "TAU_GAMMA"
+
+
+class Reference(StrEnum):
+    """The motion that is not damped."""
+
+    AUTO = "AUTO"
+    PINS = "PINS"
+    MESH = "MESH"
+    NONE = "NONE"
+
+
+class Struts(StrEnum):
+    """Springs beside those along the edges."""
+
+    NONE = "NONE"
+    FACES = "FACES"
+    VOLUME = "VOLUME"
+
+
+class Accuracy(StrEnum):
+    """How exactly steps are solved."""
+
+    PREVIEW = "PREVIEW"
+    BAKE = "BAKE"
+    TIGHT = "TIGHT"
