@@ -163,7 +163,6 @@ def test_what_a_term_remembers_is_in_the_state_and_in_the_cache_and_resumes_to_t
         assert memory["Wire/clay"].tobytes() == frame.state.memory["Wire/clay"].tobytes()
     # It gave way under the weight.
     assert kept[-1]["Wire/clay"][0, 2] < 0.02 - 1e-3
-    assert np.abs(kept[0]["Wire/clay"] - kept[-1]["Wire/clay"]).max() > 1e-3
 
 
 @pytest.mark.parametrize("columns", [1, 6, 12])
