@@ -64,6 +64,7 @@ def one_newton(problem: Problem, start: Array, tolerance: Tolerance) -> Minimum:
     """A single full Newton step, which is all that many solvers take of backward Euler."""
     _, gradient = problem.value_gradient(start)
     solve = LowRankUpdate(factorise(problem.hessian(start, True)), problem.low_rank)
-    v = start - solve(gradient.reshape(-1)).reshape(start.shape)
+    direction = -solve(gradient.reshape(-1)).reshape(start.shape)
+    v = start + problem.largest_step(start, direction) * direction
     outcome = Outcome.CONVERGED if np.isfinite(v).all() else Outcome.NOT_FINITE
     return Minimum(v, outcome, 1, 1, 0.0, float(np.linalg.norm(gradient)))

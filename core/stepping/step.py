@@ -83,7 +83,7 @@ class Stepper:
         for part in range(parts):
             problem = StepProblem(self, state, parted(inputs, part, parts), h / parts, controls)
             tolerance = Tolerance(controls.tolerance, problem.noise)
-            start = problem.start if guess is None else guess[self.free]
+            start = problem.start if guess is None else problem.allowed(guess[self.free])
             if len(self.free):
                 minimum = self._minimiser(problem, start, tolerance)
             else:

@@ -73,7 +73,7 @@ class StepProblem:
         # Without a way back to the problem: a circle would keep factors until the collector happens to come by.
         self._metric = LowRankUpdate(_Turned(self._solve, self._rotation, self._scale), self.low_rank)
         # A body in flight starts with what its weight does to it, so that no step along a search changes its momentum.
-        self.start = self._predicted + h * self._flying[:, None] * system.gravity
+        self.start = self.allowed(self._predicted + h * self._flying[:, None] * system.gravity)
         self.value_noise = sum(scale * energy.rounding for _, scale, energy in self._energies) / h
         self.noise = stepper.rounding(self._solve, self._far(state)) / np.sqrt(self._scale)
 
@@ -164,6 +164,11 @@ class StepProblem:
             potential, slope = joints.value_gradient(x, self._factors)
             value, total = value + potential, total + slope
         return value, total
+
+    def allowed(self, v: Array) -> Array:
+        """Velocities (f, 3) to start from, as many parts of them as terms allow from where the nodes are."""
+        part = self.largest_step(np.zeros_like(v), v)
+        return v if part == 1.0 else part * v
 
     def largest_step(self, v: Array, direction: Array) -> float:
         limiting = [

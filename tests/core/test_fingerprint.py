@@ -11,7 +11,7 @@ import pytest
 
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.fingerprint import body_fingerprint, changes, fingerprint, inputs, model_fingerprint
-from dampsim.core.scene.parameters import PARAMETERS, Settings
+from dampsim.core.scene.parameters import PARAMETERS, Affects, Settings
 from dampsim.core.scene.scene import Scene
 from shapes import box
 
@@ -108,3 +108,13 @@ def test_fingerprints_tell_what_has_to_be_made_anew() -> None:
     assert model_fingerprint(one) != model_fingerprint(replace(one, gravity=2.0 * DOWN))
     assert body_fingerprint(one.bodies[0]) == body_fingerprint(dialled.bodies[0]) != body_fingerprint(finer.bodies[0])
     assert body_fingerprint(one.bodies[1]) == body_fingerprint(finer.bodies[1])
+
+
+@pytest.mark.parametrize("parameter", PARAMETERS.values(), ids=PARAMETERS)
+def test_a_model_is_made_anew_for_what_affects_it_and_for_nothing_else(parameter: Any) -> None:
+    if parameter.choices:
+        other = next(choice.name for choice in parameter.choices if choice.name != parameter.default)
+    else:
+        other = not parameter.default if isinstance(parameter.default, bool) else parameter.most
+    same = body_fingerprint(body("Cape")) == body_fingerprint(body("Cape", **{parameter.name: other}))
+    assert same == (parameter.affects is not Affects.MODEL)

@@ -1,0 +1,291 @@
+"""What a system carries: terms with limits and memory, low rank of many regions, and no more than it needs."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix, diags
+
+from builders import bar, gridded, scene, still, wire
+from dampsim.core.bodies.registry import kind
+from dampsim.core.energies import Energy, Material, SoftPins, StableNeoHookean, TetElasticity
+from dampsim.core.energies.tetrahedra import lumped_mass, tet_volumes
+from dampsim.core.frames.cache import FrameCache
+from dampsim.core.geometry.box import box_tets
+from dampsim.core.scene.body import Body
+from dampsim.core.scene.fingerprint import body_fingerprint
+from dampsim.core.scene.parameters import Settings
+from dampsim.core.simulation.record import bake
+from dampsim.core.simulation.simulation import Simulation
+from dampsim.core.solvers.factor import LowRank, LowRankUpdate, factorise
+from dampsim.core.solvers.lbfgs import minimise_lbfgs
+from dampsim.core.solvers.newton import minimise_newton
+from dampsim.core.solvers.problem import Outcome
+from dampsim.core.stepping.controls import Controls
+from dampsim.core.stepping.law import SettleLaw, settle_law
+from dampsim.core.stepping.step import Minimiser, Stepper
+from dampsim.core.stepping.step_problem import StepProblem
+from dampsim.core.system.inputs import BlockInputs
+from dampsim.core.system.state import State
+from dampsim.core.system.system import System, build_system
+from dampsim.core.system.term import Factor, Memory, Term
+
+FALLING = np.array([0.0, 0.0, -9.81])
+
+
+@dataclass(frozen=True)
+class Barrier:
+    """-k log of the height above a plane; lowest is the lowest height that it was ever asked for."""
+
+    plane: float
+    strength: float
+    lowest: list[float]
+
+    rounding = 0.0
+
+    def value_gradient(self, positions: np.ndarray) -> tuple[float, np.ndarray]:
+        height = positions[:, 2] - self.plane
+        self.lowest.append(float(height.min()))
+        gradient = np.zeros_like(positions)
+        gradient[:, 2] = -self.strength / height
+        return -self.strength * float(np.log(np.maximum(height, 1e-300)).sum()), gradient
+
+    def hessian(self, positions: np.ndarray, project: bool) -> csr_matrix:
+        curvature = np.zeros_like(positions)
+        curvature[:, 2] = self.strength / (positions[:, 2] - self.plane) ** 2
+        return diags(curvature.ravel()).tocsr()
+
+
+@dataclass(frozen=True)
+class Wall(Term):
+    """What no node may pass."""
+
+    barrier: Barrier
+    factor: Factor = Factor.FIXED
+
+    def prepare(self, inputs: BlockInputs, memory: Memory) -> Energy:
+        return self.barrier
+
+    def largest_step(self, positions: np.ndarray, way: np.ndarray) -> float:
+        down = way[:, 2] < 0.0
+        if not down.any():
+            return 1.0
+        return min(1.0, 0.9 * float(((positions[down, 2] - self.barrier.plane) / -way[down, 2]).min()))
+
+
+@dataclass(frozen=True)
+class Clay(Term):
+    """A spring that holds the last node to a place, which gives way by what is beyond a bound."""
+
+    node: int
+    place: np.ndarray
+    factor: Factor = Factor.FIXED
+
+    def prepare(self, inputs: BlockInputs, memory: Memory) -> Energy:
+        there = memory.get("clay", self.place[None])
+        return SoftPins(np.array([self.node]), np.array([50.0]), there)
+
+    def remember(self, memory: Memory, positions: np.ndarray) -> Memory:
+        there = memory.get("clay", self.place[None])
+        way = positions[[self.node]] - there
+        beyond = max(float(np.linalg.norm(way)) - 0.01, 0.0)
+        return {"clay": there + way * beyond / max(float(np.linalg.norm(way)), 1e-30)}
+
+
+def piece(shift: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+    rest, tets = box_tets((0.3, 0.2, 0.2), (3, 2, 2))
+    return rest + np.array([shift, 0.0, 0.0]), tets
+
+
+def pieces(count: int, gap: float = 0.5) -> System:
+    """Free blocks in a row, as one block of nodes."""
+    nodes, tets = zip(*(piece(k * gap) for k in range(count)), strict=True)
+    rest = np.concatenate(nodes)
+    elements = np.concatenate([part + k * len(nodes[0]) for k, part in enumerate(tets)])
+    volumes = tet_volumes(rest, elements)
+    elastic = TetElasticity(rest, elements, volumes, StableNeoHookean(Material(1e5, 0.4, 1000.0)))
+    mass = lumped_mass(elements, volumes, 1000.0, len(rest))
+    return build_system(rest, elements, mass, (elastic,), FALLING, np.zeros(0, dtype=np.int64), np.zeros(0))
+
+
+@pytest.mark.parametrize("minimiser", [minimise_lbfgs, minimise_newton])
+def test_no_minimiser_tries_what_a_term_forbids(minimiser: Minimiser) -> None:
+    system = pieces(1)
+    barrier = Barrier(float(system.rest[:, 2].min()) - 0.05, 0.1, [])
+    stepper = Stepper(system.with_term(Wall(barrier)), minimiser)
+    state = State.at_rest(system.rest)
+    # Thrown at the plane, so fast that a step would pass it twenty times over.
+    state = replace(state, velocities=np.tile([0.0, 0.0, -25.0], (len(system.rest), 1)))
+    controls = Controls((settle_law(1.0, 0.0, system.regions[0].eigenvalue),), 1.0, 1e-3)
+    for _ in range(10):
+        state, report = stepper.step(state, stepper.system.still(), 1.0 / 24.0, controls)
+        assert report.outcome is Outcome.CONVERGED
+        assert float(state.positions[:, 2].min()) > barrier.plane
+    assert min(barrier.lowest) > 0.0
+
+
+def clay_scene(last: int = 10) -> tuple[Any, dict[str, Any]]:
+    points = np.stack([np.linspace(0.0, 1.0, 6), np.zeros(6), np.zeros(6)], axis=1)
+    body = wire("Wire", points, thickness=20.0, start_settled=False)
+    model = kind("SPRINGS").build(body)
+    term = Clay(5, points[5] + np.array([0.0, 0.0, 0.02]))
+    model = replace(model, block=replace(model.block, terms=(*model.block.terms, term)))
+    other = bar("Bar", 2.0, 2.5, True, resolution=60)
+    return scene(body, other, last=last), {body_fingerprint(body): model}
+
+
+def test_what_a_term_remembers_is_in_the_state_and_in_the_cache_and_resumes_to_the_byte(tmp_path: Path) -> None:
+    made, models = clay_scene()
+
+    def baked(folder: Path, stop: int | None) -> list[bytes]:
+        steps = bake(Simulation(made, models=models), FrameCache(folder, "Clay"))
+        for progress in steps:
+            if progress.stage == "Simulating" and progress.done == stop:
+                steps.close()
+                break
+        return [path.read_bytes() for path in sorted(folder.iterdir())]
+
+    whole = baked(tmp_path / "whole", None)
+    assert len(baked(tmp_path / "parts", 5)) < len(whole)
+    assert baked(tmp_path / "parts", None) == whole
+    cache = FrameCache(tmp_path / "whole", "Clay")
+    kept = [cache.read(number).state.memory for number in (2, 5, 10)]
+    played = [frame for frame in Simulation(made, models=models).frames() if frame.number in (2, 5, 10)]
+    for memory, frame in zip(kept, played, strict=True):
+        assert list(memory) == ["Wire/clay"]
+        assert memory["Wire/clay"].tobytes() == frame.state.memory["Wire/clay"].tobytes()
+    # It gave way under the weight.
+    assert kept[-1]["Wire/clay"][0, 2] < 0.02 - 1e-3
+
+
+@pytest.mark.parametrize("columns", [1, 6, 12])
+@pytest.mark.parametrize("parts", [1, 3, 7])
+def test_a_low_rank_update_of_many_parts_is_the_dense_inverse(parts: int, columns: int) -> None:
+    rng = np.random.default_rng(3)
+    part = np.sort(rng.integers(parts, size=40 * parts))
+    n = len(part)
+    plain = rng.standard_normal((n, n)) * (part[:, None] == part)
+    matrix = plain @ plain.T + 10.0 * np.eye(n)
+    held, signs = rng.standard_normal((n, columns)), rng.choice([1.0, -1.0], (parts, columns))
+    # A part may have fewer columns than others.
+    held[part == 0, columns // 2 + 1 :] = 0.0
+    whole = matrix.copy()
+    for k in range(parts):
+        Y = held * (part == k)[:, None]
+        whole += 0.3 * Y @ np.diag(np.where(signs[k] > 0.0, 1.0, -0.05)) @ Y.T
+    scale = np.sqrt(0.3 * np.where(signs[part] > 0.0, 1.0, 0.05))
+    solve = LowRankUpdate(factorise(csr_matrix(matrix)), LowRank(held * scale, signs, part))
+    right = rng.standard_normal(n)
+    wanted = np.linalg.solve(whole, right)
+    assert np.linalg.eigvalsh(whole).min() > 0.1
+    np.testing.assert_allclose(solve(right), wanted, atol=1e-12 * np.abs(wanted).max() * np.linalg.cond(whole))
+
+
+def thrown(system: System, seed: int) -> State:
+    """Stretched and at random speeds."""
+    rng = np.random.default_rng(seed)
+    centre = system.rest.mean(axis=0)
+    x = centre + 1.05 * (system.rest - centre)
+    return replace(State.at_rest(x), velocities=0.1 * rng.standard_normal(x.shape))
+
+
+def test_twenty_free_pieces_in_one_system_move_as_twenty_systems() -> None:
+    count, h = 20, 1.0 / 48.0
+    one = pieces(1)
+    (region,) = one.regions
+    law = settle_law(0.5, 0.3, region.eigenvalue)
+    together = pieces(count)
+    assert len(together.regions) == count
+    shift = [np.array([0.5 * k, 0.0, 0.0]) for k in range(count)]
+    states = [thrown(one, k) for k in range(count)]
+    joined = State.at_rest(np.concatenate([s.positions + d for s, d in zip(states, shift, strict=True)]))
+    joined = replace(joined, velocities=np.concatenate([s.velocities for s in states]))
+    many, single = Stepper(together), Stepper(one)
+    laws = tuple(settle_law(0.5, 0.3, r.eigenvalue) for r in together.regions)
+    for _ in range(10):
+        joined, _ = many.step(joined, together.still(), h, Controls(laws, 1.0, 1e-13))
+        states = [single.step(s, one.still(), h, Controls((law,), 1.0, 1e-13))[0] for s in states]
+    wanted = np.concatenate([s.positions + d for s, d in zip(states, shift, strict=True)])
+    assert np.abs(joined.positions - wanted).max() < 1e-10 * 0.3
+
+
+@pytest.mark.parametrize("count", [1, 5, 20])
+@pytest.mark.parametrize("painted", [False, True])
+def test_the_stored_columns_do_not_grow_with_the_regions(count: int, painted: bool) -> None:
+    system = pieces(count)
+    laws = []
+    for region in system.regions:
+        law = settle_law(0.5, 0.3, region.eigenvalue)
+        pace = np.linspace(0.3, 1.0, len(region.free)) if painted else None
+        laws.append(SettleLaw(law.decay, law.frequency, law.eigenvalue, pace))
+    stepper = Stepper(system)
+    problem = StepProblem(stepper, thrown(system, 0), system.still(), 0.01, Controls(tuple(laws), 1.0, 1e-3))
+    assert problem.low_rank.columns.shape == (3 * len(system.rest), 12 if painted else 6)
+
+
+def kept_things(simulation: Simulation) -> Mapping[str, tuple[int, int]]:
+    """How many of each there are, and how many there may be."""
+    dials, statics = simulation.dials, simulation.statics
+    return {
+        "integrations": (len(simulation._integrations), 2),
+        "controls": (len(dials._controls), 32),
+        "hanging": (len(statics._hanging), 16),
+        "moduli": (len(statics._young), 16),
+        "factors": (max(len(one._factors) for one in statics.steppers), 8),
+    }
+
+
+def keyed(body: Body) -> Body:
+    def dials(frame: float) -> Settings:
+        return replace(body.settings, stiffness=body.settings.stiffness * (1.0 + 0.01 * frame))
+
+    return replace(body, dials=dials)
+
+
+def test_a_keyframed_stiffness_keeps_no_more_than_the_last_few_integrations() -> None:
+    surface = gridded("Bar", (0.0, 0.0, 0.0), (1.0, 0.25, 0.25), 0.125)
+    pins = (surface.vertices[:, 0] < 1e-6).astype(float)
+    for more in ({"damping_by": "RAYLEIGH", "damping_ratio": 0.3}, {}):
+        body = keyed(still(surface, pins, resolution=1500, stiffness=500.0, substeps=2, **more))
+        simulation = Simulation(scene(body, last=60))
+        assert len(simulation.islands[0].system.rest) > 250
+        tracemalloc.start()
+        try:
+            used = {}
+            for frame in simulation.frames():
+                if frame.number in (20, 60):
+                    gc.collect()
+                    used[frame.number] = tracemalloc.get_traced_memory()[0]
+        finally:
+            tracemalloc.stop()
+        assert used[60] - used[20] < 5e6
+        found = kept_things(simulation)
+        assert all(count <= most for count, most in found.values())
+        # Sixty frames had more of them than may be kept.
+        assert found["integrations" if more else "controls"] == ((2, 2) if more else (32, 32))
+
+
+@pytest.mark.slow
+def test_a_thousand_frames_keep_no_more_than_a_hundred() -> None:
+    points = np.stack([np.linspace(0.0, 1.0, 4), np.zeros(4), np.zeros(4)], axis=1)
+    body = keyed(wire("Wire", points))
+    simulation = Simulation(scene(body, last=1000))
+    tracemalloc.start()
+    try:
+        used = {}
+        for frame in simulation.frames():
+            if frame.number in (100, 1000):
+                gc.collect()
+                used[frame.number] = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    # A frame of so few nodes is a kilobyte; a thousand that were kept would show.
+    assert used[1000] - used[100] < 3e5
+    assert all(count <= most for count, most in kept_things(simulation).values())
