@@ -565,7 +565,7 @@ def bridge() -> None:
     still = Vector((0.0, 0.0, 0.0))
     key(
         far, "location",
-        {1: still, 10: still, 16: Vector((-0.03, 0.12, 0.03)), 23: Vector((-0.01, -0.1, -0.02)), 29: still},
+        {1: still, 10: still, 16: Vector((0.0, 0.1, 0.0)), 23: Vector((0.0, -0.08, 0.0)), 30: still},
     )  # fmt: skip
     assert near is not None
 
