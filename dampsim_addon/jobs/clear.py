@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-
 import bpy
 
+from ...core.frames.cache import FrameCache
 from .. import live, targets
 from ..scene.caches import frame_cache, is_owner, others, target_folder
 from ..scene.groups import group_of
@@ -30,8 +29,8 @@ def clear(obj: bpy.types.Object) -> None:
             for kind in TARGETS:
                 kind.forget(target_folder(obj))
             if target_folder(obj) != cache.folder:
-                with contextlib.suppress(OSError):
-                    target_folder(obj).rmdir()
+                # Frames of when it was alone.
+                FrameCache(target_folder(obj), obj.name).clear()
             if not needed:
                 cache.clear()
     _clear_scene(obj)

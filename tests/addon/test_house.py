@@ -225,6 +225,20 @@ def test_joining_and_leaving_outdate_frames_and_keep_bakes(load: Load, tmp_path:
     assert known(both[0]).frames == 0
 
 
+def test_clearing_a_group_leaves_no_frames_of_before(tmp_path: Path) -> None:
+    fresh()
+    both = pair(tmp_path / "cache")
+    select(both[0])
+    bpy.ops.dampsim.bake()
+    join(*both)
+    assert both[0].dampsim.baked
+    bpy.ops.dampsim.bake()
+    for obj in both:
+        select(obj)
+        assert bpy.ops.dampsim.clear() == {"FINISHED"}
+    assert not list((tmp_path / "cache").iterdir())
+
+
 def test_groups_survive_undo_rename_and_duplicates(load: Load, tmp_path: Path) -> None:
     fresh()
     both = pair(tmp_path)
