@@ -23,10 +23,13 @@ from ..stepping.law import (
 )
 from ..system.region import Region
 from .choice import is_own
-from .statics import Statics
+from .statics import Statics, has_net
 
 # Controls that are kept: dials mostly stand still.
 _KEPT = 32
+# On its way along an arc a net stretches first, which dwarfs the swing in the first error of a step: what is left has
+# to be so much smaller a part of it.
+_NET = 1e-3
 
 
 class Dials:
@@ -67,7 +70,7 @@ class Dials:
         return Controls(
             laws=tuple(self._law(island, region, own, factors, count) for region in system.regions),
             follow_through=tuple(throws + [1.0] * (len(system.blocks) - len(own))),
-            tolerance=min(one.tolerance for one in own),
+            tolerance=min(one.tolerance for one in own) * (_NET if has_net(system) else 1.0),
             stiffness=tuple(float(one) for one in factors),
         )
 

@@ -12,10 +12,13 @@ from ..errors import SceneError
 from ..memo import Memo
 from ..scene.parameters import Settings, StiffnessBy
 from ..scene.scene import Scene
+from ..solvers.lbfgs import minimise_lbfgs
+from ..solvers.newton import minimise_newton
 from ..stepping.hanging import floored, hanging
 from ..stepping.static import settled
 from ..stepping.step import Stepper
 from ..system.state import State
+from ..system.system import System
 from .assembly import Assembly, Island
 from .posing import Posing
 from .sag import stiffness_for_sag
@@ -35,8 +38,9 @@ class Statics:
     def __init__(self, scene: Scene, assembly: Assembly, posing: Posing, first: Animated) -> None:
         self._scene, self._posing, self._first = scene, posing, first
         self.models, self.islands = assembly.models, list(assembly.islands)
-        self.steppers = [Stepper(island.system) for island in self.islands]
+        self.steppers = [stepper(island.system) for island in self.islands]
         self._hanging: Memo[State] = Memo(_KEPT)
+        self._down: dict[int, State] = {}
         self._young: Memo[float] = Memo(_KEPT)
         self._tolerance = min([1e-3, *(body.settings.tolerance for body in scene.bodies)])
 
@@ -50,12 +54,15 @@ class Statics:
             factors = self.factors(number, [self._scene.bodies[k].settings for k in island.bodies])
             if hangs:
                 state = self.settled_pose(number, self._first, factors)
+                if has_net(island.system):
+                    # The way down is long, and the same with the eigenvalues that are found there.
+                    self._down[number] = state
                 regions = hanging(island.system, state, factors)
             else:
                 regions = floored(island.system, factors)
             system = replace(island.system, regions=regions)
             self.islands[number] = replace(island, system=system)
-            self.steppers[number] = Stepper(system)
+            self.steppers[number] = stepper(system)
         # Found with the steppers of before.
         self._hanging.clear()
 
@@ -69,7 +76,8 @@ class Statics:
     def hanging(self, island: int, factors: Array) -> State:
         """Where an island hangs at rest at the first frame."""
         key = (island, factors.tobytes())
-        return self._hanging.get(key, lambda: self.settled_pose(island, self._first, factors))
+        begin = self._down.get(island)
+        return self._hanging.get(key, lambda: self.settled_pose(island, self._first, factors, begin))
 
     def factors(self, island: int, settings: list[Settings]) -> Array:
         """(b,) stiffness factor of each block for the dials of an island's bodies."""
@@ -130,6 +138,16 @@ class Statics:
         nodes = self.hanging(island, factors).positions[there.system.slices[block]]
         surface = self.models[body].skin(nodes, animated)
         return float(np.linalg.norm(surface - animated, axis=1).max()) / self._scene.bodies[body].surface.size
+
+
+def stepper(system: System) -> Stepper:
+    """The steps of a system: nets by Newton's method, as their stiffness at rest says little of where they hang."""
+    return Stepper(system, minimise_newton if has_net(system) else minimise_lbfgs)
+
+
+def has_net(system: System) -> bool:
+    """Whether weight, and not elasticity alone, keeps the shape of any of it."""
+    return any(not region.stiff for region in system.regions)
 
 
 def held(island: Island) -> bool:
