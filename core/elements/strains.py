@@ -101,7 +101,7 @@ class Green:
         half = np.einsum("mia,mka->maki", F[:, :, rows], G[:, :, columns])
         other = np.einsum("mia,mka->maki", F[:, :, columns], G[:, :, rows])
         whole = 0.5 * factors[:, None, None] * (half + other)
-        return np.asarray(whole.reshape(len(corners), len(rows), -1))
+        return np.asarray(whole.reshape(len(corners), len(rows), 3 * corners.shape[1]))
 
     def bent(self, corners: Array, stress: Array) -> Array:
         between = self._shape @ tensors(stress, self.size) @ self._shape.transpose(0, 2, 1)
@@ -166,7 +166,9 @@ class Spatial:
         unit = np.eye(3)
         half = np.einsum("ia,mka->maki", unit[:, rows], there[:, :, columns])
         other = np.einsum("ia,mka->maki", unit[:, columns], there[:, :, rows])
-        return np.asarray((0.5 * factors[:, None, None] * (half + other)).reshape(len(corners), len(rows), -1))
+        return np.asarray(
+            (0.5 * factors[:, None, None] * (half + other)).reshape(len(corners), len(rows), 3 * corners.shape[1])
+        )
 
     def bent(self, corners: Array, stress: Array) -> Array:
         return self._green.bent(corners, stress)

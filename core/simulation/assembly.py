@@ -20,6 +20,7 @@ from ..scene.link import Collider, Link, Place
 from ..scene.scene import Scene
 from ..system.block import Block
 from ..system.links import TOUCHING, Joints, rigid_stiffness
+from ..system.state import State
 from ..system.system import System, assemble
 
 # A first eigenvalue below this part of (speed of sound / size)^2 is none at all.
@@ -51,6 +52,10 @@ class Island:
     bodies: tuple[int, ...]
     anchors: tuple[Anchors, ...]
     nodes: slice
+
+    def own(self, state: State) -> State:
+        """The island's part of a scene's state."""
+        return state.part(self.nodes, [block.name for block in self.system.blocks])
 
 
 @dataclass(frozen=True)

@@ -149,7 +149,7 @@ class Simulation:
                 inputs = self.posing.between(island, pose[k], following[k])
                 controls = self.dials.controls(k, settings, self.dials.most_substeps(settings))
                 h = 1.0 / (self.scene.fps * parts)
-                own, report = self._stepping(k, settings).step(state.part(island.nodes), inputs, h, controls)
+                own, report = self._stepping(k, settings).step(island.own(state), inputs, h, controls)
                 iterations += report.iterations
                 if report.outcome is not Outcome.CONVERGED:
                     raise self._failed(k, settings, sampled.number, report.outcome)

@@ -54,7 +54,7 @@ def warm_up(stepping: Stepping) -> Generator[tuple[int, int], None, tuple[Frame,
     parts = []
     for number, island in enumerate(statics.islands):
         own = [scene.bodies[k].settings for k in island.bodies]
-        part = state.part(island.nodes)
+        part = island.own(state)
         if all(one.start_settled for one in own) and held(island):
             factors = statics.factors(number, own)
             part = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -36,9 +36,10 @@ class State:
         still = np.zeros_like(positions)
         return State(time, positions.copy(), still, still.copy(), memory or {})
 
-    def part(self, nodes: slice) -> State:
-        """Of some of the nodes; the memory goes along whole."""
-        return State(self.time, self.positions[nodes], self.velocities[nodes], self.reference[nodes], self.memory)
+    def part(self, nodes: slice, blocks: Sequence[str]) -> State:
+        """Of some of the nodes, with what the blocks of these names remember."""
+        memory = {key: value for key, value in self.memory.items() if key.partition(OF)[0] in blocks}
+        return State(self.time, self.positions[nodes], self.velocities[nodes], self.reference[nodes], memory)
 
     @staticmethod
     def joined(states: list[State]) -> State:

@@ -33,7 +33,7 @@ from dampsim.core.stepping.law import SettleLaw, settle_law
 from dampsim.core.stepping.step import Minimiser, Stepper
 from dampsim.core.stepping.step_problem import StepProblem
 from dampsim.core.system.inputs import BlockInputs
-from dampsim.core.system.state import State
+from dampsim.core.system.state import OF, State
 from dampsim.core.system.system import System, build_system
 from dampsim.core.system.term import Factor, Memory, Term
 
@@ -159,10 +159,12 @@ def test_what_a_term_remembers_is_in_the_state_and_in_the_cache_and_resumes_to_t
     kept = [cache.read(number).state.memory for number in (2, 5, 10)]
     played = [frame for frame in Simulation(made, models=models).frames() if frame.number in (2, 5, 10)]
     for memory, frame in zip(kept, played, strict=True):
-        assert list(memory) == ["Wire/clay"]
-        assert memory["Wire/clay"].tobytes() == frame.state.memory["Wire/clay"].tobytes()
+        assert list(memory) == [f"Wire{OF}clay"]
+        assert memory[f"Wire{OF}clay"].tobytes() == frame.state.memory[f"Wire{OF}clay"].tobytes()
+    # It goes on giving way, whatever the other body's island does not know of it.
+    assert kept[0][f"Wire{OF}clay"].tobytes() != kept[1][f"Wire{OF}clay"].tobytes()
     # It gave way under the weight.
-    assert kept[-1]["Wire/clay"][0, 2] < 0.02 - 1e-3
+    assert kept[-1][f"Wire{OF}clay"][0, 2] < 0.02 - 1e-3
 
 
 @pytest.mark.parametrize("columns", [1, 6, 12])

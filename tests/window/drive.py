@@ -217,7 +217,7 @@ def play() -> Iterator[float]:
     print(f"window: ESC stopped the bake after {time.monotonic() - pressed:.2f} s", flush=True)
     yield 1.0
     shot("4_stopped")
-    kept = len(list((SHOTS / "cache").rglob("frame_*.npz")))
+    kept = len(list((SHOTS / "cache").rglob("frame_*.frame")))
     assert 0 < kept < FRAMES, f"{kept} frames kept"
     assert creature.data.shape_keys is None
 
@@ -258,7 +258,7 @@ def play() -> Iterator[float]:
     scene.frame_set(1)
     yield 1.0
     shot("6_cleared")
-    assert list((SHOTS / "cache").rglob("frame_*.npz")) == []
+    assert list((SHOTS / "cache").rglob("frame_*.frame")) == []
 
     yield from click("calibrate()", CALIBRATE)
     yield from until(lambda: "Releasing" in progress().text, 60, "Calibrate to start by a click")
