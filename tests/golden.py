@@ -14,6 +14,7 @@ import json
 import platform
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -106,19 +107,27 @@ def samples() -> Iterator[tuple[str, dict[str, Any]]]:
         for obj in [obj for obj in scene.objects if obj.type == "MESH" and obj.dampsim.enabled]:
             with GroupSampler(scene, layer, [obj]) as sampler:
                 taken = take(sampler)
+                (body,) = taken.bodies
+                exact = replace(body, settings=replace(body.settings, accuracy="TIGHT"))
+                taken = replace(taken, bodies=(exact,))
                 size = taken.bodies[0].surface.size
                 yield f"sample {path.stem} {obj.name}", summary(Simulation(taken).frames(), size)
 
 
 def main() -> None:
     sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "core")]
+    import bpy
+
     import conftest  # noqa: F401
     import dampsim
 
     dampsim.register()
     found = dict([*dampings(), *samples()])
     if sys.argv[1:] == ["write"]:
-        KEPT.write_text(json.dumps({"machine": machine(), "runs": found}, indent=1) + "\n", encoding="utf-8")
+        KEPT.write_text(
+            json.dumps({"machine": machine(), "blender": bpy.app.version_string, "runs": found}, indent=1) + "\n",
+            encoding="utf-8",
+        )
         return
     kept = json.loads(KEPT.read_text(encoding="utf-8"))
     same = kept["machine"] == machine()

@@ -6,6 +6,7 @@ import json
 import os
 from typing import Any
 
+import bpy
 import pytest
 
 import golden
@@ -27,4 +28,6 @@ def found() -> dict[str, dict[str, Any]]:
 @pytest.mark.parametrize("name", RUNS)
 def test_a_sample_is_as_it_was(found: dict[str, dict[str, Any]], name: str) -> None:
     assert name in found, "it is not there any more"
-    assert golden.differs(found[name], KEPT["runs"][name], same=golden.machine() == KEPT["machine"]) == ""
+    # Blenders bend meshes alike to a few digits only.
+    same = golden.machine() == KEPT["machine"] and bpy.app.version_string == KEPT["blender"]
+    assert golden.differs(found[name], KEPT["runs"][name], same) == ""
