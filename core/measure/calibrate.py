@@ -69,8 +69,7 @@ def _deflected(simulation: Simulation, body: str, deflection: float) -> tuple[St
     animated = simulation.sampled(simulation.scene.first).animated[-1]
     state = simulation.statics.settled_pose(island, animated, factors)
     still = Still(system, state, simulation.posing.held(simulation.islands[island], animated), factors)
-    part = system.slices[block]
-    own = [k for k, r in enumerate(system.regions) if ((r.free >= part.start) & (r.free < part.stop)).any()]
+    own = system.regions_of(block)
     size = min(float(np.ptp(system.rest[system.regions[k].free], axis=0).max()) for k in own)
     return still, pulled(still, deflection * size, own)
 

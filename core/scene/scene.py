@@ -40,8 +40,12 @@ class Scene:
     def loop(self) -> bool:
         return any(body.settings.loop for body in self.bodies)
 
+    def place_of(self, name: str) -> int:
+        """Where a body is among the bodies; raises ValueError where there is none of the name."""
+        return [body.name for body in self.bodies].index(name)
+
     def body(self, name: str) -> Body:
-        return next(body for body in self.bodies if body.name == name)
+        return self.bodies[self.place_of(name)]
 
 
 def check_scene(scene: Scene) -> None:

@@ -44,8 +44,8 @@ def check_alike(names: Sequence[str], settings: Sequence[Settings]) -> None:
 
 def damped_body(system: System, place: int, settings: Settings, factors: Array) -> DampedBody:
     """One block with the dials. factors: (b,) on each block's stiffness."""
-    block, part = system.blocks[place], system.slices[place]
-    own = [r for r in system.regions if ((r.free >= part.start) & (r.free < part.stop)).any()]
+    block = system.blocks[place]
+    own = [system.regions[k] for k in system.regions_of(place)]
     slowest = min((system.eigenvalue_at(region, factors) for region in own), default=1.0)
     stiffness = float(factors[place])
     material = Material(stiffness * BASE_YOUNG, settings.poisson, settings.density)

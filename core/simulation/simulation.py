@@ -76,7 +76,7 @@ class Simulation:
 
     def place(self, body: str) -> tuple[int, int]:
         """The number of a body's island, and its block there."""
-        number = [one.name for one in self.scene.bodies].index(body)
+        number = self.scene.place_of(body)
         for k, island in enumerate(self.islands):
             if number in island.bodies:
                 return k, island.bodies.index(number)
@@ -86,24 +86,23 @@ class Simulation:
         return self.islands[self.place(body)[0]].system
 
     def model_of(self, body: str) -> Model:
-        return self.assembly.models[[one.name for one in self.scene.bodies].index(body)]
+        return self.assembly.models[self.scene.place_of(body)]
 
     def nodes(self, state: State, body: str) -> Array:
         """A body's node positions (n, 3) m."""
-        number = [one.name for one in self.scene.bodies].index(body)
+        number = self.scene.place_of(body)
         return state.positions[self.assembly.nodes_of(number)]
 
     def is_held(self, body: str) -> bool:
         """Whether the pins, its own or of what it is linked to, leave nothing of it free to fall."""
         island, block = self.place(body)
         there = self.islands[island]
-        part = there.system.slices[block]
-        own = [r for r in there.system.regions if ((r.free >= part.start) & (r.free < part.stop)).any()]
+        own = [there.system.regions[k] for k in there.system.regions_of(block)]
         return all(region.rigid_modes == 0 for region in own)
 
     def substeps(self, body: str, settings: Settings) -> Substeps:
         """How many substeps a frame needs for a body with these dials."""
-        return self.dials.substeps([one.name for one in self.scene.bodies].index(body), settings)
+        return self.dials.substeps(self.scene.place_of(body), settings)
 
     def factors(self, island: int, settings: tuple[Settings, ...] | None = None) -> Array:
         """(b,) stiffness factors of an island's blocks. settings: of all bodies; as at the first frame if None."""

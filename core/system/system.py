@@ -73,6 +73,11 @@ class System:
         """(n,) the place of each node's block."""
         return np.repeat(np.arange(len(self.blocks)), [len(block.rest) for block in self.blocks])
 
+    def regions_of(self, block: int) -> tuple[int, ...]:
+        """Places of the regions that have free nodes of a block."""
+        part = self.slices[block]
+        return tuple(k for k, r in enumerate(self.regions) if ((r.free >= part.start) & (r.free < part.stop)).any())
+
     def still(self, positions: Array | None = None) -> Inputs:
         """Inputs that hold the pins where positions (n, 3), or the rest shape, have them."""
         return tuple(
