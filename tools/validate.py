@@ -24,7 +24,7 @@ import conftest  # noqa: E402, F401  (loads the checkout as the package dampsim)
 from dampsim.core.measure.release import Release, pulled, release, unloaded  # noqa: E402
 from dampsim.core.papers.bar import FINE, HALF, bar  # noqa: E402
 from dampsim.core.scene.parameters import PARAMETERS, TOLERANCES  # noqa: E402
-from dampsim.core.stepping.law import settle_law, visible_swings  # noqa: E402
+from dampsim.core.stepping.waveform import settle_law, visible_swings  # noqa: E402
 
 OUT = ROOT / "docs" / "validation"
 FRAMES, FPS, SUBSTEPS = (6, 12, 24, 48), (24, 30, 60), (1, 4)

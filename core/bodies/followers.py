@@ -155,8 +155,14 @@ class AnimatedReference:
         return _turned(self.turns[0][nodes], self.offsets[nodes]) + self.places[0][nodes]
 
     def moved(self, nodes: Index, positions: Array) -> Array:
-        turn = self.turns[1][nodes] @ self.turns[0][nodes].transpose(0, 2, 1)
-        return _turned(turn, positions - self.places[0][nodes]) + self.places[1][nodes]
+        return _turned(self.turned(nodes), positions - self.places[0][nodes]) + self.places[1][nodes]
+
+    def turned(self, nodes: Index) -> Array:
+        return np.asarray(self.turns[1][nodes] @ self.turns[0][nodes].transpose(0, 2, 1))
+
+    @property
+    def is_still(self) -> bool:
+        return all(np.array_equal(*ends) for ends in (self.turns, self.places))
 
     def part(self, index: int, parts: int) -> AnimatedReference:
         start, end = (Rotation.from_matrix(turn) for turn in self.turns)

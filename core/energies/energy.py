@@ -21,6 +21,10 @@ class Energy(Protocol):
         """The value in J and its gradient (n, 3) in N at positions (n, 3) m."""
         ...
 
+    def scaled(self, parts: Array) -> Energy:
+        """The same with each element's share times the mean of parts (n,) at its nodes."""
+        ...
+
     def hessian(self, positions: Array, project: bool) -> csr_matrix:
         """(3n, 3n) N/m; with project, positive semi-definite."""
         ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -20,6 +20,9 @@ class DeadLoad:
 
     def value_gradient(self, positions: Array) -> tuple[float, Array]:
         return -float(np.vdot(self.force, positions)), -self.force
+
+    def scaled(self, parts: Array) -> DeadLoad:
+        return replace(self, force=self.force * parts[:, None])
 
     def hessian(self, positions: Array, project: bool) -> csr_matrix:
         return csr_matrix((positions.size, positions.size))

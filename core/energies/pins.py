@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -26,6 +26,9 @@ class SoftPins:
         gradient = np.zeros_like(positions)
         gradient[self.nodes] = pull
         return 0.5 * float(np.vdot(pull, offset)), gradient
+
+    def scaled(self, parts: Array) -> SoftPins:
+        return replace(self, stiffness=self.stiffness * parts[self.nodes])
 
     def hessian(self, positions: Array, project: bool) -> csr_matrix:
         diagonal = np.zeros(positions.shape)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -47,6 +47,9 @@ class StrainEnergy:
         forces = np.einsum("m,mc,mcw->mw", self.weights, stress, self.strain.gradient(corners))
         energy = 0.5 * float(np.einsum("m,mc,mc->", self.weights, values, stress))
         return energy, gathered(forces, self.strain.elements, len(positions))
+
+    def scaled(self, parts: Array) -> StrainEnergy:
+        return replace(self, weights=self.weights * parts[self.strain.elements].mean(axis=1))
 
     def hessian(self, positions: Array, project: bool) -> csr_matrix:
         corners = positions[self.strain.elements]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 import numpy as np
 from scipy.sparse import coo_matrix, csr_matrix
 
@@ -48,6 +50,12 @@ class TetElasticity:
         stress *= self.weights
         flat = np.ascontiguousarray(stress.transpose(1, 2, 0)).reshape(-1, 3)
         return float(self.weights @ density), self._divergence @ flat
+
+    def scaled(self, parts: Array) -> TetElasticity:
+        other = copy(self)
+        other.weights = self.weights * parts[self.tets].mean(axis=1)
+        other.rounding = self.rounding * float(np.abs(parts).max(initial=0.0))
+        return other
 
     def hessian(self, positions: Array, project: bool) -> csr_matrix:
         """Sparse (3n, 3n) N/m; with project, each element's part has its negative eigenvalues set to zero."""

@@ -11,8 +11,8 @@ from ..system.inputs import Inputs
 from ..system.state import State
 from .integrator import Dynamics, Integrator
 
-_DONE = StepReport(Outcome.CONVERGED, 1, 1, 1, 0.0, False)
-_FAILED = StepReport(Outcome.NOT_FINITE, 1, 1, 1, np.inf, False)
+_DONE = StepReport(Outcome.CONVERGED, 1, 1, 1, 0.0)
+_FAILED = StepReport(Outcome.NOT_FINITE, 1, 1, 1, np.inf)
 # Farther than this many times the size in one step nothing goes that is still to be saved.
 _RUNAWAY = 1e6
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..errors import DampSimError, PinError, SceneError, StepError
-from ..scene.parameters import PARAMETERS, DampingBy, Settings
+from ..scene.parameters import PARAMETERS, Settings
 from ..simulation.simulation import Simulation
-from ..stepping.law import settle_law
 from ..system.state import State
 from .curve import SettleCurve, released_curve
 from .release import Release, Still, pulled, watch
@@ -59,7 +58,7 @@ def _failed(body: str, error: StepError) -> DampSimError:
 def _deflected(simulation: Simulation, body: str, deflection: float) -> tuple[Still, State]:
     """The body as it hangs, and pulled aside by that part of the size of its smallest region."""
     settings = simulation.scene.body(body).settings
-    if settings.damping_by != DampingBy.DIALS:
+    if not settings.by_settle:
         raise SceneError(f"{body}: a release test measures Settle; dial the damping by Settle and Bounce.")
     system = simulation.system_of(body)
     if not simulation.is_held(body) or not system.regions:
@@ -110,6 +109,7 @@ def _test(
     scene = simulation.scene
     settings = tuple(trial if one.name == body else one.settings for one in scene.bodies)
     substeps, parts = simulation.substeps(body, trial), simulation.dials.most_substeps(settings)
+    law = simulation.dials.released(scene.place_of(body), trial)
     frame_time = 1.0 / scene.fps
     count = int(np.ceil((_WATCHED * trial.settle + 6.0) * parts))
     controls = simulation.controls(settings)[simulation.place(body)[0]]
@@ -120,5 +120,4 @@ def _test(
         except StopIteration as end:
             releases: list[Release] = end.value
             break
-    law = settle_law(trial.settle * trial.calibration * frame_time, substeps.overshoot, 1.0)
     return [released_curve(release, law, scene.fps, trial.settle, trial.overshoot) for release in releases]

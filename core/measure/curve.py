@@ -9,9 +9,9 @@ import numpy as np
 
 from ..arrays import Array
 from ..frames.frame import Frame
-from ..scene.parameters import DampingBy, Settings
+from ..scene.parameters import Settings
 from ..simulation.simulation import Simulation
-from ..stepping.law import InertiaLaw, SettleLaw, settle_law
+from ..stepping.substeps import DialledLaw
 from .diagnostics import rest_time
 from .release import Release
 
@@ -23,9 +23,10 @@ _LEAST_TAIL = 3
 class SettleCurve:
     """Deformation against frames, in parts of the largest swing.
 
-    frames: (k,) from the largest swing, or the release, on.  measured: (k,) signed.  predicted, envelope: (k,) of the
-    dialled law; None where the coefficients were given by name.  dial, rest: frames, dialled and measured; the latter
-    infinite where it is not at rest in the end.  bounce, overshoot: dialled and measured.
+    frames: (k,) from where the animation stops; a release begins where its largest swing would come after a stop.
+    measured: (k,) signed.  predicted, envelope: (k,) of the dialled law, from the largest swing on as measured; None
+    where the coefficients were given by name.  dial, rest: frames, dialled and measured; the latter infinite where it
+    is not at rest in the end.  bounce, overshoot: dialled and measured.
     """
 
     frames: Array
@@ -48,23 +49,23 @@ class SettleCurve:
         return f"{rest} (dialled {self.dial:.4g}), {swing}"
 
 
-def released_curve(release: Release, law: InertiaLaw, fps: float, dial: float, bounce: float) -> SettleCurve:
+def released_curve(release: Release, law: DialledLaw, fps: float, dial: float, bounce: float) -> SettleCurve:
     """Of a release test. dial: frames.  bounce: 0 to 1."""
     signed = np.copysign(release.distance, release.along)
-    return _curve(release.times * fps, signed, release.rest * fps, release.overshoot, law, fps, dial, bounce)
+    rest, lead = (release.rest + law.lead) * fps, law.lead * fps
+    return _curve(lead + release.times * fps, signed, lead, rest, release.overshoot, law, fps, dial, bounce)
 
 
 def simulation_curve(
     simulation: Simulation, body: str, frames: Sequence[Frame], settings: Settings
 ) -> SettleCurve | None:
     """Of one body in the last frames of a simulation, with its settings at their end."""
-    if not simulation.system_of(body).regions or settings.damping_by != DampingBy.DIALS:
+    if not simulation.system_of(body).regions or not settings.by_settle:
         return None
-    # The dialled curve is the same for every region, so that no eigenvalue is needed.
-    settle = settings.settle * settings.calibration / simulation.scene.fps
-    law = settle_law(settle, simulation.substeps(body, settings).overshoot, 1.0)
+    law = simulation.dials.released(simulation.scene.place_of(body), settings)
     moves = [Shape(frame.shapes[body], frame.inputs[body]) for frame in frames]
-    return shot_curve(moves, law, simulation.scene.fps, settings.settle, settings.overshoot)
+    count = simulation.dials.most_substeps(tuple(one.settings for one in simulation.scene.bodies))
+    return shot_curve(moves, law, simulation.scene.fps, settings.settle, settings.overshoot, count)
 
 
 @dataclass(frozen=True)
@@ -75,14 +76,20 @@ class Shape:
     inputs: str
 
 
-def shot_curve(frames: Sequence[Shape], law: InertiaLaw, fps: float, dial: float, bounce: float) -> SettleCurve | None:
-    """Of the end of a simulated shot, from its largest swing after the last push on.
+def shot_curve(
+    frames: Sequence[Shape], law: DialledLaw, fps: float, dial: float, bounce: float, substeps: int = 1
+) -> SettleCurve | None:
+    """Of the end of a simulated shot, from where its animation stops.
 
-    The last push is where the inputs cease to change; None where they change up to the end, or nothing swings.
+    That is where the inputs cease to change; None where they change up to the end, or nothing swings.  substeps: in a
+    frame; where there are several, a frame's inputs are also of the way to it, and first stay in the frame after the
+    stop.
     """
     last = len(frames) - 1
     stop = last
     while stop > 0 and frames[stop - 1].inputs == frames[last].inputs:
+        stop -= 1
+    if substeps > 1 and stop > 0:
         stop -= 1
     if last - stop < _LEAST_TAIL:
         return None
@@ -93,28 +100,29 @@ def shot_curve(frames: Sequence[Shape], law: InertiaLaw, fps: float, dial: float
     peak = int(distance[: max(round(dial), 1) + 1].argmax())
     if not distance[peak] > 1e-6 * float(np.ptp(tail[-1], axis=0).max()):
         return None
-    along = (way[peak:] * way[peak]).sum(axis=(1, 2)) / (way[peak] ** 2).sum()
-    relative = distance[peak:] / distance[peak]
+    along = (way * way[peak]).sum(axis=(1, 2)) / (way[peak] ** 2).sum()
+    relative = distance / distance[peak]
     times = np.arange(len(relative), dtype=float)
-    overshoot = max(-float(along.min()), 0.0)
+    overshoot = max(-float(along[peak:].min()), 0.0)
     # Where the shot ends in motion, its last frame is no rest; the tail must be longer than the dial.
-    rest = rest_time(relative, 1.0) if len(relative) > dial else float("inf")
-    return _curve(times, np.copysign(relative, along), rest, overshoot, law, fps, dial, bounce)
+    rest = peak + rest_time(relative[peak:], 1.0) if len(relative) > dial else float("inf")
+    return _curve(times, np.copysign(relative, along), float(peak), rest, overshoot, law, fps, dial, bounce)
 
 
 def _curve(
     frames: Array,
     measured: Array,
+    peak: float,
     rest: float,
     overshoot: float,
-    law: InertiaLaw,
+    law: DialledLaw,
     fps: float,
     dial: float,
     bounce: float,
 ) -> SettleCurve:
-    predicted = envelope = None
-    if isinstance(law, SettleLaw):
-        predicted = law.released(frames / fps)
-        swing = 1.0 if law.frequency == 0.0 else float(np.hypot(1.0, law.decay / law.frequency))
-        envelope = np.minimum(swing * np.exp(-law.decay * frames / fps), 1.0)
-    return SettleCurve(frames, measured, predicted, envelope, dial, rest, bounce, overshoot)
+    """peak: frames to the largest swing."""
+    # Before it, as far back as a stop would lie.
+    times = np.maximum((frames - peak) / fps, -law.lead)
+    swing = 1.0 if law.frequency == 0.0 else float(np.hypot(1.0, law.decay / law.frequency))
+    envelope = np.minimum(swing * np.exp(-law.decay * np.maximum(times, 0.0)), 1.0)
+    return SettleCurve(frames, measured, np.asarray(law.released(times)), envelope, dial, rest, bounce, overshoot)

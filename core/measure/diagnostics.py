@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arrays import Array
-from ..stepping.law import REST_FRACTION
+from ..stepping.waveform import REST_FRACTION
 from ..system.state import State
 from ..system.system import System
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -15,9 +15,10 @@ from ..solvers import modes
 from ..solvers.problem import Outcome
 from ..stepping.controls import Controls
 from ..stepping.hanging import slowest_swing
-from ..stepping.law import Substeps, choose_substeps, settle_law
 from ..stepping.static import settled
 from ..stepping.step import Stepper
+from ..stepping.substeps import Substeps, choose_substeps
+from ..stepping.waveform import settle_law
 from ..system.inputs import Inputs
 from ..system.region import Region
 from ..system.state import State
@@ -56,7 +57,8 @@ def unloaded(system: System) -> Still:
 @dataclass(frozen=True)
 class Release:
     """times: (k,) s, from 0.  distance: (k,) largest distance of a node from rest, over the first one.  along: (k,) the
-    signed way of the farthest node along its first way.  iterations: of the solver per step, mean.
+    signed way of the farthest node along its first way.  iterations: of the solver per step, mean.  lead: s, by which
+    the settle time counts from earlier, see WaveformLaw.lead.
     """
 
     times: Array
@@ -64,11 +66,17 @@ class Release:
     along: Array
     substeps: Substeps
     iterations: float
+    lead: float = 0.0
 
     @property
     def rest(self) -> float:
-        """Measured rest time, s."""
+        """Measured time from the release to rest, s."""
         return rest_time(self.distance, float(self.times[1]))
+
+    @property
+    def settled(self) -> float:
+        """The same as a settle time: from when the animation would have stopped, s."""
+        return self.rest + self.lead
 
     @property
     def swings(self) -> int:
@@ -177,4 +185,4 @@ def release(
             next(steps)
         except StopIteration as end:
             only: Release = end.value[0]
-            return only
+            return replace(only, lead=settle_law(settle, substeps.overshoot, 1.0).lead)

@@ -17,8 +17,9 @@ from ..scene.parameters import Settings
 from ..scene.scene import Scene, check_scene
 from ..solvers.problem import Outcome
 from ..stepping.controls import Controls
-from ..stepping.law import Coefficients, Substeps
+from ..stepping.law import Coefficients
 from ..stepping.step import Stepper
+from ..stepping.substeps import Substeps
 from ..system.state import State
 from ..system.system import System
 from . import start
@@ -76,11 +77,7 @@ class Simulation:
 
     def place(self, body: str) -> tuple[int, int]:
         """The number of a body's island, and its block there."""
-        number = self.scene.place_of(body)
-        for k, island in enumerate(self.islands):
-            if number in island.bodies:
-                return k, island.bodies.index(number)
-        raise ValueError(body)
+        return self.statics.place(self.scene.place_of(body))
 
     def system_of(self, body: str) -> System:
         return self.islands[self.place(body)[0]].system

@@ -44,6 +44,13 @@ class Statics:
         self._young: Memo[float] = Memo(_KEPT)
         self._tolerance = min([1e-3, *(body.settings.tolerance for body in scene.bodies)])
 
+    def place(self, body: int) -> tuple[int, int]:
+        """The number of a body's island, and its block there."""
+        for number, island in enumerate(self.islands):
+            if body in island.bodies:
+                return number, island.bodies.index(body)
+        raise ValueError(body)
+
     def weigh(self) -> None:
         """Find what the weight does to the first eigenvalues; a tall thing is softer, a hanging one is stiffer."""
         for number, island in enumerate(self.islands):

@@ -44,7 +44,7 @@ class StepReport:
     iterations, evaluations: of the solver, in all parts.
     substeps: parts that the step was cut into.
     residual: of the worst part, see solvers.problem.Minimum.
-    newton: whether Newton's method had to help.
+    helped: how often another way had to be tried: calmer coefficients, or Newton's method.
     """
 
     outcome: Outcome
@@ -52,4 +52,4 @@ class StepReport:
     evaluations: int
     substeps: int
     residual: float
-    newton: bool
+    helped: int = 0

@@ -7,62 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import Array, Index
+from ..arrays import Array
 from ..geometry.rigid import coasting, free_spin, rigid_basis, rigid_motion
-from ..system.inputs import Inputs
 from ..system.region import Region
 from ..system.state import State
 from ..system.system import System
+from .carrier import Moment, Piece, carried, held_ahead, spread, turned
+from .flight import Flight, fly, yielding
 from .law import Coefficients
-
-
-@dataclass(frozen=True)
-class Piece:
-    """The free nodes of a region that lie in one block.
-
-    block: its place in the system.
-    rows: which of the region's free nodes.
-    nodes: (k,) their numbers in the block.
-    """
-
-    block: int
-    rows: slice
-    nodes: Index
-
-
-def pieces(system: System, region: Region) -> tuple[Piece, ...]:
-    """A region's pieces, in the order of its free nodes."""
-    found = []
-    for place, part in enumerate(system.slices):
-        first, last = (int(k) for k in np.searchsorted(region.free, [part.start, part.stop]))
-        if last > first:
-            found.append(Piece(place, slice(first, last), region.free[first:last] - part.start))
-    return tuple(found)
-
-
-@dataclass(frozen=True)
-class Moment:
-    """A system at the start of a step.
-
-    start, end: places (p, 3) m of all pins, in the order of System.pinned.
-    h: s, the length of the step.
-    """
-
-    system: System
-    state: State
-    inputs: Inputs
-    start: Array
-    end: Array
-    h: float
-
-    @staticmethod
-    def of(system: System, state: State, inputs: Inputs, h: float) -> Moment:
-        start, end = (np.concatenate([getattr(one, side) for one in inputs]) for side in ("start", "end"))
-        return Moment(system, state, inputs, start, end, h)
-
-    def pins(self, held: Index) -> Index:
-        """Places of held nodes among the pins."""
-        return np.searchsorted(self.system.pinned, held)
+from .potentials import AtStart
 
 
 @dataclass(frozen=True)
@@ -75,6 +28,9 @@ class RegionTerms:
     inertia: (f,) kg/s.
     columns, signs: (f, 3, k), (k,) of the low rank part of the inertia.
     rotation: (3, 3), how the region is turned since rest.
+    ahead: (f, 3) m, where the nodes come to if nothing deforms any further; of the waveform law only.
+    turn: (3, 3) or (f, 3, 3), by which the undeformed body turns in the step.
+    flight: the rigid motion that pins leave, if any.
     """
 
     reference: Array
@@ -84,6 +40,9 @@ class RegionTerms:
     columns: Array
     signs: Array
     rotation: Array
+    ahead: Array | None = None
+    turn: Array | None = None
+    flight: Flight | None = None
 
 
 def region_terms(
@@ -93,7 +52,8 @@ def region_terms(
     system, state, h = moment.system, moment.state, moment.h
     free, x = region.free, state.positions[region.free]
     mass = system.mass[free]
-    here, undeformed = _reference_velocities(moment, region, parts)
+    motion = carried(moment, region, parts)
+    here, undeformed = motion.here, motion.home
     # docs/decisions/0005: what is left when the acceleration that is felt is taken out of Newton's law.
     u = state.velocities[free] - here + (undeformed - state.reference[free])
     basis = np.zeros((len(free), 3, 0))
@@ -104,15 +64,15 @@ def region_terms(
         predicted = here + coast + kappa * rest
         # The basis belongs to the end of the step, where inner forces have no torque.
         ahead = x + h * (here + coast)
-        basis = rigid_basis(ahead, _held_ahead(moment, region, ahead), mass)
+        basis = rigid_basis(ahead, held_ahead(moment, region, ahead), mass)
     fields = basis.reshape(3 * len(free), -1)
     momenta = (mass[:, None, None] * basis).reshape(fields.shape)
     push = (mass[:, None] * (undeformed - state.reference[free]) / h).ravel()
-    phi = throws[parts[0].block] if len(parts) == 1 else _spread(throws, parts).repeat(3)
+    phi = throws[parts[0].block] if len(parts) == 1 else spread(throws, parts).repeat(3)
     felt = phi * push + (1.0 - phi) * (momenta @ (fields.T @ push))
 
     inertia = mass / coefficients.s
-    columns, signs = _low_rank(fields, momenta, inertia, h, uniform=np.ndim(coefficients.s) == 0)
+    columns, signs = low_rank(fields, momenta, inertia, h, uniform=np.ndim(coefficients.s) == 0)
     return RegionTerms(
         reference=undeformed,
         predicted=np.asarray(predicted),
@@ -124,69 +84,89 @@ def region_terms(
     )
 
 
-def _spread(values: Array, parts: Sequence[Piece]) -> Array:
-    """Of each block (b,), at the free nodes of a region (f,)."""
-    return np.repeat(values[[part.block for part in parts]], [len(part.nodes) for part in parts])
+def waveform_terms(
+    moment: Moment,
+    region: Region,
+    parts: Sequence[Piece],
+    coefficients: Coefficients,
+    throws: Array,
+    begin: AtStart,
+) -> RegionTerms:
+    """Of a law that every mode follows. parts, throws: see region_terms.  begin: what the last step left."""
+    system, state, h = moment.system, moment.state, moment.h
+    free, x = region.free, state.positions[region.free]
+    mass = system.mass[free]
+    motion = carried(moment, region, parts)
+    phi = throws[parts[0].block] if len(parts) == 1 else spread(throws, parts)[:, None]
+    acceleration = _steadied(motion.turn) * turned(motion.turn, motion.home - state.reference[free]) / h
+    throw = np.broadcast_to(coefficients.throw, len(free))[:, None]
+    weight = mass[:, None] * system.gravity
+    load = weight - phi * throw * mass[:, None] * acceleration
+    dead = begin.dead[free]
+    if begin.elastic is not None:
+        fresh = np.broadcast_to(coefficients.sigma * coefficients.fresh, len(free))[:, None]
+        dead = dead - fresh * (begin.elastic[free] - weight)
+    u, dead = turned(motion.turn, begin.velocity[free]), turned(motion.turn, dead)
+    ahead, turn, flight = x + h * motion.here, motion.turn, None
+    fields = momenta = np.zeros((3 * len(free), 0))
+    more = np.zeros((0, 0))
+    if region.rigid_modes:
+        flight = fly(moment, region, motion, weight - mass[:, None] * acceleration)
+        u, dead = u @ flight.turn.T, dead @ flight.turn.T
+        ahead, turn = flight.ahead, flight.turn @ motion.turn
+        fields = flight.basis.reshape(3 * len(free), -1)
+        momenta = (mass[:, None, None] * flight.basis).reshape(fields.shape)
+        u = u - (fields @ (momenta.T @ u.ravel())).reshape(-1, 3)
+        more = yielding(flight, dead, mass, h)
+    load = load - dead
+    if flight is not None:
+        # What acts on the rigid part is in the flight.
+        load = load - (momenta @ (fields.T @ load.ravel())).reshape(-1, 3)
+    inertia = mass / coefficients.s
+    columns, signs = low_rank(fields, momenta, inertia, h, np.ndim(coefficients.s) == 0, more)
+    return RegionTerms(
+        reference=motion.home,
+        predicted=(ahead - x) / h + np.broadcast_to(coefficients.kappa, len(free))[:, None] * u,
+        load=load,
+        inertia=inertia,
+        columns=columns.reshape(len(free), 3, -1),
+        signs=signs,
+        rotation=(turn if turn.ndim == 2 else np.eye(3)) @ rigid_motion(system.rest[free], x)[0],
+        ahead=ahead,
+        turn=turn,
+        flight=flight,
+    )
 
 
-def _held_ahead(moment: Moment, region: Region, ahead: Array) -> Array:
-    """Where the nodes that hold the region end (p, 3) m; the soft ones as the free nodes ahead (f, 3)."""
-    held = moment.end[moment.pins(region.held)]
-    spot = np.minimum(np.searchsorted(region.free, region.held), len(region.free) - 1)
-    soft = region.free[spot] == region.held
-    held[soft] = ahead[spot[soft]]
-    return held
+def _steadied(turn: Array) -> float | Array:
+    """Of a turn by an angle t, (t/2)^2/sin^2(t/2): what the centripetal acceleration of its chords falls short by."""
+    cosine = np.clip(0.5 * (np.trace(turn, axis1=-2, axis2=-1) - 1.0), -1.0, 1.0)
+    half = 0.5 * np.arccos(cosine)
+    factor = np.where(half > 1e-4, (half / np.sin(np.maximum(half, 1e-4))) ** 2, 1.0)
+    return float(factor) if factor.ndim == 0 else factor[:, None]
 
 
-def _reference_velocities(moment: Moment, region: Region, parts: Sequence[Piece]) -> tuple[Array, Array]:
-    """The reference motion's velocities (f, 3) m/s at the free nodes, and at their undeformed places."""
-    x = moment.state.positions[region.free]
-    if not len(region.held):
-        return np.zeros_like(x), np.zeros_like(x)
-    references = [moment.inputs[part.block].reference for part in parts]
-    if all(reference is None for reference in references):
-        return _rigid_velocities(moment, region)
-    here, undeformed = _rigid_velocities(moment, region) if None in references else (np.empty_like(x), np.empty_like(x))
-    for part, reference in zip(parts, references, strict=True):
-        if reference is not None:
-            there = x[part.rows]
-            places = reference.undeformed(part.nodes)
-            places = there if places is None else places
-            here[part.rows] = (reference.moved(part.nodes, there) - there) / moment.h
-            undeformed[part.rows] = (reference.moved(part.nodes, places) - places) / moment.h
-    return here, undeformed
-
-
-def _rigid_velocities(moment: Moment, region: Region) -> tuple[Array, Array]:
-    """As _reference_velocities, for the rigid motion of the pins."""
-    rest, x = moment.system.rest, moment.state.positions[region.free]
-    place = moment.pins(region.held)
-    turn, shift = rigid_motion(moment.start[place], moment.end[place])
-    # Pins that leave it free to swing do not say where it is; the body itself does.
-    known = (rest[region.free], x) if region.rigid_modes else (rest[region.held], moment.start[place])
-    placed, moved = rigid_motion(*known)
-    undeformed = rest[region.free] @ placed.T + moved
-    # The displacement of a node that goes with the pins, over h: a steady turn then leaves nothing behind.
-    way = turn - np.eye(3)
-    return (x @ way.T + shift) / moment.h, (undeformed @ way.T + shift) / moment.h
-
-
-def _low_rank(fields: Array, momenta: Array, inertia: Array, h: float, uniform: bool) -> tuple[Array, Array]:
+def low_rank(
+    fields: Array, momenta: Array, inertia: Array, h: float, uniform: bool, more: Array | None = None
+) -> tuple[Array, Array]:
     """What M Pi / h + (I - Pi)^T D (I - Pi) has beyond the diagonal D: columns (3f, k) and their signs (k,).
 
-    fields, momenta: R and M R, (3f, r).  inertia: D = M/s at the free nodes (f,).
+    fields, momenta: R and M R, (3f, r).  inertia: D = M/s at the free nodes (f,).  more: (r, r) beside 1/h, 1/s.
     """
     count = fields.shape[1]
     if count == 0:
         return fields, np.zeros(0)
     slowed = inertia.repeat(3)[:, None] * fields
     inner = fields.T @ slowed
+    if more is not None and uniform:
+        values, vectors = np.linalg.eigh((1.0 / h - float(np.trace(inner)) / count) * np.eye(count) + more)
+        return momenta @ (vectors * np.sqrt(np.abs(values))), np.where(values < 0.0, -1.0, 1.0)
     if uniform:
         # D R = M R / s: then the whole is (1/h - 1/s) (M R)(M R)^T.
         weight = 1.0 / h - float(np.trace(inner)) / count
         return np.sqrt(abs(weight)) * momenta, np.full(count, np.sign(weight))
     eye = np.eye(count)
-    values, vectors = np.linalg.eigh(np.block([[np.zeros((count, count)), -eye], [-eye, inner + eye / h]]))
+    values, vectors = np.linalg.eigh(np.block([[np.zeros((count, count)), -eye], [-eye, inner + eye / h + (0.0 if more is None else more)]]))
     columns: Array = np.concatenate([slowed, momenta], axis=1) @ (vectors * np.sqrt(np.abs(values)))
     return columns, np.sign(values)
 

@@ -1,57 +1,53 @@
-"""From the animator's dials to the step's coefficients (physics.md section 2, "From frames to (kappa, s)").
-
-The first deformation mode of a region, with eigenvalue lambda_1, shall follow the continuous law
-
-    x(t) = e^{-a t} (cos w t + a/w sin w t)      released from rest, overshoot o = e^{-pi a/w} > 0
-    x(t) = e^{-a t}                              overshoot 0, [You]
-
-and be below 1% of its start from the settle time on.
-"""
+"""Laws of a region's deformation: what they make of a substep (docs/physics.md section 2)."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, fields
 from typing import Protocol
 
 import numpy as np
 
 from ..arrays import Array
 
-# The released mode counts as at rest below this part of its start (physics.md section 2).
-REST_FRACTION = 0.01
-# A last swing as high as REST_FRACTION would make the rest time jump by a swing at the slightest loss. The overshoot is
-# moved by a hair (at most 0.3 percentage points) so that no peak comes nearer to it than this part.
-_CLEARANCE = 0.05
-# Angle in rad that the first mode turns in one substep: up to the first one its peaks are met within 5%. Kappa grows
-# with the angle, and what is softer than at rest (a bend that gives way) then swings up instead of down: at the
-# second angle kappa is 1.6, at pi/3 it has no bound.
-GOOD_PHASE = math.pi / 6.0
-MAX_PHASE = math.pi / 5.0
-# No overshoot is so strong that it asks for more substeps per frame than this: it is limited instead.
-MAX_SUBSTEPS = 20
-
 
 @dataclass(frozen=True)
 class Coefficients:
-    """kappa: remembered part of the deformation's velocity.  s: inertia time, s (its inertia is M/s).
+    """Of one substep, each a number, or one for each free node of the region (f,).
 
-    Numbers, or one for each free node of the region (f,), where the settle time is painted.
+    kappa: remembered part of the deformation's velocity.
+    s: inertia time, s (its inertia is M/s).
+    theta: part of the elastic force that is taken at the substep's end; the rest, 1 - theta, at its start.
+    sigma: remembered part of what the elastic force changed by.
+    throw: inertia with which the deformation feels the reference motion's acceleration, over its mass.
+    fresh: what the elastic force is taken to have changed by before the first substep, in parts of what it is out of
+        balance: it then is at rest at the substep's start, not half a substep earlier.
+    decay: 1/s, how fast the deformation comes to rest; 0 where the law does not say.
+    waveform: whether all modes follow the dialled waveform, for which the force and the deformation's own velocity are
+        kept; else the present form of [You], for which velocities are enough.
     """
 
     kappa: float | Array
     s: float | Array
+    theta: float | Array = 1.0
+    sigma: float | Array = 0.0
+    throw: float | Array = 1.0
+    fresh: float | Array = 0.0
+    decay: float | Array = 0.0
+    waveform: bool = False
 
     def is_backward_euler(self, h: float) -> bool:
         """Whether nothing is left of the split into rigid motion and deformation."""
-        return bool(np.all(self.kappa == 1.0) and np.all(self.s == h))
+        return not self.waveform and bool(np.all(self.kappa == 1.0) and np.all(self.s == h))
 
 
 class InertiaLaw(Protocol):
     """How a region's deformation remembers and resists, for a substep of h seconds."""
 
     def coefficients(self, h: float) -> Coefficients: ...
+
+    def calmer(self, h: float) -> Coefficients:
+        """Coefficients for a substep that fails with the usual ones."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -60,6 +56,8 @@ class BackwardEulerLaw:
 
     def coefficients(self, h: float) -> Coefficients:
         return Coefficients(1.0, h)
+
+    calmer = coefficients
 
 
 @dataclass(frozen=True)
@@ -72,44 +70,7 @@ class FixedLaw:
     def coefficients(self, h: float) -> Coefficients:
         return Coefficients(self.kappa, self.tau)
 
-
-@dataclass(frozen=True)
-class SettleLaw:
-    """decay: a in 1/s.  frequency: w in rad/s, 0 for no overshoot.  eigenvalue: lambda_1 in 1/s^2.
-
-    pace: (f,) painted parts of the settle time at the free nodes.
-    slack: whether some motions are slower than the first mode, as in a net: they would grow where kappa exceeds 1.
-    """
-
-    decay: float
-    frequency: float
-    eigenvalue: float
-    pace: Array | None = None
-    slack: bool = False
-
-    def coefficients(self, h: float) -> Coefficients:
-        """The (kappa, s) whose discrete roots are e^{(-a +- i w) h}."""
-        time = h if self.pace is None else h / self.pace
-        kappa: float | Array
-        if self.frequency == 0.0:
-            q, kappa = np.expm1(self.decay * time), 0.0
-        else:
-            d = np.exp(-2.0 * self.decay * time)
-            p = 2.0 * np.exp(-self.decay * time) * np.cos(self.frequency * time)
-            q = 1.0 / (p - d) - 1.0
-            kappa = d * (1.0 + q)
-            if self.slack:
-                kappa = np.minimum(kappa, 1.0)
-        return Coefficients(kappa, q / (h * self.eigenvalue))
-
-    def released(self, times: Array) -> Array:
-        """x(t) of the law at times (k,) in s, for a start at 1."""
-        envelope: Array = np.exp(-self.decay * times)
-        if self.frequency == 0.0:
-            return envelope
-        phase = self.frequency * times
-        released: Array = envelope * (np.cos(phase) + self.decay / self.frequency * np.sin(phase))
-        return released
+    calmer = coefficients
 
 
 @dataclass(frozen=True)
@@ -119,76 +80,18 @@ class JoinedLaw:
     parts: tuple[tuple[InertiaLaw, int], ...]
 
     def coefficients(self, h: float) -> Coefficients:
-        found = [(law.coefficients(h), count) for law, count in self.parts]
-        kappa = np.concatenate([np.broadcast_to(one.kappa, count) for one, count in found])
-        return Coefficients(kappa, np.concatenate([np.broadcast_to(one.s, count) for one, count in found]))
+        return self._joined([law.coefficients(h) for law, _ in self.parts])
 
+    def calmer(self, h: float) -> Coefficients:
+        return self._joined([law.calmer(h) for law, _ in self.parts])
 
-def settle_law(settle: float, overshoot: float, eigenvalue: float) -> SettleLaw:
-    """settle: rest time in s, > 0.  overshoot: in [0, 1).  eigenvalue: lambda_1 in 1/s^2."""
-    if overshoot <= 0.0:
-        return SettleLaw(-math.log(REST_FRACTION) / settle, 0.0, eigenvalue)
-    ratio = -math.pi / math.log(_clear_of_threshold(overshoot))
-    decay = _rest_time_of_unit_decay(visible_swings(overshoot), ratio) / settle
-    return SettleLaw(decay, ratio * decay, eigenvalue)
-
-
-def visible_swings(overshoot: float) -> int:
-    """How many times the released mode swings past rest by more than REST_FRACTION."""
-    if overshoot <= 0.0:
-        return 0
-    return max(math.ceil(math.log(REST_FRACTION) / math.log(overshoot)) - 1, 0)
-
-
-def _clear_of_threshold(overshoot: float) -> float:
-    """The nearest overshoot with as many visible swings whose peaks o^k all keep clear of REST_FRACTION."""
-    swings = visible_swings(overshoot)
-    above, below = REST_FRACTION * (1.0 + _CLEARANCE), REST_FRACTION * (1.0 - _CLEARANCE)
-    if swings and overshoot**swings < above:
-        return float(above ** (1.0 / swings))
-    return min(overshoot, float(below ** (1.0 / (swings + 1))))
-
-
-def _rest_time_of_unit_decay(last: int, ratio: float) -> float:
-    """Last time at which |x| of the law with a = 1, w = ratio and so many visible swings is REST_FRACTION."""
-    law = SettleLaw(1.0, ratio, 1.0)
-    # Extremes lie at k pi/w; between the last visible one and the next zero |x| falls through REST_FRACTION once.
-    low, high = last * math.pi / ratio, (last + 1) * math.pi / ratio
-    sign = 1.0 if last % 2 == 0 else -1.0
-    for _ in range(200):
-        middle = 0.5 * (low + high)
-        if sign * float(law.released(np.array([middle]))[0]) > REST_FRACTION:
-            low = middle
-        else:
-            high = middle
-    return high
-
-
-@dataclass(frozen=True)
-class Substeps:
-    """count: substeps per frame.  overshoot: the one that they can carry.  limited: whether that is less than asked."""
-
-    count: int
-    overshoot: float
-    limited: bool
-
-
-@lru_cache(maxsize=256)
-def choose_substeps(settle: float, overshoot: float, frame_time: float, least: int) -> Substeps:
-    """Enough substeps for the overshoot's swings to be resolved, or less overshoot if that asks too much.
-
-    settle: s.  frame_time: s.  least: the artist's own number of substeps.
-    """
-
-    def needed(o: float, phase: float) -> int:
-        frequency = settle_law(settle, o, 1.0).frequency
-        return max(least, math.ceil(frequency * frame_time / phase - 1e-9))
-
-    cap = max(least, MAX_SUBSTEPS)
-    if needed(overshoot, MAX_PHASE) <= cap:
-        return Substeps(min(needed(overshoot, GOOD_PHASE), cap), overshoot, False)
-    low, high = 0.0, overshoot
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if needed(middle, MAX_PHASE) <= cap else (low, middle)
-    return Substeps(cap, low, True)
+    def _joined(self, found: list[Coefficients]) -> Coefficients:
+        counts = [count for _, count in self.parts]
+        values = {
+            field.name: np.concatenate(
+                [np.broadcast_to(getattr(one, field.name), count) for one, count in zip(found, counts, strict=True)]
+            )
+            for field in fields(Coefficients)
+            if field.name != "waveform"
+        }
+        return Coefficients(**values, waveform=any(one.waveform for one in found))

@@ -13,7 +13,8 @@ from ..system.region import Region
 from ..system.state import State
 from ..system.system import System
 from .controls import Controls
-from .law import SettleLaw
+from .first_mode import FirstModeLaw
+from .remembered import forgotten
 from .step import Stepper
 
 # Each step leaves this part of the first mode; the end is when none moves a node by more than a part of the size.
@@ -34,7 +35,7 @@ def settled(stepper: Stepper, state: State, inputs: Inputs, tolerance: float, fa
     scale = np.ones(len(system.blocks)) if factors is None else factors
     eigenvalues = [_calming(system, region, scale) for region in system.regions]
     h = 1.0 / math.sqrt(max(eigenvalues)) if eigenvalues else 1.0
-    laws = tuple(SettleLaw(-math.log(_REMAINDER) / h, 0.0, eigenvalue) for eigenvalue in eigenvalues)
+    laws = tuple(FirstModeLaw(-math.log(_REMAINDER) / h, 0.0, eigenvalue) for eigenvalue in eigenvalues)
     controls = Controls(laws, 0.0, tolerance, tuple(float(one) for one in scale))
     limit = _STILL * np.array([block.size for block in system.blocks])[system.owner()]
     still = tuple(BlockInputs(one.end, one.end) for one in inputs)
@@ -43,7 +44,7 @@ def settled(stepper: Stepper, state: State, inputs: Inputs, tolerance: float, fa
         if report.outcome is not Outcome.CONVERGED:
             break
         moved = np.abs(after.positions - state.positions).max(axis=1)
-        state = State.at_rest(after.positions, state.time, after.memory)
+        state = State.at_rest(after.positions, state.time, forgotten(after.memory))
         if (moved <= limit).all():
             break
     return state

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 from scipy.sparse import csr_matrix, diags
+from scipy.spatial import cKDTree
 
-from ..arrays import Array
+from ..arrays import Array, Index
 from ..solvers.factor import Solve, factorise
 from ..solvers.lbfgs import minimise_lbfgs
 from ..solvers.modes import largest_eigenvalue
@@ -16,8 +17,9 @@ from ..solvers.problem import Minimum, Outcome, Problem, Tolerance
 from ..system.inputs import Inputs, parted
 from ..system.state import State
 from ..system.system import System
+from .carrier import Piece, pieces
 from .controls import Controls, StepReport
-from .inertia import Piece, pieces
+from .sleep import asleep, resting
 from .step_problem import StepProblem, Viscous
 
 Minimiser = Callable[[Problem, Array, Tolerance], Minimum]
@@ -49,6 +51,7 @@ class Stepper:
         self.dof = (3 * self.free[:, None] + np.arange(3)).ravel()
         self.slot = np.full(len(system.rest), -1)
         self.slot[self.free] = np.arange(len(self.free))
+        self.beside = self._beside()
         self.pieces: tuple[tuple[Piece, ...], ...] = tuple(pieces(system, region) for region in system.regions)
         self.stiffness = self._reduced(system.stiffness_at_rest(np.ones(len(system.blocks)), True))
         self._drag = self._reduced(viscous(system.rest)) if viscous else None
@@ -56,7 +59,18 @@ class Stepper:
         diagonal = (self.stiffness if system.joints is None else self._reduced(system.blocks_at_rest())).diagonal()
         # Where nothing holds at rest, as across a spring, something does later.
         self._noise_force = _ROUNDING * noise * np.maximum(diagonal, diagonal.mean() if len(diagonal) else 0.0)
-        self._factors: dict[tuple[float, bytes, bytes], Solve] = {}
+        self._factors: dict[tuple[float, bytes, bytes, bytes], Solve] = {}
+
+    def _beside(self) -> Index:
+        """(n,) the place among the free ones of the one beside each node, of its own block if that has any."""
+        found, rest = self.slot.copy(), self.system.rest
+        for part in self.system.slices:
+            own = self.free[(self.free >= part.start) & (self.free < part.stop)]
+            lost = part.start + np.flatnonzero(found[part] < 0)
+            leaders = own if len(own) else self.free
+            if len(lost) and len(leaders):
+                found[lost] = self.slot[leaders[cKDTree(rest[leaders]).query(rest[lost])[1]]]
+        return found
 
     def _reduced(self, matrix: csr_matrix) -> csr_matrix:
         return matrix.tocsr()[self.dof][:, self.dof]
@@ -69,6 +83,8 @@ class Stepper:
         A substep that fails is tried again by Newton's method, then with halved h, and then reported in the outcome;
         the state returned with a failed outcome is the one given.
         """
+        if asleep(self.system, state, inputs, controls, h):
+            return resting(state, h), StepReport(Outcome.CONVERGED, 0, 0, 1, 0.0, 0)
         for halving in range(_HALVINGS + 1):
             answer, report = self._parts(state, inputs, h, 2**halving, controls, guess)
             if report.outcome is Outcome.CONVERGED and answer.is_finite:
@@ -79,51 +95,63 @@ class Stepper:
         self, state: State, inputs: Inputs, h: float, parts: int, controls: Controls, guess: Array | None
     ) -> tuple[State, StepReport]:
         iterations = evaluations = 0
-        residual, newton = 0.0, False
+        residual, helped = 0.0, 0
         for part in range(parts):
-            problem = StepProblem(self, state, parted(inputs, part, parts), h / parts, controls)
-            tolerance = Tolerance(controls.tolerance, problem.noise)
-            start = problem.start if guess is None else problem.allowed(guess[self.free])
-            if len(self.free):
-                minimum = self._minimiser(problem, start, tolerance)
-            else:
-                minimum = Minimum(problem.start, Outcome.CONVERGED, 0, 0, 0.0, 0.0)
-            if minimum.outcome is not Outcome.CONVERGED and self._minimiser is not minimise_newton:
-                minimum, newton = minimise_newton(problem, start, tolerance), True
-            iterations += minimum.iterations
-            evaluations += minimum.evaluations
+            for attempt, (calm, minimiser) in enumerate(self._attempts(controls, h / parts)):
+                problem = StepProblem(self, state, parted(inputs, part, parts), h / parts, controls, calm)
+                tolerance = Tolerance(controls.tolerance, problem.noise)
+                start = problem.start if guess is None else problem.allowed(guess[self.free])
+                if len(self.free):
+                    minimum = minimiser(problem, start, tolerance)
+                else:
+                    minimum = Minimum(problem.start, Outcome.CONVERGED, 0, 0, 0.0, 0.0)
+                iterations += minimum.iterations
+                evaluations += minimum.evaluations
+                helped += attempt > 0
+                if minimum.outcome is Outcome.CONVERGED:
+                    break
             residual = max(residual, minimum.residual)
             state = problem.state_after(minimum.velocities)
             if minimum.outcome is not Outcome.CONVERGED or not state.is_finite:
                 outcome = minimum.outcome if state.is_finite else Outcome.NOT_FINITE
-                return state, StepReport(outcome, iterations, evaluations, parts, residual, newton)
-        return state, StepReport(Outcome.CONVERGED, iterations, evaluations, parts, residual, newton)
+                return state, StepReport(outcome, iterations, evaluations, parts, residual, helped)
+        return state, StepReport(Outcome.CONVERGED, iterations, evaluations, parts, residual, helped)
 
-    def factor(self, h: float, inertia: Array, factors: Array) -> Solve:
+    def _attempts(self, controls: Controls, h: float) -> list[tuple[bool, Minimiser]]:
+        """What is tried one after the other: whether with the calmer coefficients, and how it is minimised."""
+        found: list[tuple[bool, Minimiser]] = [(False, self._minimiser)]
+        remembers = any(law.coefficients(h).waveform for law in controls.laws)
+        if remembers:
+            found.append((True, self._minimiser))
+        if self._minimiser is not minimise_newton:
+            found.append((remembers, minimise_newton))
+        return found
+
+    def factor(self, h: float, inertia: Array, factors: Array, share: Array | None = None) -> Solve:
         """Solve with D + h K/e + C/e at rest, for the free nodes' inertia D = M/(s e) (f,).
 
         factors: (b,) on each block's stiffness, of which e is the first. A dial that moves the stiffness moves 1/s
-        alike, so that D, rounded, and the factors stay.
+        alike, so that D, rounded, and the factors stay.  share: (n,) part of the stiffness that counts; all if None.
         """
         parts, exponents = np.frexp(inertia)
         inertia = np.ldexp(np.round(np.ldexp(parts, _DIGITS)), exponents - _DIGITS)
         # Alone, and without drag, a block's matrix does not know its factor.
         known = factors if self._drag is not None or len(factors) > 1 else np.ones(1)
-        key = (h, inertia.tobytes(), known.tobytes())
+        key = (h, inertia.tobytes(), known.tobytes(), b"" if share is None else share.tobytes())
         if key not in self._factors:
             if len(self._factors) >= _FACTORS:
                 self._factors.pop(next(iter(self._factors)))
-            matrix = diags(inertia.repeat(3)) + h * self.stiffness_over_first(factors)
+            matrix = diags(inertia.repeat(3)) + h * self.stiffness_over_first(factors, share)
             if self._drag is not None:
                 matrix = matrix + self._drag / float(factors[0])
             self._factors[key] = factorise(matrix.tocsr())
         return self._factors[key]
 
-    def stiffness_over_first(self, factors: Array) -> csr_matrix:
-        """K at rest of the free nodes over the first of the factors (b,), (3f, 3f) N/m."""
-        if len(factors) == 1:
+    def stiffness_over_first(self, factors: Array, share: Array | None = None) -> csr_matrix:
+        """K at rest of the free nodes over the first of the factors (b,), (3f, 3f) N/m. share: see factor()."""
+        if len(factors) == 1 and share is None:
             return self.stiffness
-        return self._reduced(self.system.stiffness_at_rest(factors, True)) / float(factors[0])
+        return self._reduced(self.system.stiffness_at_rest(factors, True, share)) / float(factors[0])
 
     def rounding(self, solve: Solve, far: Array) -> float:
         """The error estimate that rounding alone leaves, sqrt(W s).

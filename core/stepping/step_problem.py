@@ -6,16 +6,21 @@ from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
-from scipy.sparse import block_diag, csr_matrix, diags
+from scipy.sparse import csr_matrix, diags
 
 from ..arrays import Array, Index
 from ..solvers.factor import LowRank, LowRankUpdate, Solve
 from ..system.inputs import Inputs
 from ..system.state import State
 from ..system.system import System
-from ..system.term import Factor, Term
+from ..system.term import Term
+from .carrier import Moment, Piece, turned
 from .controls import Controls
-from .inertia import Moment, Piece, region_terms
+from .flight import restored
+from .inertia import RegionTerms, region_terms, waveform_terms
+from .potentials import AtStart, Potentials, Share, at_start
+from .remembered import Remembered, forgotten
+from .sleep import still_steps, stillness
 
 Viscous = Callable[[Array], csr_matrix]
 """C(x) in N s/m of a damping force -C(x) v."""
@@ -30,8 +35,9 @@ class Prefactored(Protocol):
     dof: Index
     slot: Index
     pieces: tuple[tuple[Piece, ...], ...]
+    beside: Index
 
-    def factor(self, h: float, inertia: Array, factors: Array) -> Solve: ...
+    def factor(self, h: float, inertia: Array, factors: Array, parts: Array | None = None) -> Solve: ...
 
     def rounding(self, solve: Solve, far: Array) -> float: ...
 
@@ -53,20 +59,24 @@ class _Turned:
 class StepProblem:
     """psi(v) over the free nodes' velocities (f, 3)."""
 
-    def __init__(self, stepper: Prefactored, state: State, inputs: Inputs, h: float, controls: Controls) -> None:
+    def __init__(
+        self, stepper: Prefactored, state: State, inputs: Inputs, h: float, controls: Controls, calm: bool = False
+    ) -> None:
+        """calm: whether the laws' calmer coefficients are taken."""
         system = stepper.system
-        self._stepper, self._state, self._h = stepper, state, h
+        self._stepper, self._state, self._inputs, self._h = stepper, state, inputs, h
         self._factors = controls.factors(len(system.blocks))
         self._next = system.placed(state.positions, inputs)
         self._reference = (self._next - state.positions) / h
-        self._energies = [
-            (system.slices[place], self._factors[place] if factor is Factor.MATERIAL else 1.0, energy)
-            for place, factor, energy in system.prepared(state, inputs)
-        ]
-        self._assemble_inertia(stepper, Moment.of(system, state, inputs, h), controls)
-        # M/s + h e K = e (M/(s e) + h K) with the stiffness factor e.
-        self._scale = float(self._factors[0])
-        self._solve = stepper.factor(h, self._inertia / self._scale, self._factors)
+        self._coefficients = [law.calmer(h) if calm else law.coefficients(h) for law in controls.laws]
+        share = self._share()
+        self._potentials = Potentials(system, state, inputs, self._factors, share.theta)
+        self._assemble_inertia(Moment.of(system, state, inputs, h), controls, share)
+        # M/s + h theta e K = theta e (M/(s theta e) + h K) with the stiffness factor e.
+        theta = share.theta if share.uniform else 1.0
+        self._scale = float(self._factors[0]) * float(theta)
+        parts = None if share.uniform else np.asarray(share.theta)
+        self._solve = stepper.factor(h, self._inertia / self._scale, self._factors, parts)
         self._drag = stepper.viscous(state.positions).tocsr() if stepper.viscous else None
         # Of the pins, which the drag feels.
         self._given = (self._next - state.positions) / h
@@ -74,10 +84,27 @@ class StepProblem:
         self._metric = LowRankUpdate(_Turned(self._solve, self._rotation, self._scale), self.low_rank)
         # A body in flight starts with what its weight does to it, so that no step along a search changes its momentum.
         self.start = self.allowed(self._predicted + h * self._flying[:, None] * system.gravity)
-        self.value_noise = sum(scale * energy.rounding for _, scale, energy in self._energies) / h
-        self.noise = stepper.rounding(self._solve, self._far(state)) / np.sqrt(self._scale)
+        self.value_noise = self._potentials.rounding / h
+        self.noise = stepper.rounding(self._solve, self._far(state, share)) / np.sqrt(self._scale)
 
-    def _assemble_inertia(self, stepper: Prefactored, moment: Moment, controls: Controls) -> None:
+    def _share(self) -> Share:
+        """theta and sigma of all nodes."""
+        found = [(one.theta, one.sigma) for one in self._coefficients]
+        if not found:
+            return Share(1.0, 0.0)
+        if all(np.ndim(theta) == 0 and np.ndim(sigma) == 0 for theta, sigma in found) and len(set(found)) == 1:
+            return Share(*found[0])
+        stepper = self._stepper
+        both = np.empty((len(stepper.free), 2))
+        both[:] = 1.0, 0.0
+        for region, (theta, sigma) in zip(stepper.system.regions, found, strict=True):
+            slots = stepper.slot[region.free]
+            both[slots, 0], both[slots, 1] = theta, sigma
+        # Hard pins go with the free node beside them.
+        return Share(both[stepper.beside, 0], both[stepper.beside, 1])
+
+    def _assemble_inertia(self, moment: Moment, controls: Controls, share: Share) -> None:
+        stepper = self._stepper
         count, system = len(stepper.free), stepper.system
         throws = controls.throws(len(system.blocks))
         self._inertia = np.empty(count)
@@ -86,31 +113,38 @@ class StepProblem:
         self._rotation = np.empty((count, 3, 3))
         self._flying = np.zeros(count)
         part = np.zeros(count, dtype=np.int64)
-        found = []
-        for place, (region, law) in enumerate(zip(system.regions, controls.laws, strict=True)):
-            terms = region_terms(moment, region, stepper.pieces[place], law.coefficients(moment.h), throws)
-            slots = stepper.slot[region.free]
+        self._begin: AtStart | None = None
+        if any(one.waveform for one in self._coefficients):
+            self._begin = at_start(system, moment.state, moment.inputs, self._factors, moment.h, share)
+        self._terms: list[tuple[Index, RegionTerms]] = []
+        for place, (region, coefficients) in enumerate(zip(system.regions, self._coefficients, strict=True)):
+            slots, parts = stepper.slot[region.free], stepper.pieces[place]
+            if self._begin is not None and coefficients.waveform:
+                terms = waveform_terms(moment, region, parts, coefficients, throws, self._begin)
+            else:
+                terms = region_terms(moment, region, parts, coefficients, throws)
+                self._flying[slots] = not len(region.held)
             self._reference[region.free] = terms.reference
             self._inertia[slots], self._predicted[slots] = terms.inertia, terms.predicted
             self._load[slots], self._rotation[slots] = terms.load, terms.rotation
             part[slots] = place
-            self._flying[slots] = not len(region.held)
-            found.append((slots, terms))
-        most = max((len(terms.signs) for _, terms in found), default=0)
-        columns, signs = np.zeros((count, 3, most)), np.ones((len(found), most))
-        for place, (slots, terms) in enumerate(found):
+            self._terms.append((slots, terms))
+        most = max((len(terms.signs) for _, terms in self._terms), default=0)
+        columns, signs = np.zeros((count, 3, most)), np.ones((len(self._terms), most))
+        for place, (slots, terms) in enumerate(self._terms):
             k = len(terms.signs)
             if k:
                 columns[slots, :, :k] = terms.columns
                 signs[place, :k] = terms.signs
         self.low_rank = LowRank(columns.reshape(3 * count, most), signs, part.repeat(3))
 
-    def _far(self, state: State) -> Array:
-        """Each free node's stiffness factor times the largest coordinate of its block, m."""
+    def _far(self, state: State, share: Share) -> Array:
+        """Each free node's stiffness factor and theta times the largest coordinate of its block, m."""
         system, free = self._stepper.system, self._stepper.free
         far = [float(np.abs(state.positions[part]).max(initial=0.0)) for part in system.slices]
         each = np.array(far) * self._factors
-        return np.asarray(each[0] if len(each) == 1 else each[system.owner()[free]])
+        theta = share.theta if np.ndim(share.theta) == 0 else np.asarray(share.theta)[free]
+        return np.asarray((each[0] if len(each) == 1 else each[system.owner()[free]]) * theta)
 
     def _positions(self, v: Array) -> Array:
         free = self._stepper.free
@@ -141,29 +175,8 @@ class StepProblem:
             pull = (self._drag @ given.ravel()).reshape(-1, 3)
             value += 0.5 * float(np.vdot(pull, given))
             gradient += pull[free]
-        if len(self._stepper.system.blocks) == 1:
-            for _, scale, energy in self._energies:
-                potential, slope = energy.value_gradient(x)
-                value += scale * potential / self._h
-                gradient += scale * slope[free]
-        else:
-            potential, slope = self._stacked(x)
-            value += potential / self._h
-            gradient += slope[free]
-        return value, gradient
-
-    def _stacked(self, x: Array) -> tuple[float, Array]:
-        """All energies of several blocks and their joints: J, and the gradient (n, 3) N."""
-        value, total = 0.0, np.zeros_like(x)
-        for part, scale, energy in self._energies:
-            potential, slope = energy.value_gradient(x[part])
-            value += scale * potential
-            total[part] += scale * slope
-        joints = self._stepper.system.joints
-        if joints is not None:
-            potential, slope = joints.value_gradient(x, self._factors)
-            value, total = value + potential, total + slope
-        return value, total
+        potential, slope = self._potentials.value_gradient(x)
+        return value + potential / self._h, gradient + slope[free]
 
     def allowed(self, v: Array) -> Array:
         """Velocities (f, 3) to start from, as many parts of them as terms allow from where the nodes are."""
@@ -189,26 +202,40 @@ class StepProblem:
         total = diags(self._inertia.repeat(3)).tocsr()
         if self._drag is not None:
             total = total + self._drag[dof][:, dof]
-        if len(system.blocks) == 1:
-            for _, scale, energy in self._energies:
-                total = total + self._h * scale * energy.hessian(x, project)[dof][:, dof]
-            return total
-        parts = [csr_matrix((3 * len(block.rest),) * 2) for block in system.blocks]
-        starts = [part.start for part in system.slices]
-        for part, scale, energy in self._energies:
-            place = starts.index(part.start)
-            parts[place] = parts[place] + scale * energy.hessian(x[part], project)
-        stacked = block_diag(parts, format="csr")
-        if system.joints is not None:
-            stacked = stacked + system.joints.hessian(x, self._factors, project)
-        return total + self._h * stacked.tocsr()[dof][:, dof]
+        return total + self._h * self._potentials.hessian(x, project)[dof][:, dof]
 
     def precondition(self, gradient: Array) -> Array:
         return self._metric(gradient.ravel()).reshape(-1, 3)
 
     def state_after(self, v: Array) -> State:
         x = self._positions(v)
-        velocities = (x - self._state.positions) / self._h
-        velocities[self._stepper.free] = v
-        memory = self._stepper.system.remembered(self._state.memory, x)
-        return State(self._state.time + self._h, x, velocities, self._reference, memory)
+        stepper, state, h = self._stepper, self._state, self._h
+        velocities = (x - state.positions) / h
+        velocities[stepper.free] = v
+        memory = stepper.system.remembered(state.memory, x)
+        if self._begin is None:
+            return State(state.time + h, x, velocities, self._reference, forgotten(memory))
+        kept = self._kept(x, velocities, self._begin)
+        return State(state.time + h, x, velocities, self._reference, kept.kept(stepper.system, memory))
+
+    def _kept(self, x: Array, velocities: Array, begin: AtStart) -> Remembered:
+        """What the law keeps of a step that ends at positions and with velocities (n, 3), whose momenta are set right."""
+        system, h = self._stepper.system, self._h
+        force, velocity, rate = self._potentials.elastic(x), np.zeros_like(x), np.zeros_like(x)
+        for (_, terms), region in zip(self._terms, system.regions, strict=True):
+            if terms.ahead is None or terms.turn is None:
+                continue
+            free = region.free
+            velocity[free] = (x[free] - terms.ahead) / h
+            if begin.force is not None:
+                rate[free] = (force[free] - turned(terms.turn, begin.force[free])) / h
+            if terms.flight is not None and terms.flight.exact:
+                x[free], turn = restored(terms.flight, system.mass[free], x[free], h)
+                velocities[free] = (x[free] - self._state.positions[free]) / h
+                for vectors in (velocity, force, rate):
+                    vectors[free] = vectors[free] @ turn.T
+        still = stillness(system, self._inputs, self._coefficients, h, x - self._state.positions)
+        counts = still_steps(begin.past, self._factors, still)
+        if begin.force is None:
+            return Remembered(velocity, None, None, counts)
+        return Remembered(velocity, force, rate, counts)

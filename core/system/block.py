@@ -62,11 +62,15 @@ class Block:
         places = (self.rest if positions is None else positions)[self.pinned]
         return BlockInputs(places, places)
 
-    def stiffness_at_rest(self, project: bool) -> csr_matrix:
-        """The Hessian of all that is elastic at rest, (3n, 3n) N/m, for a stiffness factor of 1."""
-        return sum_of(
-            [term.at_rest(self.rest) for term in self.terms if term.factor is Factor.MATERIAL], self.rest, project
-        )
+    def stiffness_at_rest(self, project: bool, parts: Array | None = None) -> csr_matrix:
+        """The Hessian of all that is elastic at rest, (3n, 3n) N/m, for a stiffness factor of 1.
+
+        parts: (n,) of it that count at the nodes; all of it if None.
+        """
+        elastic = [term.at_rest(self.rest) for term in self.terms if term.factor is Factor.MATERIAL]
+        if parts is not None:
+            elastic = [energy.scaled(parts) for energy in elastic if energy is not None]
+        return sum_of(elastic, self.rest, project)
 
     def elastic_energy(self, positions: Array) -> float:
         """Of what no input changes, J, for a stiffness factor of 1; soft pins do not count."""

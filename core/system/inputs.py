@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+
 from ..arrays import Array, Index
 
 
@@ -16,6 +18,13 @@ class ReferenceMotion(Protocol):
 
     def moved(self, nodes: Index, positions: Array) -> Array:
         """Where these nodes (k,) come to from positions (k, 3) if they go along."""
+
+    def turned(self, nodes: Index) -> Array:
+        """The turn (k, 3, 3) of what is around these nodes."""
+
+    @property
+    def is_still(self) -> bool:
+        """Whether it moves nothing in the step."""
 
     def part(self, index: int, parts: int) -> ReferenceMotion:
         """The motion of one of several equal parts of the step."""
@@ -30,6 +39,13 @@ class NoReferenceMotion:
 
     def moved(self, nodes: Index, positions: Array) -> Array:
         return positions
+
+    def turned(self, nodes: Index) -> Array:
+        return np.tile(np.eye(3), (len(nodes), 1, 1))
+
+    @property
+    def is_still(self) -> bool:
+        return True
 
     def part(self, index: int, parts: int) -> NoReferenceMotion:
         return self
@@ -46,6 +62,11 @@ class BlockInputs:
     start: Array
     end: Array
     reference: ReferenceMotion | None = None
+
+    @property
+    def is_still(self) -> bool:
+        """Whether nothing moves the block in the step."""
+        return np.array_equal(self.start, self.end) and (self.reference is None or self.reference.is_still)
 
     def part(self, index: int, parts: int) -> BlockInputs:
         """What moves it in one of several equal parts of the step, along straight lines."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -47,6 +47,10 @@ class Joints:
     def strength(self, factors: Array) -> Array:
         """(l,) N/m with the blocks' stiffness factors (b,)."""
         return np.where(self.rigid, self.stiffness * factors[self.owners].max(axis=1), self.stiffness)
+
+    def scaled(self, parts: Array) -> Joints:
+        """The same with each link's stiffness times the mean of parts (n,) at its points."""
+        return replace(self, stiffness=self.stiffness * 0.5 * (abs(self.difference) @ parts))
 
     def gaps(self, positions: Array) -> Array:
         """(l,) m by which each link is longer than it is to be."""

@@ -124,17 +124,26 @@ class System:
         total = sum(float(f) * block.elastic_energy(positions[part]) for block, part, f in parts)
         return total + (self.joints.value_gradient(positions, scale)[0] if self.joints is not None else 0.0)
 
-    def blocks_at_rest(self, factors: Array | None = None, project: bool = True) -> csr_matrix:
-        """The blocks' own Hessian at rest, (3n, 3n) N/m. factors: (b,) on each one's stiffness, 1 if None."""
-        scale = np.ones(len(self.blocks)) if factors is None else factors
-        parts = [f * block.stiffness_at_rest(project) for f, block in zip(scale, self.blocks, strict=True)]
-        return parts[0] if len(parts) == 1 else block_diag(parts, format="csr")
+    def blocks_at_rest(
+        self, factors: Array | None = None, project: bool = True, parts: Array | None = None
+    ) -> csr_matrix:
+        """The blocks' own Hessian at rest, (3n, 3n) N/m.
 
-    def stiffness_at_rest(self, factors: Array, project: bool) -> csr_matrix:
-        """The Hessian at rest with the joints, (3n, 3n) N/m. factors: (b,) on each block's stiffness."""
-        total = self.blocks_at_rest(factors, project)
+        factors: (b,) on each one's stiffness, 1 if None.  parts: see Block.stiffness_at_rest.
+        """
+        scale = np.ones(len(self.blocks)) if factors is None else factors
+        own = [
+            f * block.stiffness_at_rest(project, None if parts is None else parts[nodes])
+            for f, block, nodes in zip(scale, self.blocks, self.slices, strict=True)
+        ]
+        return own[0] if len(own) == 1 else block_diag(own, format="csr")
+
+    def stiffness_at_rest(self, factors: Array, project: bool, parts: Array | None = None) -> csr_matrix:
+        """The Hessian at rest with the joints, (3n, 3n) N/m. factors, parts: see blocks_at_rest."""
+        total = self.blocks_at_rest(factors, project, parts)
         if self.joints is not None:
-            total = total + self.joints.hessian(self.rest, factors, project)
+            joints = self.joints if parts is None else self.joints.scaled(parts)
+            total = total + joints.hessian(self.rest, factors, project)
         return total.tocsr()
 
     def eigenvalue(self, region: Region, factors: Array) -> float:

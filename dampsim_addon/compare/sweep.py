@@ -152,7 +152,7 @@ def _measured(
     dials = tuple(body.at(last) for body in scene.bodies)
     shot = simulation_curve(simulation, name, frames, settings)
     curve, held = shot, simulation.is_held(name)
-    if held and settings.damping_by == DampingBy.DIALS:
+    if held and settings.by_settle:
         curve = yield from _released(simulation, name, swing)
     row = Row(
         which + 1, values, curve, shot.rest if shot else None, _offset(simulation, name, frames),

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable
-from functools import lru_cache
 
 import bpy
 import numpy as np
 
 from ...core.scene.parameters import PARAMETERS, Affects
 from ...core.simulation.simulation import Simulation
-from ...core.stepping.law import Substeps, choose_substeps, settle_law
+from ...core.simulation.dials import dialled
+from ...core.stepping.substeps import Substeps, choose_substeps
 from ..blender.animation import curves
 from ..blender.marks import is_ours
 from ..blender.modifiers import DEFORMING
 from ..blender.sampler import frame_rate, positions
 from .properties import read_settings
-
-# In the panel at each redraw, and always the same until a dial is turned.
-known_law = lru_cache(maxsize=64)(settle_law)
 
 
 def note(obj: bpy.types.Object, scene: bpy.types.Scene, simulation: Simulation) -> None:
@@ -31,6 +28,7 @@ def note(obj: bpy.types.Object, scene: bpy.types.Scene, simulation: Simulation) 
     factors = simulation.factors(island)
     group.measured_eigenvalue = min((system.eigenvalue_at(r, factors) for r in system.regions), default=0.0)
     pace = model.block.pace
+    group.measured_net = any(not region.stiff for region in system.regions)
     group.measured_pace = 1.0 if pace is None else float(pace.min())
     group.measured_pace_group = group.settle_group
     group.measured_young = group.measured_sag = 0.0
@@ -104,9 +102,9 @@ def substeps(obj: bpy.types.Object, scene: bpy.types.Scene) -> Substeps:
     """
     settings, group = read_settings(obj), obj.dampsim
     frame_time = 1.0 / frame_rate(scene)
-    if settings.damping_by != PARAMETERS["damping_by"].default:
+    if not settings.by_settle:
         return Substeps(settings.substeps, 0.0, False)
     painted = group.settle_group and group.measured_pace_group == group.settle_group
     fastest = group.measured_pace if painted else 1.0
     settle = settings.settle * settings.calibration * frame_time
-    return choose_substeps(fastest * settle, settings.overshoot, frame_time, settings.substeps)
+    return choose_substeps(fastest * settle, settings.overshoot, frame_time, settings.substeps, dialled(settings))

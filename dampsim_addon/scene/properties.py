@@ -230,6 +230,7 @@ class DampSimObject(PropertyGroup):
     measured_eigenvalue: FloatProperty(options={"HIDDEN"})
     loop_error: FloatProperty(options={"HIDDEN"}, default=-1.0)
     baked_fps: FloatProperty(options={"HIDDEN"})
+    measured_net: BoolProperty(options={"HIDDEN"})
     measured_young: FloatProperty(options={"HIDDEN"})
     measured_sag: FloatProperty(options={"HIDDEN"})
     measured_pace: FloatProperty(options={"HIDDEN"}, default=1.0)

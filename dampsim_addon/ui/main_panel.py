@@ -8,12 +8,13 @@ from bpy.types import Context, Panel, UILayout
 from ...core.damping.rate import remembered, removed
 from ...core.scene.parameters import PARAMETERS, DampingBy, Reference, StiffnessBy
 from ...core.simulation.choice import is_own, remarks
+from ...core.simulation.dials import dialled_law
 from .. import live
 from ..blender.sampler import frame_rate
 from ..compare.ghosts import NAMES
 from ..scene import results
 from ..scene.groups import group_of
-from ..scene.measured import holds, known_law, substeps
+from ..scene.measured import holds, substeps
 from ..scene.objects import chosen, simulated, working
 from ..scene.presets import draw_presets
 from ..scene.properties import read_settings
@@ -201,13 +202,20 @@ def in_force(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
     """tau, kappa and gamma as the dials have them for the slowest region, for one substep."""
     settings, needed = read_settings(obj), substeps(obj, scene)
     h = 1.0 / (frame_rate(scene) * needed.count)
-    if settings.damping_by != DampingBy.DIALS:
+    if not settings.by_settle:
         kappa = settings.kappa if settings.damping_by == DampingBy.TAU_KAPPA else remembered(settings.gamma, h)
         tau = settings.tau
     elif obj.dampsim.measured_eigenvalue > 0.0 and holds(obj, scene):
-        settle = settings.settle * settings.calibration / frame_rate(scene)
-        found = known_law(settle, needed.overshoot, obj.dampsim.measured_eigenvalue).coefficients(h)
+        law = dialled_law(
+            settings, needed.overshoot, 1.0 / frame_rate(scene), obj.dampsim.measured_eigenvalue, obj.dampsim.measured_net
+        )
+        found = law.coefficients(h)
         tau, kappa = float(found.s), float(found.kappa)
+        if found.waveform:
+            return (
+                f"In force: inertia time {tau:.3g} s, of the velocity κ {kappa:.3g}, of the force θ {float(found.theta):.3g} "
+                f"and σ {float(found.sigma):.3g}, {needed.count} substeps"
+            )
     else:
         return "τ, κ and γ are known after a simulation with these dials and this mesh"
     return f"In force: τ {tau:.3g} s, κ {kappa:.3g}, γ {removed(kappa, h):.3g}, {needed.count} substeps"

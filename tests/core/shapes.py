@@ -87,3 +87,61 @@ SHAPES: dict[str, Surface] = {
     "rod": _hull("Rod", np.concatenate([box((2.0, 0.05, 0.05)).vertices])),
     "ring": ring(),
 }
+
+
+def swept(name: str, points: np.ndarray, radii: np.ndarray, sides: int = 12, flat: float = 1.0) -> Surface:
+    """A closed tube of circles (k,) m around a curve (k, 3) m in the plane y = 0; flat: their height over their width."""
+    way = np.gradient(points, axis=0)
+    way /= np.linalg.norm(way, axis=1, keepdims=True)
+    across = np.array([0.0, 1.0, 0.0])
+    up = np.cross(way, across)
+    angle = 2.0 * np.pi * np.arange(sides) / sides
+    around = np.cos(angle)[None, :, None] * across + flat * np.sin(angle)[None, :, None] * up[:, None]
+    rings = points[:, None] + radii[:, None, None] * around
+    vertices = np.concatenate([rings.reshape(-1, 3), points[[0, -1]]])
+    first, last, k = len(vertices) - 2, len(vertices) - 1, np.arange(sides)
+    following = (k + 1) % sides
+    sheets = [np.stack([np.full(sides, first), k, following], 1)]
+    for ring in range(len(points) - 1):
+        a, b = ring * sides + k, ring * sides + following
+        sheets += [np.stack([a, a + sides, b], 1), np.stack([b, a + sides, b + sides], 1)]
+    end = (len(points) - 1) * sides
+    sheets.append(np.stack([np.full(sides, last), end + following, end + k], 1))
+    triangles = np.concatenate(sheets)
+    corners = vertices[triangles]
+    if np.einsum("ij,ij->", corners[:, 0], np.cross(corners[:, 1], corners[:, 2])) < 0.0:
+        triangles = triangles[:, ::-1]
+    return Surface(name, vertices, np.ascontiguousarray(triangles, dtype=np.int64))
+
+
+def horn() -> Surface:
+    """A tapering quarter circle of a metre's radius."""
+    angle = np.linspace(0.0, 0.5 * np.pi, 17)
+    points = np.stack([np.sin(angle), 0.0 * angle, 1.0 - np.cos(angle)], axis=1)
+    return swept("Horn", points, 0.16 - 0.07 * angle)
+
+
+def ear() -> Surface:
+    """A leaf, three times as wide as thick."""
+    t = np.linspace(0.0, 1.0, 15)
+    return swept("Ear", np.stack([t, 0.0 * t, 0.0 * t], 1), 0.06 + 0.2 * np.sin(np.pi * t**0.8) * (1 - 0.4 * t), flat=0.35)
+
+
+def dumbbell() -> Surface:
+    """A heavy ball on a stalk."""
+    t = np.linspace(0.0, 1.0, 23)
+    ball = np.sqrt(np.maximum(0.22**2 - (t - 0.76) ** 2, 0.0))
+    return swept("Dumbbell", np.stack([t, 0.0 * t, 0.0 * t], 1), np.maximum(ball, 0.08 - 0.05 * (t > 0.9)))
+
+
+def horseshoe() -> Surface:
+    """Half a ring, to be held at one end."""
+    angle = np.linspace(0.0, np.pi, 21)
+    points = 0.5 * np.stack([1.0 - np.cos(angle), 0.0 * angle, np.sin(angle)], axis=1)
+    return swept("Horseshoe", points, np.full(21, 0.11))
+
+
+def belly() -> Surface:
+    """A wide dome that sits on its whole base."""
+    t = np.linspace(0.0, 1.0, 11)
+    return swept("Belly", np.stack([0.5 * t, 0.0 * t, 0.0 * t], 1), 0.02 + 0.55 * np.sqrt(np.maximum(1.0 - t**2, 0.0)), 16)

@@ -10,7 +10,7 @@ import pytest
 from dampsim.core.measure.release import Release, pulled, release, unloaded
 from dampsim.core.papers.bar import HALF, bar
 from dampsim.core.scene.parameters import TOLERANCES
-from dampsim.core.stepping.law import visible_swings
+from dampsim.core.stepping.waveform import visible_swings
 from dampsim.core.system.state import State
 from dampsim.core.system.system import System, build_system
 

@@ -17,7 +17,8 @@ from dampsim.core.scene.link import Link, Place
 from dampsim.core.scene.parameters import Settings
 from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.stepping.law import FixedLaw, JoinedLaw, SettleLaw
+from dampsim.core.stepping.law import FixedLaw, JoinedLaw
+from dampsim.core.stepping.waveform import WaveformLaw
 
 
 def released(simulation: Simulation, body: str, deflection: float) -> SettleCurve:
@@ -138,7 +139,7 @@ def test_each_body_of_a_linked_pair_keeps_its_own_dials() -> None:
         settings: Settings = body.settings
         # One lambda_1 for what swings together; decay and swing are each body's own: roots of e^{(-a +- i w) h}.
         own = law.parts[k][0]
-        assert isinstance(own, SettleLaw)
+        assert isinstance(own, WaveformLaw)
         assert own.eigenvalue == pytest.approx(simulation.islands[0].system.eigenvalue_at(region, np.full(2, 50.0)))
         q = h * float(found.s[owner == k][0]) * own.eigenvalue
         roots = np.roots([1.0 + q, -(1.0 + found.kappa[owner == k][0]), found.kappa[owner == k][0]])

@@ -16,9 +16,11 @@ from dampsim.core.solvers.lbfgs import minimise_lbfgs
 from dampsim.core.solvers.newton import minimise_newton
 from dampsim.core.solvers.problem import Outcome
 from dampsim.core.stepping.controls import Controls
-from dampsim.core.stepping.law import BackwardEulerLaw, choose_substeps, settle_law
+from dampsim.core.stepping.law import BackwardEulerLaw
 from dampsim.core.stepping.static import settled
 from dampsim.core.stepping.step import Stepper
+from dampsim.core.stepping.substeps import choose_substeps
+from dampsim.core.stepping.waveform import settle_law
 from dampsim.core.system.inputs import BlockInputs, Inputs
 from dampsim.core.system.state import State
 from dampsim.core.system.system import System, build_system

@@ -29,7 +29,7 @@ from dampsim.core.solvers.lbfgs import minimise_lbfgs
 from dampsim.core.solvers.newton import minimise_newton
 from dampsim.core.solvers.problem import Outcome
 from dampsim.core.stepping.controls import Controls
-from dampsim.core.stepping.law import SettleLaw, settle_law
+from dampsim.core.stepping.waveform import WaveformLaw, settle_law
 from dampsim.core.stepping.step import Minimiser, Stepper
 from dampsim.core.stepping.step_problem import StepProblem
 from dampsim.core.system.inputs import BlockInputs
@@ -226,7 +226,7 @@ def test_the_stored_columns_do_not_grow_with_the_regions(count: int, painted: bo
     for region in system.regions:
         law = settle_law(0.5, 0.3, region.eigenvalue)
         pace = np.linspace(0.3, 1.0, len(region.free)) if painted else None
-        laws.append(SettleLaw(law.decay, law.frequency, law.eigenvalue, pace))
+        laws.append(WaveformLaw(law.decay, law.frequency, law.eigenvalue, pace))
     stepper = Stepper(system)
     problem = StepProblem(stepper, thrown(system, 0), system.still(), 0.01, Controls(tuple(laws), 1.0, 1e-3))
     assert problem.low_rank.columns.shape == (3 * len(system.rest), 12 if painted else 6)

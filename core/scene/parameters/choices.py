@@ -16,6 +16,7 @@ class DampingBy(StrEnum):
     """DampSim's own ways of calming down; the papers' are in damping.registry."""
 
     DIALS = "DIALS"
+    FIRST_MODE = "FIRST_MODE"
     TAU_KAPPA = "TAU_KAPPA"
     TAU_GAMMA = "TAU_GAMMA"
 

@@ -23,6 +23,10 @@ class Dampings:
         DampingBy.DIALS, "Damping By", "How the calming down is dialled",
         choices=(
             Choice(DampingBy.DIALS, "Settle and Bounce", "By what one sees: frames until rest, and overshoot"),
+            Choice(
+                DampingBy.FIRST_MODE, "Settle and Bounce, First Mode Only",
+                "As up to DampSim 1.2: other deflections than the slowest rest earlier, and throws go with Stiffness",
+            ),
             Choice(DampingBy.TAU_KAPPA, "τ and κ", "By inertia time and remembered part of the deformation's velocity"),
             Choice(DampingBy.TAU_GAMMA, "τ and γ", "By inertia time and removed part of the deformation's velocity"),
             *(Choice(method.name, method.label, method.text) for method in DAMPINGS),
@@ -116,8 +120,13 @@ class Dampings:
         ),
         section="advanced",
     )  # fmt: skip
+    whip: float = parameter(
+        1.05, "Whip", "How many times as fast as the whole its stiffest parts swing: a tail's tip lags less and cracks; "
+        "the more, the earlier stiff directions rest, and the further they bounce",
+        least=1.05, most=3.0, section="advanced", only_with=("damping_by", DampingBy.DIALS),
+    )  # fmt: skip
     calibration: float = parameter(
         1.0, "Calibration", "Factor on Settle that makes up for large bends; Calibrate finds it",
         least=0.1, most=10.0, soft_least=0.5, soft_most=2.0, section="advanced",
-        only_with=("damping_by", DampingBy.DIALS),
+        only_with=("damping_by", DampingBy.DIALS, DampingBy.FIRST_MODE),
     )  # fmt: skip

@@ -13,14 +13,14 @@ class Dials:
     """Fields of Settings."""
 
     settle: float = parameter(
-        24.0, "Settle", "How long it moves: so many frames after the last push it is at rest",
+        24.0, "Settle", "How long it moves: so many frames after the animation stops it is at rest; let go from a pose, a little sooner",
         unit="frames", least=1.0, most=2000.0, soft_least=2.0, soft_most=120.0, animatable=True,
-        only_with=("damping_by", DampingBy.DIALS),
+        only_with=("damping_by", DampingBy.DIALS, DampingBy.FIRST_MODE),
     )  # fmt: skip
     bounce: float = parameter(
         30.0, "Bounce", "How far it swings past its rest shape, in percent of the way that it came from the other side",
         unit="%", least=0.0, most=90.0, soft_least=0.0, soft_most=80.0, animatable=True,
-        only_with=("damping_by", DampingBy.DIALS),
+        only_with=("damping_by", DampingBy.DIALS, DampingBy.FIRST_MODE),
     )  # fmt: skip
     follow_through: float = parameter(
         1.0, "Follow-through", "How strongly it is thrown when its pins start, stop and turn: 1 as in nature, 0 never",

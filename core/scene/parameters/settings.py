@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
 
-from .choices import Accuracy
+from .choices import Accuracy, DampingBy
 from .damping import Dampings
 from .dials import Dials
 from .material import Materials
@@ -30,6 +30,11 @@ class Settings(Shots, Materials, Dampings, Dials):
     def overshoot(self) -> float:
         """Bounce as the ratio of two following swings, 0 to 1."""
         return self.bounce / 100.0
+
+    @property
+    def by_settle(self) -> bool:
+        """Whether Settle and Bounce say how it calms down."""
+        return self.damping_by in (DampingBy.DIALS, DampingBy.FIRST_MODE)
 
     @property
     def young(self) -> float:

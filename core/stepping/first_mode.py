@@ -1,0 +1,77 @@
+"""DampSim's first law, for comparison and for nets: the first mode follows it, others rest earlier.
+
+    x(t) = e^{-a t} (cos w t + a/w sin w t)      released from rest, overshoot o = e^{-pi a/w} > 0
+    x(t) = e^{-a t}                              overshoot 0, [You]
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..arrays import Array
+from .law import Coefficients
+from .waveform import REST_FRACTION, clear_of_threshold, last_crossing, visible_swings
+
+# As for the waveform law; only the first mode's own loss has to be allowed for here.
+_CLEARANCE = (0.05, 0.05)
+
+
+@dataclass(frozen=True)
+class FirstModeLaw:
+    """decay: a in 1/s.  frequency: w in rad/s, 0 for no overshoot.  eigenvalue: lambda_1 in 1/s^2.
+
+    pace: (f,) painted parts of the settle time at the free nodes.
+    slack: whether some motions are slower than the first mode, as in a net: they would grow where kappa exceeds 1.
+    """
+
+    decay: float
+    frequency: float
+    eigenvalue: float
+    pace: Array | None = None
+    slack: bool = False
+
+    def coefficients(self, h: float) -> Coefficients:
+        """The (kappa, s) whose discrete roots are e^{(-a +- i w) h}."""
+        time = h if self.pace is None else h / self.pace
+        kappa: float | Array
+        if self.frequency == 0.0:
+            q, kappa = np.expm1(self.decay * time), 0.0
+        else:
+            d = np.exp(-2.0 * self.decay * time)
+            p = 2.0 * np.exp(-self.decay * time) * np.cos(self.frequency * time)
+            q = 1.0 / (p - d) - 1.0
+            kappa = d * (1.0 + q)
+            if self.slack:
+                kappa = np.minimum(kappa, 1.0)
+        return Coefficients(kappa, q / (h * self.eigenvalue))
+
+    calmer = coefficients
+
+    def released(self, times: float | Array) -> float | Array:
+        """x(t) at times (k,) in s after a release from 1, at rest."""
+        envelope: float | Array = np.exp(-self.decay * times)
+        if self.frequency == 0.0:
+            return envelope
+        phase = self.frequency * times
+        return envelope * (np.cos(phase) + self.decay / self.frequency * np.sin(phase))  # type: ignore[no-any-return]
+
+    @property
+    def lead(self) -> float:
+        """When the largest swing comes after what the settle time counts from, s: a release, or where slack a stop."""
+        return math.atan2(self.frequency, self.decay) / self.frequency if self.slack and self.frequency else 0.0
+
+
+def first_mode_law(settle: float, overshoot: float, eigenvalue: float, slack: bool = False) -> FirstModeLaw:
+    """settle: rest time in s, > 0; of a release, or where slack from a stop.  overshoot: in [0, 1).
+
+    eigenvalue: lambda_1 in 1/s^2.
+    """
+    if overshoot <= 0.0:
+        return FirstModeLaw(-math.log(REST_FRACTION) / settle, 0.0, eigenvalue, slack=slack)
+    ratio = -math.pi / math.log(clear_of_threshold(overshoot, _CLEARANCE))
+    unit = FirstModeLaw(1.0, ratio, 1.0, slack=slack)
+    rest = last_crossing(unit.released, visible_swings(overshoot), ratio) + unit.lead
+    return FirstModeLaw(rest / settle, ratio * rest / settle, eigenvalue, slack=slack)

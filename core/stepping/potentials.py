@@ -1,0 +1,156 @@
+"""All potentials of one step, and what the waveform law has of them at the step's start (docs/physics.md section 2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import block_diag, csr_matrix
+
+from ..arrays import Array
+from ..energies import Energy
+from ..system.inputs import BlockInputs, Inputs
+from ..system.state import State
+from ..system.system import System
+from ..system.term import Factor
+from .remembered import Remembered
+
+
+@dataclass(frozen=True)
+class Share:
+    """theta and sigma, see law.Coefficients: numbers where all nodes have the same, else (n,) each."""
+
+    theta: float | Array
+    sigma: float | Array
+
+    @property
+    def uniform(self) -> bool:
+        return np.ndim(self.theta) == 0 and np.ndim(self.sigma) == 0
+
+
+class Potentials:
+    """What the terms and links of a system add to a step.
+
+    rounding: differences of values up to this are rounding, J.
+    """
+
+    def __init__(self, system: System, state: State, inputs: Inputs, factors: Array, theta: float | Array) -> None:
+        """factors: (b,) on each block's stiffness.  theta: the part of what is elastic that counts, see Share."""
+        self._system, self._factors = system, factors
+        uniform = np.ndim(theta) == 0
+        self._theta = float(theta) if uniform else 1.0
+        self._energies: list[tuple[int, float, Energy, bool]] = []
+        for place, factor, energy in system.prepared(state, inputs):
+            elastic = factor is Factor.MATERIAL
+            own = energy if uniform or not elastic else energy.scaled(np.asarray(theta)[system.slices[place]])
+            self._energies.append((place, float(factors[place]) if elastic else 1.0, own, elastic))
+        joints = system.joints
+        self._joints = joints if joints is None or uniform else joints.scaled(np.asarray(theta))
+        self.rounding = sum(
+            scale * energy.rounding * (self._theta if elastic else 1.0) for _, scale, energy, elastic in self._energies
+        )
+        self._last: tuple[Array, Array] | None = None
+
+    def value_gradient(self, x: Array) -> tuple[float, Array]:
+        """J, and the gradient (n, 3) N at positions (n, 3) m."""
+        value, elastic, other = 0.0, np.zeros_like(x), None
+        for place, scale, energy, material in self._energies:
+            part = self._system.slices[place]
+            potential, slope = energy.value_gradient(x[part])
+            if material:
+                value += self._theta * scale * potential
+                elastic[part] += scale * slope
+            else:
+                other = np.zeros_like(x) if other is None else other
+                value += scale * potential
+                other[part] += scale * slope
+        self._last = (x, elastic)
+        gradient = self._theta * elastic
+        if self._joints is not None:
+            potential, slope = self._joints.value_gradient(x, self._factors)
+            value, gradient = value + self._theta * potential, gradient + self._theta * slope
+        return value, gradient if other is None else gradient + other
+
+    def elastic(self, x: Array) -> Array:
+        """(n, 3) N, the gradient of the blocks' elastic energies over each one's stiffness factor, theta apart."""
+        if self._last is None or self._last[0] is not x and not np.array_equal(self._last[0], x):
+            self.value_gradient(x)
+        assert self._last is not None
+        return self._last[1] / _each(self._system, self._factors)
+
+    def hessian(self, x: Array, project: bool) -> csr_matrix:
+        """(3n, 3n) N/m; with project, its positive semi-definite part."""
+        system = self._system
+        parts = [csr_matrix((3 * len(block.rest),) * 2) for block in system.blocks]
+        for place, scale, energy, material in self._energies:
+            factor = scale * self._theta if material else scale
+            parts[place] = parts[place] + factor * energy.hessian(x[system.slices[place]], project)
+        total = parts[0] if len(parts) == 1 else block_diag(parts, format="csr")
+        if self._joints is not None:
+            total = total + self._theta * self._joints.hessian(x, self._factors, project)
+        return total.tocsr()
+
+
+def _each(system: System, factors: Array) -> float | Array:
+    """The blocks' stiffness factors (b,) at the nodes (n, 1), or the one number."""
+    return float(factors[0]) if len(factors) == 1 else factors[system.owner()][:, None]
+
+
+@dataclass(frozen=True)
+class AtStart:
+    """What the waveform law has of the last step when one starts.
+
+    velocity: (n, 3) m/s, of the deformation alone.
+    force: (n, 3) N, see Remembered; None where theta is not the same everywhere.
+    dead: (n, 3) N, (1 - theta) g - sigma h g' of the elastic force g and its rate of change.
+    past: what was remembered; None at the start of a shot.
+    elastic: (n, 3) N, all that is elastic, at the start of a shot; None later.
+    """
+
+    velocity: Array
+    force: Array | None
+    dead: Array
+    past: Remembered | None
+    elastic: Array | None = None
+
+
+def at_start(system: System, state: State, inputs: Inputs, factors: Array, h: float, share: Share) -> AtStart:
+    """factors: (b,) on each block's stiffness. Where nothing is remembered, u and g' are none."""
+    x, past = state.positions, Remembered.of(system, state)
+    velocity = np.zeros_like(x) if past is None else past.velocity
+    before = x - h * velocity
+    # Soft pins pull at where they are when the step starts.
+    begun = tuple(BlockInputs(one.start, one.start) for one in inputs)
+    found = [(place, energy) for place, factor, energy in system.prepared(state, begun) if factor is Factor.MATERIAL]
+
+    def blocks(at: Array, part: Array | None = None) -> Array:
+        total = np.zeros_like(x)
+        for place, energy in found:
+            nodes = system.slices[place]
+            own = energy if part is None else energy.scaled(part[nodes])
+            total[nodes] += factors[place] * own.value_gradient(at[nodes])[1]
+        return total
+
+    def links(at: Array, part: Array | None = None) -> Array:
+        if system.joints is None:
+            return np.zeros_like(x)
+        joints = system.joints if part is None else system.joints.scaled(part)
+        return joints.value_gradient(at, factors)[1]
+
+    if not share.uniform:
+        theta, sigma = np.asarray(share.theta), np.asarray(share.sigma)
+        dead = blocks(x, 1.0 - theta) + links(x, 1.0 - theta)
+        if past is not None:
+            dead -= blocks(x, sigma) + links(x, sigma) - blocks(before, sigma) - links(before, sigma)
+        return AtStart(velocity, None, dead, past, blocks(x) + links(x) if past is None else None)
+    each = _each(system, factors)
+    if past is not None and past.force is not None and past.rate is not None:
+        force, change = past.force, h * past.rate
+    else:
+        force = blocks(x) / each
+        change = force - blocks(before) / each if past is not None else np.zeros_like(x)
+    dead = each * ((1.0 - share.theta) * force - share.sigma * change)
+    if system.joints is not None:
+        dead = dead + (1.0 - share.theta) * links(x) - share.sigma * (links(x) - links(before))
+    elastic = np.asarray(each * force + links(x)) if past is None else None
+    return AtStart(velocity, force, np.asarray(dead), past, elastic)

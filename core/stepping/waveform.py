@@ -1,0 +1,167 @@
+"""The law that the dials mean: every mode of a region swings out as dialled (docs/physics.md section 2).
+
+A region at rest whose reference motion stops follows, with overshoot o = e^{-pi a/w} > 0 or 0,
+
+    x(t) ~ e^{-a t} sin w t              x(t) ~ e^{-a t} - e^{-2 a t}
+
+and stays below 1% of its largest swing from the settle time on. All elastic deflection does, whatever its direction.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..arrays import Array
+from .law import Coefficients
+
+# The deformation counts as at rest below this part of its largest swing.
+REST_FRACTION = 0.01
+# A last swing as high as REST_FRACTION would make the rest time jump by a swing where a direction loses a little more or
+# less than another. The overshoot is moved (by at most 1.4 percentage points) so that no peak comes nearer to it, from
+# above and from below, than these parts of the first mode's, and the latter of the stiffest ones'.
+_CLEARANCE = (0.15, 0.05)
+# Without overshoot, the second root's decay over the first one's.
+_SECOND = 2.0
+# The stiffest modes swing at least by this much faster than the first: what keeps the M-share of the inertia positive.
+_LEAST_SPREAD = 1.0001
+# How much faster the stiffest modes swing where nothing else is dialled.
+LEAST_WHIP = 1.05
+# Angle in rad that the first mode turns in one substep beyond which a step that failed remembers no velocity.
+_CALM_PHASE = math.pi / 5.0
+
+Shape = Callable[[float], float | Array]
+"""A deflection over time in s."""
+
+
+@dataclass(frozen=True)
+class WaveformLaw:
+    """decay: a in 1/s.  frequency: w in rad/s, 0 for no overshoot.  eigenvalue: lambda_1 in 1/s^2.
+
+    pace: (f,) painted parts of the settle time at the free nodes.
+    whip: how many times as fast as the first mode the stiffest ones swing.
+    """
+
+    decay: float
+    frequency: float
+    eigenvalue: float
+    pace: Array | None = None
+    whip: float = LEAST_WHIP
+
+    def coefficients(self, h: float) -> Coefficients:
+        """Those with which the first mode and the stiffest have the law's sampled roots; exact at any h."""
+        time = h if self.pace is None else h / self.pace
+        (A, B), (A_stiff, B_stiff) = self._ends(time)
+        theta = 1.0 / B_stiff
+        q = B / (1.0 - B / B_stiff)
+        sigma = theta * A_stiff
+        kappa = A * (1.0 + theta * q) - sigma * q
+        throw = self.eigenvalue * h * (h / time) * self._kicked(time) / B
+        fresh = (1.0 + kappa / (sigma * q)) * (1.0 - self.released(-time))
+        return Coefficients(kappa, q / (h * self.eigenvalue), theta, sigma, throw, fresh, self._decay, waveform=True)
+
+    def _ends(self, time: float | Array) -> tuple[tuple[float | Array, float | Array], ...]:
+        """(A, B) of z^2 - (1 + A - B) z + A for the first mode and for the stiffest. time: s, in units of pace 1."""
+        z = np.exp(-self.decay * time)
+        if self.frequency == 0.0:
+            z2 = np.exp(-_SECOND * self.decay * time)
+            z3 = np.exp(-_SECOND * self.whip**2 * self.decay * time)
+            return (z * z2, (1.0 - z) * (1.0 - z2)), (z * z3, (1.0 - z) * (1.0 - z3))
+        first = 1.0 + z**2 - 2.0 * z * np.cos(self.frequency * time)
+        stiff = 1.0 + z**2 - 2.0 * z * np.cos(np.minimum(self.whip * self.frequency * time, np.pi))
+        return (z**2, first), (z**2, np.maximum(stiff, _LEAST_SPREAD * first))
+
+    def _kicked(self, time: float | Array) -> float | Array:
+        """The deflection in s that a velocity of 1 makes after a time in s."""
+        a, w = self.decay, self.frequency
+        if w == 0.0:
+            return (np.exp(-a * time) - np.exp(-_SECOND * a * time)) / ((_SECOND - 1.0) * a)  # type: ignore[no-any-return]
+        return np.exp(-a * time) * np.sin(w * time) / w  # type: ignore[no-any-return]
+
+    def calmer(self, h: float) -> Coefficients:
+        """As [You]: nothing is remembered of the force, and of the velocity what the first mode alone needs."""
+        time = h if self.pace is None else h / self.pace
+        throw = self.coefficients(h).throw
+        d = np.exp(-2.0 * self.decay * time)
+        if self.frequency == 0.0 or np.max(self.frequency * time) > _CALM_PHASE:
+            q, kappa = np.expm1(self.decay * time), np.zeros_like(d)
+        else:
+            q = 1.0 / (2.0 * np.exp(-self.decay * time) * np.cos(self.frequency * time) - d) - 1.0
+            kappa = np.minimum(d * (1.0 + q), 1.0)
+        return Coefficients(kappa, q / (h * self.eigenvalue), throw=throw, decay=self._decay, waveform=True)
+
+    @property
+    def _decay(self) -> float | Array:
+        return self.decay if self.pace is None else self.decay / self.pace
+
+    def released(self, times: float | Array) -> float | Array:
+        """x(t) at times (k,) in s after a release from 1, at rest; before it, what leads there."""
+        a, w = self.decay, self.frequency
+        if w == 0.0:
+            return (_SECOND * np.exp(-a * times) - np.exp(-_SECOND * a * times)) / (_SECOND - 1.0)  # type: ignore[no-any-return]
+        return np.exp(-a * times) * (np.cos(w * times) + a / w * np.sin(w * times))  # type: ignore[no-any-return]
+
+    @property
+    def lead(self) -> float:
+        """When the largest swing comes after a stop, from which the settle time counts, s.
+
+        From there on a stop is like a release: x(t) ~ released(t - lead).
+        """
+        if self.frequency == 0.0:
+            return math.log(_SECOND) / ((_SECOND - 1.0) * self.decay)
+        return math.atan2(self.frequency, self.decay) / self.frequency
+
+
+def settle_law(settle: float, overshoot: float, eigenvalue: float, whip: float = LEAST_WHIP) -> WaveformLaw:
+    """settle: time from a stop to rest in s, > 0.  overshoot: in [0, 1).  eigenvalue: lambda_1 in 1/s^2."""
+    if overshoot <= 0.0:
+        unit = WaveformLaw(1.0, 0.0, 1.0)
+        rest = _last_above(unit.released, 0.0, 20.0) + unit.lead
+        return WaveformLaw(rest / settle, 0.0, eigenvalue, whip=whip)
+    ratio = -math.pi / math.log(clear_of_threshold(overshoot, _CLEARANCE, LEAST_WHIP))
+    unit = WaveformLaw(1.0, ratio, 1.0)
+    # A stop's largest swing is where a release begins.
+    decay = (last_crossing(unit.released, visible_swings(overshoot), ratio) + unit.lead) / settle
+    return WaveformLaw(decay, ratio * decay, eigenvalue, whip=whip)
+
+
+def visible_swings(overshoot: float) -> int:
+    """How many times the released mode swings past rest by more than REST_FRACTION."""
+    if overshoot <= 0.0:
+        return 0
+    return max(math.ceil(math.log(REST_FRACTION) / math.log(overshoot)) - 1, 0)
+
+
+def clear_of_threshold(overshoot: float, clearance: tuple[float, float], spread: float = 1.0) -> float:
+    """The nearest overshoot with as many visible swings whose peaks o^k all keep clear of REST_FRACTION.
+
+    clearance: parts of it above and below.  spread: over the first mode's, the frequency of the fastest one that shall
+    have no more swings; with the same decay its overshoot is o^(1/spread).
+    """
+    swings = visible_swings(overshoot)
+    above, below = REST_FRACTION * (1.0 + clearance[0]), (REST_FRACTION * (1.0 - clearance[1])) ** spread
+    if swings and overshoot**swings < above:
+        return float(above ** (1.0 / swings))
+    return min(overshoot, float(below ** (1.0 / (swings + 1))))
+
+
+def last_crossing(released: Shape, swings: int, frequency: float) -> float:
+    """Last time in s at which a release with so many visible swings is at REST_FRACTION. frequency: rad/s."""
+    # Extremes lie at k pi/w; between the last visible one and the next zero |x| falls through REST_FRACTION once.
+    low, high = swings * math.pi / frequency, (swings + 1) * math.pi / frequency
+    sign = 1.0 if swings % 2 == 0 else -1.0
+    return _last_above(lambda times: sign * released(times), low, high)
+
+
+def _last_above(shape: Shape, low: float, high: float) -> float:
+    """Where between two times in s a falling shape passes REST_FRACTION."""
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        if float(shape(middle)) > REST_FRACTION:
+            low = middle
+        else:
+            high = middle
+    return high
