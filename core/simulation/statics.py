@@ -112,8 +112,11 @@ class Statics:
     def _solved_sag(self, island: int, block: int, sag: float, factors: Array) -> float:
         there = self.islands[island]
         body = self._scene.bodies[there.bodies[block]]
+        if not there.system.regions_of(block):
+            # What pins hold all of does not sag, whatever it is made of.
+            return BASE_YOUNG
         pull = float(np.linalg.norm(self._scene.gravity))
-        if pull == 0.0 or not there.system.regions or not held(there):
+        if pull == 0.0 or not held(there):
             raise SceneError(
                 f"{body.name}: Sag needs gravity and pins that hold the body; add them, or dial Young's modulus."
             )

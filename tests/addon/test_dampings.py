@@ -12,7 +12,7 @@ from types import ModuleType
 import bpy
 import numpy as np
 import pytest
-from scenes import LAST, fresh, wobbler
+from scenes import LAST, fresh, size, wobbler, world
 
 from newcomer import copy_with_a_new_damping
 
@@ -38,6 +38,38 @@ def test_every_damping_bakes_and_changes_the_shot(load: Load, tmp_path: Path) ->
     for k, name in enumerate(names):
         for other in names[:k]:
             assert np.abs(seen[name] - seen[other]).max() > 1e-6
+
+
+@pytest.mark.parametrize("target", ["SHAPE_KEYS", "POINT_CACHE"])
+def test_an_object_that_is_pinned_all_over_is_simulated_and_baked_as_it_is_animated(
+    load: Load, tmp_path: Path, target: str
+) -> None:
+    scene = fresh(5)
+    obj = wobbler(tmp_path)
+    obj.vertex_groups["Pin"].add([v.index for v in obj.data.vertices], 1.0, "REPLACE")
+    plain = {frame: world(obj, frame) for frame in range(1, 6)}
+    live, overlay = load("dampsim_addon.live"), load("dampsim_addon.ui.overlay")
+    live.install()
+    try:
+        for frame, animated in plain.items():
+            scene.frame_set(frame)
+            np.testing.assert_allclose(live.find(obj).frames[frame - 1].frame.surface, animated, atol=1e-6)
+            found = overlay.drawn(obj, scene)
+            assert found.worst[1] == 1.0
+            np.testing.assert_allclose(found.rest[0], animated, atol=1e-5)
+        assert not overlay.standing(obj, scene)[1]
+    finally:
+        live.uninstall()
+        live.drop(obj)
+    assert bpy.ops.dampsim.measure() == {"FINISHED"}
+    assert obj.dampsim.measured_sag < 1e-4
+    obj.dampsim.target = target
+    names = [one.name for one in load("core.scene.parameters").PARAMETERS["damping_by"].choices]
+    for name in names:
+        obj.dampsim.damping_by = name
+        assert bpy.ops.dampsim.bake() == {"FINISHED"}
+        for frame, animated in plain.items():
+            np.testing.assert_allclose(world(obj, frame), animated, atol=2e-6 * size(animated))
 
 
 def test_an_explicit_integrator_that_runs_away_names_the_object_and_the_mend(tmp_path: Path) -> None:
