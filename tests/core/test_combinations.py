@@ -20,7 +20,7 @@ from dampsim.core.measure.calibrate import calibrate
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.parameters import PARAMETERS, Settings
 from dampsim.core.scene.scene import Scene
-from dampsim.core.simulation.choice import remarks
+from dampsim.core.simulation.choice import has_reference, remarks
 from dampsim.core.simulation.simulation import Simulation
 from shapes import box, tube
 
@@ -98,6 +98,33 @@ def test_what_has_no_effect_with_a_choice_is_said() -> None:
             said = " ".join(remarks(chosen))
             assert ("Follow-through" in said) == (not integrator.follows_through)
             assert ("Explicit" in said) == (not integrator.implicit)
+
+
+@pytest.mark.parametrize("throw", [1.0, 0.5])
+@pytest.mark.parametrize(
+    ("damping", "integrator"),
+    [
+        *((name, "BACKWARD_EULER") for name in ("DIALS", "TAU_KAPPA", *(one.name for one in DAMPINGS))),
+        *(("POINT", one.name) for one in INTEGRATORS[1:]),
+    ],
+)
+def test_the_reference_motion_matters_where_the_panel_shows_it_and_nowhere_else(
+    damping: str, integrator: str, throw: float
+) -> None:
+    implicit = next(one for one in INTEGRATORS if one.name == integrator).implicit
+    # So soft that explicit steps are short enough.
+    settings = Settings(
+        stiffness=1.0, resolution=100, damping_by=damping, integrator=integrator, follow_through=throw,
+        substeps=1 if implicit else 40, accuracy="TIGHT", **DAMPED,
+    )  # fmt: skip
+    light = replace(scene(settings, last=6), gravity=np.zeros(3))
+    lasts = []
+    for name in ("PINS", "MESH", "NONE"):
+        made = replace(light, bodies=(replace(light.bodies[0], settings=replace(settings, carrier=name)),))
+        lasts.append(list(Simulation(made).frames())[-1].surface)
+    apart = max(float(np.abs(one - lasts[0]).max()) for one in lasts[1:])
+    assert (apart > 1e-3) == has_reference(settings)
+    assert (apart < 1e-5) == (not has_reference(settings))
 
 
 @pytest.mark.parametrize("method", DAMPINGS, ids=lambda one: one.name)
