@@ -7,8 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.sparse.linalg import ArpackNoConvergence
+from scipy.special import jn_zeros
 
-from builders import net, scene, still, strutted, wire, wire_cube
+from builders import DOWN, bar, net, scene, still, strutted, wire, wire_cube
 from dampsim.core.bodies.springs import Springs
 from dampsim.core.damping.damping import DampedBody
 from dampsim.core.damping.rayleigh import Rayleigh
@@ -23,6 +25,7 @@ from dampsim.core.measure.curve import SettleCurve
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.parameters import PARAMETERS
 from dampsim.core.simulation.simulation import Simulation
+from dampsim.core.solvers import modes
 from dampsim.core.system.system import assemble
 from shapes import sheet
 
@@ -261,3 +264,97 @@ def test_strain_rate_and_rayleigh_of_one_spring_are_the_dense_matrices(direction
         for motion in (np.tile(axis, 2), np.cross(axis, x).ravel()):
             assert np.abs(rate @ motion).max() < 1e-12 * np.abs(rate).max()
     assert assemble((body.block,), np.zeros(3), None).elastic_energy(x) == pytest.approx(0.5 * k * length * 0.01)
+
+
+# (j/2)^2 with the first zero j of Bessel's J_0, times g: lambda_1 of a chain of a metre.
+CHAIN = (float(jn_zeros(0, 1)[0]) / 2.0) ** 2 * 9.81
+
+
+def line(along: np.ndarray, pinned: tuple[int, ...], **more: object) -> Body:
+    """A wire of two metres, straight at rest."""
+    return wire("Wire", np.linspace(0.0, 2.0, 20)[:, None] * along, pinned, **more)
+
+
+NETS = {
+    "a wire that hangs down": lambda **more: line(np.array([0.0, 0.0, -1.0]), (0,), **more),
+    "a wire that falls into place": lambda **more: line(np.array([1.0, 0.0, 0.0]), (0,), **more),
+    "a wire held at its ends": lambda **more: line(np.array([1.0, 0.0, 0.0]), (0, 19), **more),
+    "a net": lambda **more: net(6, **more),
+}
+
+
+def unfound(monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    """Let the search for a net's first swing end as ARPACK and SuperLU may end it; other searches go on."""
+    search = modes.eigsh
+
+    def searched(*given: object, **more: object) -> np.ndarray:
+        if more.get("which") != "LA":
+            return np.asarray(search(*given, **more))
+        if how == "no convergence":
+            raise ArpackNoConvergence("no convergence", np.zeros(0), np.zeros((0, 0)))
+        if how == "singular":
+            raise RuntimeError("Factor is exactly singular")
+        return np.zeros(1)
+
+    monkeypatch.setattr(modes, "eigsh", searched)
+
+
+@pytest.mark.parametrize("how", ["no convergence", "singular", "none above the bound"])
+@pytest.mark.parametrize("name", NETS)
+def test_a_net_whose_first_swing_is_not_found_is_slowed_as_a_chain_as_long_as_it_hangs(
+    monkeypatch: pytest.MonkeyPatch, name: str, how: str
+) -> None:
+    found = Simulation(scene(NETS[name](), last=1))
+    unfound(monkeypatch, how)
+    simulation = Simulation(scene(NETS[name](), last=1))
+    (region,) = simulation.islands[0].system.regions
+    hanging = simulation.statics.hanging(0, simulation.factors(0)).positions[:, 2]
+    depth = float(hanging[region.held].max() - hanging[region.free].min())
+    value = simulation.islands[0].system.eigenvalue_at(region, simulation.factors(0))
+    assert value == pytest.approx(CHAIN / depth, rel=1e-3)
+    other = found.islands[0].system.eigenvalue_at(found.islands[0].system.regions[0], found.factors(0))
+    # A chain is what a wire on one pin is; its twenty nodes miss that by a fiftieth. Two pins hold it more.
+    assert value == pytest.approx(other, rel=0.02 if "held" not in name and "net" not in name else 0.6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NETS)
+def test_a_net_whose_first_swing_is_not_found_calms_all_the_same(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    unfound(monkeypatch, "no convergence")
+    body = NETS[name](settle=16.0, bounce=20.0)
+    points = body.surface.vertices
+
+    def shaken(frame: float) -> np.ndarray:
+        return points + np.array([0.0, 0.1 * min(max(frame - 1.0, 0.0), 3.0), 0.0])
+
+    frames = list(Simulation(scene(replace(body, motion=shaken), last=60)).frames())
+    way = [float(np.abs(frame.surface - frames[-1].surface).max()) for frame in frames]
+    assert max(way[4:]) > 0.03
+    # Twice the dialled frames after the shake: the chain is not the net.
+    assert max(way[4 + 32 :]) < 0.05 * max(way[4:])
+
+
+@pytest.mark.parametrize("pinned", [True, False])
+def test_a_net_that_does_not_hang_is_slowed_as_a_chain_as_long_as_it_is(pinned: bool) -> None:
+    pins = None if pinned else np.zeros(36)
+    body = net(6) if pins is None else net(6, pins=pins)
+    # Without weight as if it had the usual one; falling, with its own.
+    made = scene(body, last=2, gravity=np.zeros(3) if pinned else DOWN)
+    simulation = Simulation(made)
+    (region,) = simulation.islands[0].system.regions
+    extent = float(np.ptp(body.surface.vertices[region.free], axis=0).max())
+    value = simulation.islands[0].system.eigenvalue_at(region, simulation.factors(0))
+    assert value == pytest.approx(CHAIN / extent, rel=1e-3)
+    assert all(np.isfinite(frame.surface).all() for frame in simulation.frames())
+
+
+# Dials with which a solid remembers more than its whole velocity.
+WILD = {"settle": 5.0, "bounce": 90.0}
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_no_part_of_a_net_is_remembered_more_than_whole_where_a_solid_would_be(name: str) -> None:
+    (solid,) = Simulation(scene(bar("Bar", 0.0, 1.0, True, resolution=150, **WILD), last=1)).effective()
+    assert np.max(solid.kappa) > 1.1
+    (slack,) = Simulation(scene(NETS[name](**WILD), last=1)).effective()
+    assert np.max(slack.kappa) == 1.0
