@@ -51,6 +51,7 @@ def falling(name: str = "Falling") -> Body:
 PAIRS = {
     "two alike": (shaken("A"), shaken("B", 2.0)),
     "other dials": (shaken("A"), shaken("B", 2.0, stiffness=90.0, follow_through=0.3, density=300.0)),
+    "other accuracies": (shaken("A", stiffness=90.0), shaken("B", 2.0, stiffness=90.0, accuracy="TIGHT")),
     "a kilometre apart": (shaken("A"), shaken("B", 1000.0)),
     "a millimetre and a hundred metres": (shaken("A", size=1e-3), shaken("B", 300.0, size=100.0, stiffness=1e5)),
     "keyed dials": (keyed(shaken("A", substeps=8)), shaken("B", 2.0, substeps=8)),
