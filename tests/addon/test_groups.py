@@ -11,6 +11,7 @@ import bmesh
 import bpy
 import numpy as np
 import pytest
+from mathutils import Vector
 from scenes import LAST, add, armature, fresh, wobbler, world
 
 pytestmark = pytest.mark.bpy
@@ -463,9 +464,18 @@ def test_links_are_drawn_where_the_shapes_are(load: Load, live: ModuleType, tmp_
     select(*both)
     bpy.ops.dampsim.weld()
     drawing = load("dampsim_addon.ui.link_drawing")
+    # A point beside the vertices goes along with the nearest one, as far from it as it was.
+    beside, owner = (0.1, 0.05, 0.2), next(obj for obj in both if len(obj.dampsim.links))
+    owner.location.z, owner.rotation_euler.z = 0.5, 0.3
+    owner.dampsim.links[0].points.add().place = beside
+    bpy.context.view_layer.update()
+    (found,) = drawing.shown(owner, bpy.context.view_layer)
+    np.testing.assert_allclose(found.here[-1], owner.matrix_world @ Vector(beside), atol=1e-6)
+    owner.location.z, owner.rotation_euler.z = 0.0, 0.0
+    owner.dampsim.links[0].points.remove(4)
+    bpy.context.view_layer.update()
     for frame in range(1, LAST + 1):
         scene.frame_set(frame)
-    owner = next(obj for obj in both if len(obj.dampsim.links))
     (found,) = drawing.shown(owner, bpy.context.view_layer)
     assert found.rigid
     assert found.ends.shape == (8, 3)
