@@ -42,7 +42,6 @@ class Statics:
         self._hanging: Memo[State] = Memo(_KEPT)
         self._down: dict[int, State] = {}
         self._young: Memo[float] = Memo(_KEPT)
-        self._tolerance = min([1e-3, *(body.settings.tolerance for body in scene.bodies)])
 
     def weigh(self) -> None:
         """Find what the weight does to the first eigenvalues; a tall thing is softer, a hanging one is stiffer."""
@@ -71,7 +70,9 @@ class Statics:
         there = self.islands[island]
         begin = self._posing.at_rest(there, animated) if state is None else state
         inputs = self._posing.held(there, animated)
-        return settled(self.steppers[island], begin, inputs, self._tolerance, factors)
+        # Others' accuracy must not change where it hangs.
+        tolerance = min([1e-3, *(self._scene.bodies[k].settings.tolerance for k in there.bodies)])
+        return settled(self.steppers[island], begin, inputs, tolerance, factors)
 
     def hanging(self, island: int, factors: Array) -> State:
         """Where an island hangs at rest at the first frame."""

@@ -111,8 +111,8 @@ class DAMPSIM_PT_curve(Child, Panel):
             column.label(text=f"From the {shown.source}")
         column = split(layout.column(), context)
         column.prop(obj.dampsim, "swing")
-        row = column.row(align=True)
-        row.prop(obj.dampsim, "calibration")
+        if obj.dampsim.damping_by == DampingBy.DIALS:
+            column.prop(obj.dampsim, "calibration")
         layout.operator(DAMPSIM_OT_calibrate.bl_idname, icon="FCURVE")
 
 

@@ -46,9 +46,11 @@ def stretches(simulation: Simulation, name: str, positions: Array) -> Array:
     block = simulation.model_of(name).block
     rest, tets = block.rest, block.groups[0]
     if tets.shape[1] != 4:
-        span = np.linalg.norm(positions[tets[:, 0]] - positions[tets[:, 1]], axis=1)
-        ratio = span / np.linalg.norm(rest[tets[:, 0]] - rest[tets[:, 1]], axis=1)
-        return np.asarray(np.maximum(ratio, 1.0 / np.maximum(ratio, 1e-9)))
+        # Of whatever it is made, what lies between its nodes.
+        one, other = np.triu_indices(tets.shape[1], 1)
+        ratio = np.linalg.norm(positions[tets[:, one]] - positions[tets[:, other]], axis=2)
+        ratio = ratio / np.linalg.norm(rest[tets[:, one]] - rest[tets[:, other]], axis=2)
+        return np.asarray(np.maximum(ratio, 1.0 / np.maximum(ratio, 1e-9)).max(axis=1))
 
     def spans(points: Array) -> Array:
         corners = points[tets]

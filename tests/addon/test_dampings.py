@@ -1,10 +1,7 @@
-"""The papers' dampings as an artist meets them: in the panel, in a bake, and a new one without a change elsewhere."""
+"""The papers' dampings as an artist meets them in a bake."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -13,8 +10,6 @@ import bpy
 import numpy as np
 import pytest
 from scenes import LAST, fresh, size, wobbler, world
-
-from newcomer import copy_with_a_new_damping
 
 pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
@@ -79,32 +74,3 @@ def test_an_explicit_integrator_that_runs_away_names_the_object_and_the_mend(tmp
     with pytest.raises(RuntimeError, match=r"Wobbler: frame \d+ could not be simulated.*needs about \d+ substeps"):
         bpy.ops.dampsim.bake()
     assert not obj.dampsim.baked
-
-
-@pytest.mark.slow
-def test_a_new_damping_is_in_the_panel_and_on_the_command_line(tmp_path: Path) -> None:
-    if os.environ.get("DAMPSIM_INSTALLED"):
-        pytest.skip("the zip has no sources to copy")
-    copy_with_a_new_damping(tmp_path)
-    script = """
-import sys
-sys.path[:0] = ["tests", "tests/addon"]
-import conftest, bpy, dampsim, importlib
-dampsim.register()
-from scenes import fresh, wobbler
-fresh()
-obj = wobbler("cache")
-names = [item.identifier for item in obj.dampsim.bl_rna.properties["damping_by"].enum_items]
-assert "HALF" in names, names
-bpy.ops.wm.save_as_mainfile(filepath=sys.argv[1] + "/scene.blend")
-cli = importlib.import_module("dampsim.dampsim_addon.cli")
-assert cli.main(["bake", "--set", "damping_by=HALF", "--frames", "1:4"]) == 0
-assert cli.main(["compare", "--damping", "half", "--no-step", "--output", sys.argv[1] + "/compare"]) == 0
-print("found")
-"""
-    # A conftest of the tests of the add-on would hide that of all.
-    (tmp_path / "tests" / "addon" / "conftest.py").unlink()
-    done = subprocess.run(
-        [sys.executable, "-c", script, str(tmp_path)], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert "found" in done.stdout, done.stdout + done.stderr
