@@ -3,7 +3,7 @@
     python run.py demo          bake the sample creature without a window; pictures and files go to out/
     python run.py test          run all tests; with --quick those that take less than a minute together
     python run.py lint          style and types
-    python run.py docs          make the tables and plots of docs/ anew
+    python run.py docs          make the tables and plots of docs/ anew; with --parameters only the page of parameters
     python run.py compare       run a scene under several dampings; table and plots
 
 Everything behind the name goes on to the tool: `python run.py test tests/core -k dial`.
@@ -128,6 +128,9 @@ def main() -> None:
         test(options.requirements, rest)
     elif options.task == "compare":
         call(environment("core"), "tools/compare.py", *rest)
+    elif options.task == "docs" and rest == ["--parameters"]:
+        # Quick, and without what draws.
+        call(environment("core"), "tools/parameters_page.py")
     elif options.task == "docs":
         call(environment("docs"), "tools/validate.py", *rest)
     else:

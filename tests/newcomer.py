@@ -1,12 +1,33 @@
-"""A copy of the project with one damping more: one file, and its entry in the registry."""
+"""A copy of the project with something new of each sort, made where "How to add" in CONTRIBUTING.md says.
+
+What is new: the parameters Ballast (of the model) and Calm (of the steps, can be keyed), the energy Mooney, the kind
+Cloud with a parameter Neighbours, the damping Half, and the targets Increments (keys) and Shot File.
+"""
 
 from __future__ import annotations
 
 import shutil
+from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-NEW = '''
+
+
+@dataclass(frozen=True)
+class New:
+    """What one sort of news takes.
+
+    files: new ones, text by path.
+    edits: of files that are there, by path: texts that occur once, and what takes their place.
+    use: the same, where a new parameter is used, which may be anywhere.
+    """
+
+    files: dict[str, str]
+    edits: dict[str, tuple[tuple[str, str], ...]]
+    use: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+
+
+_HALF = '''
 """Half as strong as a point damping of equal masses."""
 
 from ..arrays import Array
@@ -25,14 +46,229 @@ class Half(Damping):
         return remembered(0.5 * self.body.dials["gamma"], h) * predicted
 '''
 
+_BALLAST = """    ballast: float = parameter(
+        0.0, "Ballast", "How many times its own mass it carries beside, spread evenly: it hangs lower",
+        least=0.0, most=100.0, soft_least=0.0, soft_most=5.0, section="tets", affects=Affects.MODEL,
+    )  # fmt: skip
+"""
+_CALM = """    calm: float = parameter(
+        0.0, "Calm", "How much less it is thrown than Follow-through says: 1 is not at all",
+        least=0.0, most=1.0, animatable=True,
+    )  # fmt: skip
+"""
 
-def copy_with_a_new_damping(folder: Path) -> None:
+_MOONEY = '''
+"""Neo-Hookean elasticity without a logarithm: Psi = mu/2 (I_C - 3) - mu (J - 1) + lambda/2 (J - 1)^2."""
+
+import numpy as np
+
+from ..arrays import Array
+from .density import Material, cofactor
+from .stable_neo_hookean import determinant_hessian
+
+
+class Mooney:
+    name = "MOONEY"
+    label = "Mooney"
+    text = "A polynomial, so that it stays calm where it is turned over"
+    parameters = ("stiffness", "poisson")
+
+    def __init__(self, material: Material) -> None:
+        # So that small strains obey Hooke's law.
+        self.mu, self.lam = material.mu, material.lam + material.mu
+
+    def density_stress(self, F: Array) -> tuple[Array, Array]:
+        cof = cofactor(F)
+        grown = np.einsum("cm,cm->m", F[0], cof[0]) - 1.0
+        density = 0.5 * self.mu * (np.einsum("rcm,rcm->m", F, F) - 3.0) - self.mu * grown + 0.5 * self.lam * grown**2
+        return density, self.mu * F + (self.lam * grown - self.mu) * cof
+
+    def stiffness(self, F: Array) -> Array:
+        m, cof = F.shape[2], cofactor(F)
+        pressure = self.lam * (np.einsum("cm,cm->m", F[0], cof[0]) - 1.0) - self.mu
+        g = cof.reshape(9, m).T
+        C = self.lam * g[:, :, None] * g[:, None, :] + pressure[:, None, None] * determinant_hessian(F)
+        return np.asarray(C + self.mu * np.eye(9))
+'''
+
+_CLOUD = '''
+"""Vertices that hang by springs on their nearest ones, whatever edges and faces the mesh has."""
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from ..energies.springs import springs
+from ..errors import MeshError
+from ..geometry.surface import check_vertices
+from ..scene.body import Body
+from ..scene.parameters import Settings
+from ..system.block import Block
+from ..system.term import Potential, pin_springs
+from .followers import Tied, Vertices
+from .kind import BASE_YOUNG, Kind
+from .model import Model
+from .pins import HARD, pin_strength
+from .springs import Moved
+
+
+class Cloud(Kind):
+    name = "CLOUD"
+    label = "Cloud"
+    text = "Every vertex hangs on its nearest ones, whatever the mesh's edges are"
+    needs_faces = False
+
+    @staticmethod
+    def sections(settings: Settings) -> tuple[str, ...]:
+        return ("cloud",)
+
+    @staticmethod
+    def check(body: Body) -> None:
+        check_vertices(body.surface)
+        if len(body.surface.vertices) <= body.settings.neighbours:
+            raise MeshError(f"{body.name}: the mesh has too few vertices; lower Neighbours.")
+
+    @staticmethod
+    def build(body: Body) -> Model:
+        rest, size = body.surface.vertices, body.surface.size
+        count = len(rest)
+        _, near = cKDTree(rest).query(rest, k=body.settings.neighbours + 1)
+        pairs = np.stack([np.arange(count).repeat(near.shape[1] - 1), near[:, 1:].ravel()], axis=1)
+        edges = np.unique(np.sort(pairs, axis=1), axis=0)
+        lengths = np.linalg.norm(rest[edges[:, 0]] - rest[edges[:, 1]], axis=1)
+        # Each stands for its part of a cube as large as the mesh.
+        mass, section = np.full(count, body.settings.density * size**3 / count), size**2 / count
+        energy = springs(edges, lengths, np.full(len(edges), BASE_YOUNG * section))
+        pinned = np.flatnonzero(body.pins > 0.0)
+        weights = body.pins[pinned]
+        held = np.where(weights >= HARD, np.inf, pin_strength(weights) * BASE_YOUNG * section / size)
+        terms = (Potential(energy), *pin_springs(pinned, held))
+        block = Block(body.name, rest, mass, (edges,), terms, pinned, held, body.settle_map)
+        around, everything = Tied.tie(rest, rest, np.arange(count)), np.arange(count)
+        pins = Vertices(pinned, around.some(pinned))
+        return Model(block, Moved(everything, rest), pins, Vertices(everything, around))
+'''
+_NEIGHBOURS = """    neighbours: int = parameter(
+        8, "Neighbours", "On how many of the nearest vertices each one hangs",
+        least=4, most=40, soft_least=6, soft_most=16, section="cloud", affects=Affects.MODEL,
+    )  # fmt: skip
+"""
+
+_INCREMENTS = '''
+"""Relative shape keys that add up: each holds what its frame adds to the one before, and stays on from then on."""
+
+import numpy as np
+
+from ...core.arrays import Single
+from ..blender.marks import frame_name
+from . import keys
+from .target import Cost, Shot
+
+
+class Increments(keys.KeyTarget):
+    name = "INCREMENTS"
+    label = "Increments"
+    text = "A shape key for what each frame adds to the one before"
+    exports_morphs = True
+
+    @classmethod
+    def store(cls, shot: Shot, fitted: Single) -> Cost:
+        obj, first = shot.sampler.obj, shot.numbers[0]
+        basis, curves = keys.begin(obj), {}
+        for number, more in zip(shot.numbers, np.diff(fitted, axis=0, prepend=0.0 * fitted[:1]), strict=True):
+            key = keys.add(obj, frame_name(number), basis + more)
+            curves[keys.value_path(key)] = [(number - 1.0, 0.0), (float(number), 1.0)][int(number == first) :]
+        keys.animate(obj, curves)
+        return keys.cost(len(basis), len(shot.numbers))
+'''
+
+_SHOT_FILE = '''
+"""A PC2 file with a name of its own."""
+
+from .pc2 import PointCache
+
+
+class ShotFile(PointCache):
+    name = "SHOT_FILE"
+    label = "Shot File"
+    text = "A PC2 file with a name of its own"
+    file = "shot.pc2"
+'''
+
+NEWS = {
+    "a parameter": New(
+        {},
+        {
+            "core/scene/parameters/material.py": (("    struts: str = ", _BALLAST + "    struts: str = "),),
+            "core/scene/parameters/dials.py": (("    stiffness_by: str = ", _CALM + "    stiffness_by: str = "),),
+        },
+        {
+            "core/bodies/volume.py": (
+                (
+                    "self.body.settings.density, len",
+                    "(1.0 + self.body.settings.ballast) * self.body.settings.density, len",
+                ),
+            ),
+            "core/simulation/dials.py": (
+                ("[one.follow_through for one in own]", "[one.follow_through * (1.0 - one.calm) for one in own]"),
+            ),
+        },
+    ),
+    "an elastic energy": New(
+        {"core/energies/mooney.py": _MOONEY},
+        {
+            "core/energies/__init__.py": (
+                ("from .pins", "from .mooney import Mooney\nfrom .pins"),
+                ("(StableNeoHookean, StVK)", "(StableNeoHookean, StVK, Mooney)"),
+            )
+        },
+    ),
+    "a kind of bodies": New(
+        {"core/bodies/cloud.py": _CLOUD},
+        {
+            "core/bodies/registry.py": (
+                ("from .springs", "from .cloud import Cloud\nfrom .springs"),
+                ("(Solid, Springs)", "(Solid, Springs, Cloud)"),
+            ),
+            "core/scene/parameters/material.py": (("    thickness: float", _NEIGHBOURS + "    thickness: float"),),
+            "docs/bodies.md": (("| **Springs** |", "| **Cloud** | swarms | near vertices |\n| **Springs** |"),),
+        },
+    ),
+    "a damping": New(
+        {"core/damping/half.py": _HALF},
+        {
+            "core/damping/registry.py": (
+                ("DAMPINGS: tuple", "from .half import Half\n\nDAMPINGS: tuple"),
+                ("    Point,\n", "    Point,\n    Half,\n"),
+            )
+        },
+    ),
+    "a bake target": New(
+        {"dampsim_addon/targets/increments.py": _INCREMENTS, "dampsim_addon/targets/shot_file.py": _SHOT_FILE},
+        {
+            "dampsim_addon/targets/__init__.py": (
+                ("from .mdd", "from .increments import Increments\nfrom .mdd"),
+                ("from .target import", "from .shot_file import ShotFile\nfrom .target import"),
+                ("Mdd, Alembic)", "Mdd, Alembic, Increments, ShotFile)"),
+            ),
+            "docs/baking.md": (("| Absolute Keys |", "| Increments, Shot File | new | | | |\n| Absolute Keys |"),),
+        },
+    ),
+}
+
+
+def copy_with_news(folder: Path) -> None:
+    """All of them in one copy. docs/parameters.md is still the old one; tools/parameters_page.py makes it anew."""
     for name in ("core", "dampsim_addon", "tests", "tools"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("__init__.py", "pyproject.toml"):
+    (folder / "docs").mkdir()
+    for name in ("__init__.py", "pyproject.toml", "CONTRIBUTING.md", "docs/bodies.md", "docs/baking.md"):
         shutil.copy(ROOT / name, folder / name)
-    (folder / "core" / "damping" / "half.py").write_text(NEW, encoding="utf-8")
-    registry = folder / "core" / "damping" / "registry.py"
-    lines = registry.read_text(encoding="utf-8")
-    added = lines.replace("DAMPINGS: tuple", "from .half import Half\n\nDAMPINGS: tuple")
-    registry.write_text(added.replace("    Point,\n", "    Point,\n    Half,\n"), encoding="utf-8")
+    for new in NEWS.values():
+        for name, text in new.files.items():
+            (folder / name).write_text(text.lstrip(), encoding="utf-8")
+        for name, edits in (*new.edits.items(), *new.use.items()):
+            text = (folder / name).read_text(encoding="utf-8")
+            for there, then in edits:
+                assert text.count(there) == 1, f"{name}: {there!r}"
+                text = text.replace(there, then)
+            (folder / name).write_text(text, encoding="utf-8")

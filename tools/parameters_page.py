@@ -1,9 +1,13 @@
-"""The page docs/parameters.md, made from the parameters themselves."""
+"""The page docs/parameters.md, made from the parameters themselves: python run.py docs --parameters"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def parameters_page(parameters: Mapping[str, Any]) -> str:
@@ -11,7 +15,7 @@ def parameters_page(parameters: Mapping[str, Any]) -> str:
     lines = [
         "# Parameters",
         "",
-        "Made from `core/scene/parameters/` by `python run.py docs`. "
+        "Made from `core/scene/parameters/` by `python run.py docs --parameters`. "
         "The names are those of `--set NAME=VALUE` on the command line.",
         "",
         "| name | in the panel | default | range | what one sees |",
@@ -28,3 +32,15 @@ def parameters_page(parameters: Mapping[str, Any]) -> str:
         )
         lines.append(f"| `{p.name}` | {p.label} | {default} | {span} | {p.text} |")
     return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    sys.path.insert(0, str(ROOT / "tests"))
+    import conftest  # noqa: F401  (loads the checkout as the package dampsim)
+    from dampsim.core.scene.parameters import PARAMETERS
+
+    (ROOT / "docs" / "parameters.md").write_text(parameters_page(PARAMETERS), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,4 +1,7 @@
-"""Makes docs/validation/ and docs/parameters.md: python run.py docs [--quick]"""
+"""Makes docs/validation/ and docs/parameters.md: python run.py docs [--quick]
+
+The latter alone is made by tools/parameters_page.py: python run.py docs --parameters
+"""
 
 from __future__ import annotations
 
@@ -18,12 +21,12 @@ import matplotlib as mpl  # noqa: E402
 import matplotlib.pyplot as plt  # noqa: E402
 import numpy as np  # noqa: E402
 import papers  # noqa: E402
-from parameters_page import parameters_page  # noqa: E402
+import parameters_page  # noqa: E402
 
 import conftest  # noqa: E402, F401  (loads the checkout as the package dampsim)
 from dampsim.core.measure.release import Release, pulled, release, unloaded  # noqa: E402
 from dampsim.core.papers.bar import FINE, HALF, bar  # noqa: E402
-from dampsim.core.scene.parameters import PARAMETERS, TOLERANCES  # noqa: E402
+from dampsim.core.scene.parameters import TOLERANCES  # noqa: E402
 from dampsim.core.stepping.waveform import settle_law, visible_swings  # noqa: E402
 
 OUT = ROOT / "docs" / "validation"
@@ -178,12 +181,10 @@ def settle_page(quick: bool) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="the coarse bar only")
-    parser.add_argument("--parameters", action="store_true", help="only docs/parameters.md")
     options = parser.parse_args()
-    (ROOT / "docs" / "parameters.md").write_text(parameters_page(PARAMETERS), encoding="utf-8")
-    if not options.parameters:
-        settle_page(options.quick)
-        papers.main()
+    parameters_page.main()
+    settle_page(options.quick)
+    papers.main()
 
 
 if __name__ == "__main__":

@@ -29,7 +29,10 @@ class Kind:
 
     @staticmethod
     def sections(settings: Settings) -> tuple[str, ...]:
-        """The sections of the settings that count, beside those that do for every kind."""
+        """The sections of the settings that count, beside those that do for every kind.
+
+        "tets" is that of kinds whose surface is carried in tetrahedra: links can hold it anywhere, others at vertices.
+        """
         return ()
 
     @staticmethod
@@ -38,5 +41,9 @@ class Kind:
 
     @staticmethod
     def build(body: Body) -> Model:
-        """Raises the errors for the artist where nothing can be made of it."""
+        """Raises the errors for the artist where nothing can be made of it.
+
+        What pushes the nodes is made for BASE_YOUNG, as Potentials. The block's first group is drawn, and searched for
+        the element that is stretched most.
+        """
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""All kinds of bodies. A new one is one file in this folder and one line here; the first one is the default."""
+"""All kinds of bodies. A new one is one file in this folder and its name in KINDS; the first one is the default."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All dampings of the papers. A new one is one file in damping/ or dissipation/ and one line here."""
+"""All dampings of the papers. A new one is one file in this folder and its name in DAMPINGS."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from ..arrays import Array, Index
 from ..elements.strains import Biot, Green, Spatial, Strain
 from ..energies import Energy, StrainEnergy, TetElasticity
 from ..energies.strain_energy import isotropic
+from ..errors import ParameterError
 from .damping import DampedBody, Damping, added
 from .dissipation import Dissipation
 from .rayleigh import beta
@@ -36,7 +37,10 @@ class StrainRate(Damping):
         if isinstance(energy, StrainEnergy):
             # The strain's own modulus, as dialled.
             return Dissipation(energy.strain, scale * body.stiffness * energy.moduli, energy.weights, count)
-        assert isinstance(energy, TetElasticity)
+        if not isinstance(energy, TetElasticity):
+            raise ParameterError(
+                f"{body.block.name}: strain-rate damping knows no strain of its elasticity; choose another damping."
+            )
         viscosity = scale * isotropic(body.material.lam, body.material.mu, 3)
         # A potential allows that one direction of the rest shape is damped more.
         along = "XYZ".index(dials["damp_axis"])

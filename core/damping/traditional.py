@@ -42,7 +42,7 @@ class Traditional(Damping):
         solids = [energy for energy in block.energies if isinstance(energy, TetElasticity)]
         if len(solids) < len(block.energies):
             raise ParameterError(
-                f"{block.name}: traditional damping is made for solids; choose another damping for springs."
+                f"{block.name}: traditional damping is made for solids; choose another damping, or Solid as its kind."
             )
         if material.poisson < LEAST_POISSON - 1e-9:
             raise ParameterError(

@@ -10,8 +10,9 @@ from ..arrays import Array, Index
 
 def assembled(blocks: Array, elements: Index, nodes: int) -> csr_matrix:
     """Sparse (3n, 3n) from element blocks (m, 3k, 3k)."""
-    dof = (3 * elements[:, :, None] + np.arange(3)).reshape(len(elements), -1)
-    width = dof.shape[1]
+    # Where pins hold everything there are no elements, whose corners cannot be counted.
+    width = 3 * elements.shape[1]
+    dof = (3 * elements[:, :, None] + np.arange(3)).reshape(len(elements), width)
     rows, columns = dof.repeat(width, axis=1).ravel(), np.tile(dof, (1, width)).ravel()
     return coo_matrix((blocks.ravel(), (rows, columns)), shape=(3 * nodes, 3 * nodes)).tocsr()
 

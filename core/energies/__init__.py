@@ -1,7 +1,7 @@
 """Potential energies. None of them contains damping.
 
 An energy maps positions (n, 3) m to a value in J, forces' negative (the gradient, (n, 3) N) and a sparse Hessian
-(3n, 3n) N/m. A new one is one file here and one line in ELASTIC_MODELS (elastic densities) below.
+(3n, 3n) N/m. A new one is one file here and its name in ELASTIC_MODELS (elastic densities) below.
 """
 
 from __future__ import annotations

@@ -6,48 +6,31 @@ One folder belongs to all bodies that are simulated together; a reader asks for 
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..arrays import Array
-from ..errors import CacheError
+from ..errors import CacheError, StaleCacheError
 from ..system.state import OF, State
 from .arrays_file import ArraysFile, opened, packed
 from .frame import Frame
+from .header import Header, read_header
 from .lock import Busy, locked
 
 _HEADER, _LOCK = "header.json", "lock"
 _FRAME = re.compile(r"frame_(-?\d+)\.frame")
 # Of DampSim 1, which are removed, but not read.
 _OLDER = re.compile(r"frame_(-?\d+)\.npz")
-FORMAT = 2
-# No header is larger.
-_LONGEST = 64_000_000
 _SHAPE, _MEMORY = "shape/", "memory/"
 _STATE = ("positions", "velocities", "reference")
 # What reading a file ends in that is damaged, or was made to look like one of ours.
 _DAMAGED = (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError)
-
-
-@dataclass(frozen=True)
-class Header:
-    """inputs: what the frames were made from; see fingerprint.inputs.  owner: the file whose frames they are, or ''.
-
-    older: whether an older DampSim made them, whose frames cannot be read any more.
-    """
-
-    inputs: Mapping[str, Any]
-    owner: str
-    older: bool = False
 
 
 class FrameCache:
@@ -65,7 +48,7 @@ class FrameCache:
     def header(self) -> Header | None:
         """Of the frames that are there; None where there is no cache."""
         try:
-            return self._header()
+            return read_header(self.folder / _HEADER)
         except FileNotFoundError:
             return None
         except _DAMAGED as error:
@@ -73,19 +56,12 @@ class FrameCache:
                 f"{self.name}: the cache in {self.folder} cannot be read ({error}); bake again from the start."
             ) from error
 
-    def _header(self) -> Header:
-        file, size = opened(self.folder / _HEADER)
-        with file:
-            if size > _LONGEST:
-                raise ValueError("it is too large")
-            found = json.loads(file.read().decode("utf-8"))
-        header, check = found["header"], found["sha256"]
-        if _sum(_text(header)).hex() != check:
-            raise ValueError("its checksum is wrong")
-        inputs, owner = header["inputs"], header["owner"]
-        if not isinstance(inputs, dict) or not isinstance(owner, str):
-            raise ValueError("it is damaged")
-        return Header(inputs, owner, older=header.get("format") != FORMAT)
+    def own_header(self) -> Header | None:
+        """The same; raises StaleCacheError where another DampSim made the frames, so that they cannot be read."""
+        header = self.header()
+        if header is not None and header.foreign:
+            raise StaleCacheError(f"{self.name}: the cache in {self.folder} {header.foreign}.")
+        return header
 
     def start(self, inputs: Mapping[str, Any]) -> None:
         """Empty the folder and begin anew."""
@@ -94,8 +70,8 @@ class FrameCache:
         self._write_header(Header(inputs, self.owner))
 
     def claim(self) -> None:
-        """Say that the frames are this owner's."""
-        header = self.header()
+        """Say that the frames are this owner's. Raises StaleCacheError where they are another DampSim's."""
+        header = self.own_header()
         if header is not None and header.owner != self.owner:
             self._write_header(Header(header.inputs, self.owner))
 
@@ -144,10 +120,12 @@ class FrameCache:
                 for name in data.names
                 if name.startswith(_MEMORY)
             }
-            positions, velocities, reference = (data.read(name) for name in _STATE)
+            positions, velocities, reference = (_points(data, name) for name in _STATE)
+            if not positions.shape == velocities.shape == reference.shape:
+                raise ValueError("its nodes are not as many throughout")
             state = State(float(data.facts["time"]), positions, velocities, reference, memory)
             shapes = {
-                self._name(name.removeprefix(_SHAPE)): data.read(name).astype(float)
+                self._name(name.removeprefix(_SHAPE)): _points(data, name).astype(float)
                 for name in data.names
                 if name.startswith(_SHAPE)
             }
@@ -170,7 +148,7 @@ class FrameCache:
     def shape(self, number: int, body: str) -> Array:
         """A body's surface (v, 3) m at a frame, without the rest of it."""
         with self._open(number) as data:
-            return np.asarray(data.read(f"{_SHAPE}{self._mark(body)}").astype(float))
+            return np.asarray(_points(data, f"{_SHAPE}{self._mark(body)}").astype(float))
 
     @contextlib.contextmanager
     def _open(self, number: int) -> Iterator[ArraysFile]:
@@ -183,10 +161,14 @@ class FrameCache:
                     raise ValueError("it is another frame")
                 yield data
         except _DAMAGED as error:
-            raise CacheError(
-                f"{self.name}: frame {number} of the cache in {self.folder} is damaged or gone; "
-                f"re-bake from frame {number}."
-            ) from error
+            raise self.damaged(number) from error
+
+    def damaged(self, number: int) -> CacheError:
+        """What is to be said of a frame that cannot be gone on with."""
+        return CacheError(
+            f"{self.name}: frame {number} of the cache in {self.folder} is damaged or gone; "
+            f"re-bake from frame {number}."
+        )
 
     def drop_from(self, number: int) -> None:
         """Remove this frame and all after it, the last one first, so that what is left is always an unbroken run."""
@@ -209,8 +191,11 @@ class FrameCache:
             self.folder.rmdir()
 
     def copy_from(self, other: FrameCache) -> Iterator[tuple[int, int]]:
-        """Take over another cache's frames, yielding how many (done, total) are; the header comes last."""
-        header = other.header()
+        """Take over another cache's frames, yielding how many (done, total) are; the header comes last.
+
+        Raises StaleCacheError where they are another DampSim's, and then leaves what is here.
+        """
+        header = other.own_header()
         if header is None:
             return
         self.clear()
@@ -247,9 +232,7 @@ class FrameCache:
             self.folder.mkdir(parents=True, exist_ok=True)
 
     def _write_header(self, header: Header) -> None:
-        content = {"format": FORMAT, "inputs": dict(header.inputs), "owner": header.owner}
-        whole = {"header": content, "sha256": _sum(_text(content)).hex()}
-        self._write(_HEADER, json.dumps(whole, indent=1).encode())
+        self._write(_HEADER, header.packed())
 
     def _write(self, name: str, content: bytes) -> None:
         part = self.folder / f"{name}.part"
@@ -282,9 +265,9 @@ class FrameCache:
         )
 
 
-def _sum(content: bytes) -> bytes:
-    return hashlib.sha256(content).digest()
-
-
-def _text(header: Mapping[str, object]) -> bytes:
-    return json.dumps(header, sort_keys=True).encode()
+def _points(data: ArraysFile, name: str) -> Array:
+    """An array (n, 3); ValueError where it is another."""
+    found = data.read(name)
+    if found.ndim != 2 or found.shape[1] != 3:
+        raise ValueError(f"its {name} are no points")
+    return found

@@ -61,14 +61,16 @@ def _deflected(simulation: Simulation, body: str, deflection: float) -> tuple[St
     if not settings.by_settle:
         raise SceneError(f"{body}: a release test measures Settle; dial the damping by Settle and Bounce.")
     system = simulation.system_of(body)
-    if not simulation.is_held(body) or not system.regions:
-        raise PinError(f"{body}: nothing holds all of it, so it never rests in the air; choose a pin group.")
     island, block = simulation.place(body)
+    own = system.regions_of(block)
+    if not own:
+        raise PinError(f"{body}: its pins hold all of it, so that nothing can swing; leave a part of it unpinned.")
+    if not simulation.is_held(body):
+        raise PinError(f"{body}: nothing holds all of it, so it never rests in the air; choose a pin group.")
     factors = simulation.factors(island)
     animated = simulation.sampled(simulation.scene.first).animated[-1]
     state = simulation.statics.settled_pose(island, animated, factors)
     still = Still(system, state, simulation.posing.held(simulation.islands[island], animated), factors)
-    own = system.regions_of(block)
     size = min(float(np.ptp(system.rest[system.regions[k].free], axis=0).max()) for k in own)
     return still, pulled(still, deflection * size, own)
 

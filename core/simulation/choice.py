@@ -70,6 +70,13 @@ def chosen(system: System, settings: Sequence[Settings], factors: Array) -> Inte
     return Integration(_integrator(settings[0]), system, damping)
 
 
+def has_reference(settings: Settings) -> bool:
+    """Whether the reference motion has an effect: the papers' dampings know none, and by itself a throw knows none."""
+    if is_own(settings):
+        return True
+    return _integrator(settings).follows_through and settings.follow_through != 1.0
+
+
 def remarks(settings: Settings) -> list[str]:
     """What the artist should know of a choice of damping and integrator: what has no effect, and what it asks for."""
     if is_own(settings):

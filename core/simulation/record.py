@@ -39,6 +39,8 @@ def bake(
     count = 1
     for done, number in enumerate(numbers, 1):
         last = cache.read(number)
+        if not _fits(last, simulation):
+            raise cache.damaged(number)
         sampled = simulation.sampled(number, count)
         count = sampled.count
         changed = [name for name, digest in sampled.digests.items() if last.inputs.get(name) != digest]
@@ -62,14 +64,17 @@ def bake(
         raise CacheError(f"{cache.name}: frames vanished from the cache {cache.folder} during the bake; bake again.")
 
 
+def _fits(frame: Frame, simulation: Simulation) -> bool:
+    """Whether a frame has as many nodes and vertices as the bodies that it is of."""
+    vertices = {body.name: len(body.surface.vertices) for body in simulation.scene.bodies}
+    nodes = simulation.islands[-1].nodes.stop
+    return len(frame.state.positions) == nodes and vertices == {k: len(shape) for k, shape in frame.shapes.items()}
+
+
 def _kept(cache: FrameCache, made_from: dict[str, Any], first: int, last: int, start: int | None) -> list[int]:
     """Numbers of the frames to keep; the same inputs have to have made them."""
-    header = cache.header()
+    header = cache.own_header()
     numbers = [] if header is None else [number for number in cache.numbers() if number <= last]
-    if header is not None and header.older:
-        raise StaleCacheError(
-            f"{cache.name}: the cache in {cache.folder} was made by an older DampSim; clear it or bake again."
-        )
     if header is not None and numbers:
         changed = changes(header.inputs, made_from)
         if changed:

@@ -42,7 +42,6 @@ class Statics:
         self._hanging: Memo[State] = Memo(_KEPT)
         self._down: dict[int, State] = {}
         self._young: Memo[float] = Memo(_KEPT)
-        self._tolerance = min([1e-3, *(body.settings.tolerance for body in scene.bodies)])
 
     def place(self, body: int) -> tuple[int, int]:
         """The number of a body's island, and its block there."""
@@ -78,7 +77,9 @@ class Statics:
         there = self.islands[island]
         begin = self._posing.at_rest(there, animated) if state is None else state
         inputs = self._posing.held(there, animated)
-        return settled(self.steppers[island], begin, inputs, self._tolerance, factors)
+        # Others' accuracy must not change where it hangs.
+        tolerance = min([1e-3, *(self._scene.bodies[k].settings.tolerance for k in there.bodies)])
+        return settled(self.steppers[island], begin, inputs, tolerance, factors)
 
     def hanging(self, island: int, factors: Array) -> State:
         """Where an island hangs at rest at the first frame."""
@@ -119,8 +120,11 @@ class Statics:
     def _solved_sag(self, island: int, block: int, sag: float, factors: Array) -> float:
         there = self.islands[island]
         body = self._scene.bodies[there.bodies[block]]
+        if not there.system.regions_of(block):
+            # What pins hold all of does not sag, whatever it is made of.
+            return BASE_YOUNG
         pull = float(np.linalg.norm(self._scene.gravity))
-        if pull == 0.0 or not there.system.regions or not held(there):
+        if pull == 0.0 or not held(there):
             raise SceneError(
                 f"{body.name}: Sag needs gravity and pins that hold the body; add them, or dial Young's modulus."
             )

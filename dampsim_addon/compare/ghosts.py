@@ -7,6 +7,9 @@ from collections.abc import Generator
 import bpy
 import numpy as np
 
+from ...core.arrays import Index
+from ...core.elements.assembly import edges_of
+from ...core.scene.body import Body
 from ...core.scene.parameters import PARAMETERS, StiffnessBy
 from ..blender.sampler import GroupSampler
 from ..scene.groups import group_of
@@ -47,4 +50,12 @@ def simulate(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.t
             frames = yield from simulated(simulation, number, len(dialled))
             made.append(np.array([frame.shapes[obj.name] for frame in frames], dtype=np.float32))
     labels = [label(number, variant) for number, variant in enumerate(dialled)]
-    keep_ghosts(obj, Ghosts(taken.first, made, taken.body(obj.name).surface.triangles, labels))
+    body = taken.body(obj.name)
+    keep_ghosts(obj, Ghosts(taken.first, made, body.surface.triangles, wires(body), labels))
+
+
+def wires(body: Body) -> Index:
+    """Edges (e, 2) that are no face's, of kinds that look at edges."""
+    known = set(map(tuple, edges_of(body.surface.triangles).tolist()))
+    own = np.sort(body.edges, axis=1).tolist()
+    return np.array([pair for pair in own if tuple(pair) not in known], dtype=np.int64).reshape(-1, 2)

@@ -68,8 +68,8 @@ def of(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.O
         cache = frame_cache(obj)
         folder = str(cache.folder)
         try:
+            header = cache.own_header()
             numbers = cache.numbers()
-            header = cache.header()
             for number in numbers:
                 try:
                     cache.read(number)

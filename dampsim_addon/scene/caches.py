@@ -86,9 +86,11 @@ def own_cache(group: Group) -> Iterator[tuple[int, int]]:
         mark = uuid.uuid4().hex[:16]
         for obj in group.members:
             obj.dampsim.together = mark
-    # One that is there is of a bake that was killed.
+    # One that is there is of a bake that was killed. Frames of another DampSim stay where they are: none can be read.
     if source is not None and source.folder != cache_folder(first) and frame_cache(first).header() is None:
-        yield from frame_cache(first).copy_from(source)
+        header = source.header()
+        if header is not None and not header.foreign:
+            yield from frame_cache(first).copy_from(source)
 
 
 def _has_frames(obj: bpy.types.Object) -> bool:

@@ -28,12 +28,14 @@ class Shown:
 class Ghosts:
     """The object with other dials, side by side.
 
-    first: frame.  surfaces: (f, v, 3) float32 m for each ghost.  labels: their dials.  stale: the scene changed.
+    first: frame.  surfaces: (f, v, 3) float32 m for each ghost.  edges: (e, 2) of no face, drawn as lines.
+    labels: their dials.  stale: the scene changed.
     """
 
     first: int
     surfaces: list[Array]
     triangles: Index
+    edges: Index
     labels: list[str]
     stale: bool = False
 

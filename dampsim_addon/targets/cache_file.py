@@ -152,7 +152,10 @@ def fault(path: Path) -> str:
 
 
 class FileTarget(Target):
-    """Of a file beside the cache. What is left to say: name, label, text, record() and store()."""
+    """Of a file beside the cache. What is left to say: name, label, text, file, record() and store().
+
+    file: its name, which no other target's is.
+    """
 
     storage: ClassVar[Storage] = Storage.FILE
     file: ClassVar[str]
@@ -175,7 +178,8 @@ class FileTarget(Target):
 
 
 class MeshCacheTarget(FileTarget):
-    """Of a file that a Mesh Cache modifier plays. What is left to say beside the names: form, floats and header().
+    """Of a file that a Mesh Cache modifier plays. What is left to say beside the names and file: form, floats and
+    header().
 
     form: as the modifier calls it.  floats: their kind in the file, behind the header.
     """

@@ -83,7 +83,7 @@ def _group(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
 
 
 def _pins(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
-    if obj.dampsim.pin_group or not scene.use_gravity or _is_linked(obj):
+    if obj.dampsim.pin_group or not scene.use_gravity or is_linked(obj):
         return None
     named = [g.name for g in obj.vertex_groups if g.name.lower() in ("pin", "pins", "goal")]
     if named:
@@ -91,7 +91,7 @@ def _pins(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
     return Finding("Nothing holds it, so it will fall: choose a pin group")
 
 
-def _is_linked(obj: bpy.types.Object) -> bool:
+def is_linked(obj: bpy.types.Object) -> bool:
     """Whether a link of its own or of another one it is simulated with may hold it."""
     others = (link.other for member in group_of(obj).members for link in member.dampsim.links)
     return len(obj.dampsim.links) > 0 or obj in others

@@ -55,9 +55,11 @@ def sections(group: bpy.types.PropertyGroup) -> tuple[str, ...]:
     return kind(group.kind).sections(read_settings(group.id_data))
 
 
-def dials(layout: UILayout, group: bpy.types.PropertyGroup, section: str) -> None:
+def dials(layout: UILayout, group: bpy.types.PropertyGroup, section: str, without: str = "") -> None:
+    """Of a section, all that have a meaning with what is chosen; but for one."""
     for parameter in PARAMETERS.values():
         choice, *values = parameter.only_with or ("",)
-        if parameter.section == section and (not choice or getattr(group, choice) in values):
+        meant = not choice or getattr(group, choice) in values
+        if parameter.section == section and parameter.name != without and meant:
             unit = f" ({parameter.unit})" if parameter.unit not in ("", "%") else ""
             layout.prop(group, parameter.name, text=parameter.label + unit)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import bpy
 from bpy.types import Context, Panel, UILayout
 
 from ...core.damping.rate import remembered, removed
 from ...core.scene.parameters import PARAMETERS, DampingBy, Reference, StiffnessBy
-from ...core.simulation.choice import is_own, remarks
+from ...core.simulation.choice import has_reference, is_own, remarks
 from ...core.simulation.dials import dialled_law
 from .. import live
+from ..blender.animation import animated_paths
 from ..blender.sampler import frame_rate
 from ..compare.ghosts import NAMES
 from ..scene import results
@@ -20,6 +23,7 @@ from ..scene.presets import draw_presets
 from ..scene.properties import read_settings
 from ..scene.snapshot import deforming
 from .bake_panel import DAMPSIM_PT_bake
+from .doctor import is_linked
 from .ghost_operators import (
     DAMPSIM_OT_compare,
     DAMPSIM_OT_ghost_add,
@@ -108,8 +112,8 @@ class DAMPSIM_PT_curve(Child, Panel):
             column.label(text=f"From the {shown.source}")
         column = split(layout.column(), context)
         column.prop(obj.dampsim, "swing")
-        row = column.row(align=True)
-        row.prop(obj.dampsim, "calibration")
+        if obj.dampsim.damping_by == DampingBy.DIALS:
+            column.prop(obj.dampsim, "calibration")
         layout.operator(DAMPSIM_OT_calibrate.bl_idname, icon="FCURVE")
 
 
@@ -179,12 +183,13 @@ class DAMPSIM_PT_advanced(Child, Panel):
     def draw(self, context: Context) -> None:
         obj = chosen(context)
         column = split(self.layout.column(), context)
-        dials(column, obj.dampsim, "advanced")
+        matters = has_reference_motion(obj)
+        dials(column, obj.dampsim, "advanced", "" if matters else "carrier")
         for section in sections(obj.dampsim):
             if section != "springs":
                 dials(column, obj.dampsim, section)
-        if obj.dampsim.carrier == Reference.AUTO:
-            column.label(text=f"Carrier now: {'the animated mesh' if deforming(obj) else 'the pins'}")
+        if matters and obj.dampsim.carrier == Reference.AUTO:
+            column.label(text=f"Reference motion now: {'the animated mesh' if deforming(obj) else 'the pins'}")
         maps = ["settle_group", "stiffness_group"]
         for name in [*maps, "length_group"] if "springs" in sections(obj.dampsim) else maps:
             column.prop_search(obj.dampsim, name, obj, "vertex_groups")
@@ -196,6 +201,16 @@ class DAMPSIM_PT_advanced(Child, Panel):
             wrapped(column, remark, "INFO", context)
         if is_own(settings):
             wrapped(column, in_force(obj, context.scene), "NONE", context)
+
+
+def has_reference_motion(obj: bpy.types.Object) -> bool:
+    """Whether it matters what the object goes along with: not where nothing holds it, nor to most of the dampings."""
+    if not obj.dampsim.pin_group and not is_linked(obj):
+        return False
+    settings = read_settings(obj)
+    # Where it is keyframed, another frame may have another one than 1.
+    keyed = replace(settings, follow_through=0.0)
+    return has_reference(settings) or (has_reference(keyed) and "dampsim.follow_through" in animated_paths(obj))
 
 
 def in_force(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:

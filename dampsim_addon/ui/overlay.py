@@ -21,8 +21,8 @@ from ...core.simulation.simulation import Simulation
 from ...core.system.state import State
 from .. import live
 from ..scene.objects import visible
-from ..scene.results import Ghosts, ghosts_of
-from . import link_drawing
+from ..scene.results import ghosts_of
+from . import ghost_drawing, link_drawing
 
 Color = tuple[float, float, float, float]
 _CAGE: Color = (0.35, 0.75, 1.0, 0.35)
@@ -33,11 +33,8 @@ _WORST: Color = (1.0, 0.1, 0.7, 1.0)
 _RIGID: Color = (1.0, 0.4, 0.15, 1.0)
 _ELASTIC: Color = (0.5, 0.8, 1.0, 1.0)
 _WORDS: Color = (1.0, 1.0, 1.0, 1.0)
-_TINTS = ((0.95, 0.6, 0.25), (0.35, 0.65, 0.95), (0.5, 0.85, 0.4), (0.85, 0.5, 0.9))
-# Ghosts stand so far apart, in parts of the object's width on the screen.
-_APART = 1.15
-# Pixels: to be told apart where pins are many.
-_POINT = 3.0
+# Pixels: to be told apart where pins are many, and of a ghost's wires.
+_POINT, _WIRE = 3.0, 2.0
 _handles: list[Any] = []
 
 
@@ -49,9 +46,11 @@ def stretches(simulation: Simulation, name: str, positions: Array) -> Array:
     block = simulation.model_of(name).block
     rest, tets = block.rest, block.groups[0]
     if tets.shape[1] != 4:
-        span = np.linalg.norm(positions[tets[:, 0]] - positions[tets[:, 1]], axis=1)
-        ratio = span / np.linalg.norm(rest[tets[:, 0]] - rest[tets[:, 1]], axis=1)
-        return np.asarray(np.maximum(ratio, 1.0 / np.maximum(ratio, 1e-9)))
+        # Of whatever it is made, what lies between its nodes.
+        one, other = np.triu_indices(tets.shape[1], 1)
+        ratio = np.linalg.norm(positions[tets[:, one]] - positions[tets[:, other]], axis=2)
+        ratio = ratio / np.linalg.norm(rest[tets[:, one]] - rest[tets[:, other]], axis=2)
+        return np.asarray(np.maximum(ratio, 1.0 / np.maximum(ratio, 1e-9)).max(axis=1))
 
     def spans(points: Array) -> Array:
         corners = points[tets]
@@ -198,19 +197,6 @@ def _points(points: Array, color: Color) -> None:
     batch.draw(shader)
 
 
-def _places(context: bpy.types.Context, shown: Ghosts) -> Array:
-    """How far each ghost (k, 3) is moved aside, along the screen's horizontal."""
-    right = np.array(context.region_data.view_matrix.inverted())[:3, 0]
-    first = shown.surfaces[0]
-    along = first[0] @ right
-    width = _APART * float(np.ptp(along))
-    return np.array([(k + 1) * width * right for k in range(len(shown.surfaces))])
-
-
-def _now(shown: Ghosts, scene: bpy.types.Scene) -> int:
-    return int(np.clip(scene.frame_current - shown.first, 0, len(shown.surfaces[0]) - 1))
-
-
 def _draw_ghosts(context: bpy.types.Context, obj: bpy.types.Object) -> None:
     shown = ghosts_of(obj)
     if shown is None:
@@ -218,27 +204,19 @@ def _draw_ghosts(context: bpy.types.Context, obj: bpy.types.Object) -> None:
     shader = gpu.shader.from_builtin("SMOOTH_COLOR")
     gpu.state.depth_test_set("LESS_EQUAL")
     gpu.state.depth_mask_set(True)
-    light = np.array(context.region_data.view_matrix.inverted().to_3x3() @ Vector((0.3, 0.4, 0.87)))
-    for tint, surfaces, aside in zip(_TINTS, shown.surfaces, _places(context, shown), strict=False):
-        points = surfaces[_now(shown, context.scene)].astype(float)
-        bright = 0.35 + 0.65 * np.maximum(normals(points, shown.triangles) @ light, 0.0)
-        fade = 0.35 if shown.stale else 1.0
-        colors = np.column_stack([bright[:, None] * np.array(tint) * fade, np.ones(len(points))])
-        batch = batch_for_shader(
-            shader, "TRIS", {"pos": _buffer(points + aside), "color": _buffer(colors)},
-            indices=shown.triangles.astype(np.int32),
-        )  # fmt: skip
-        batch.draw(shader)
+    turn = _turn(context)
+    for ghost in ghost_drawing.ghosts(shown, context.scene.frame_current, turn):
+        if len(shown.triangles):
+            corners = {"pos": _buffer(ghost.points), "color": _buffer(ghost.colors(shown.triangles, turn))}
+            batch_for_shader(shader, "TRIS", corners, indices=shown.triangles.astype(np.int32)).draw(shader)
+        if len(shown.edges):
+            _lines(ghost.points, shown.edges, ghost.color, width=_WIRE)
     gpu.state.depth_mask_set(False)
 
 
-def normals(points: Array, triangles: Index) -> Array:
-    """Unit normals (v, 3) of a surface at its vertices."""
-    corners = points[triangles]
-    faces = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]).repeat(3, axis=0)
-    where = triangles.ravel()
-    total = np.stack([np.bincount(where, faces[:, k], minlength=len(points)) for k in range(3)], axis=1)
-    return np.asarray(total / np.maximum(np.linalg.norm(total, axis=1, keepdims=True), 1e-30))
+def _turn(context: bpy.types.Context) -> Array:
+    """(3, 3), the screen's axes in the scene, in columns."""
+    return np.array(context.region_data.view_matrix.inverted())[:3, :3]
 
 
 def draw_pixels() -> None:
@@ -250,15 +228,10 @@ def draw_pixels() -> None:
     for obj in visible(context):
         shown = ghosts_of(obj)
         if shown is not None:
-            places = _places(context, shown)
-            for tint, surfaces, aside, text in zip(_TINTS, shown.surfaces, places, shown.labels, strict=False):
-                points = surfaces[_now(shown, context.scene)]
-                foot = points.mean(axis=0) + aside
-                foot[2] = float(points[:, 2].min()) + aside[2]
-                name, _, dialled = text.partition(": ")
-                lines = [name, *dialled.split(", "), *(["out of date"] if shown.stale else [])]
-                for row, line in enumerate(lines):
-                    _text(context, foot, line, (*tint, 1.0), scale, down=1.3 * row + 1.5)
+            for ghost in ghost_drawing.ghosts(shown, context.scene.frame_current, _turn(context)):
+                red, green, blue = ghost.tint
+                for row, line in enumerate(ghost.lines):
+                    _text(context, ghost.foot, line, (red, green, blue, 1.0), scale, down=1.3 * row + 1.5)
         found = drawn(obj, context.scene)
         if found is not None and obj.dampsim.show_worst:
             tet, much = found.worst

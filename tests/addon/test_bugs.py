@@ -35,10 +35,17 @@ def scene(tmp_path: Path) -> Path:
     return path
 
 
+def starting_at_once() -> None:
+    """What falls is never at rest, so that the first step that is solved is one of the shot."""
+    bpy.data.objects["Wobbler"].dampsim.pin_group = ""
+
+
+@pytest.mark.parametrize("begin", [lambda: None, starting_at_once], ids=["at the start", "in the shot"])
 @pytest.mark.parametrize("kind", BUGS)
 def test_a_bug_in_a_step_comes_out_of_a_bake_as_it_is(
-    load: Load, scene: Path, kind: type[Exception], monkeypatch: pytest.MonkeyPatch
+    load: Load, scene: Path, kind: type[Exception], begin: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    begin()
     monkeypatch.setattr(load("core.stepping.step").Stepper, "step", planted(kind))
     with pytest.raises(kind, match="planted"):
         load("dampsim_addon.api").bake([bpy.data.objects["Wobbler"]])
@@ -78,11 +85,19 @@ def test_a_bug_in_the_export_comes_out_as_it_is_and_the_scene_is_as_before(
 ) -> None:
     obj = bpy.data.objects["Wobbler"]
     bake(obj, "SHAPE_KEYS")
-    before = dump()
+    bpy.ops.object.empty_add()
+    bpy.context.scene.frame_set(5)
+
+    def chosen() -> tuple[list[str], str, int]:
+        names = [one.name for one in bpy.context.selected_objects]
+        return names, bpy.context.view_layer.objects.active.name, bpy.context.scene.frame_current
+
+    before, selected = dump(), chosen()
     monkeypatch.setattr(load("dampsim_addon.jobs.export.check"), "match", planted(kind))
     with pytest.raises(kind, match="planted"):
         load("dampsim_addon.api").export([obj], scene.with_name("out"), ["GLTF"])
     assert dump() == before
+    assert chosen() == selected
 
 
 @pytest.mark.parametrize(("form", "suffix"), [("GLTF", "glb"), ("FBX", "fbx")])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import io
 import os
 import time
@@ -53,14 +54,14 @@ class Context:
         return getattr(bpy.context, name)
 
 
-@pytest.fixture
-def sealed(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """From its call on, whoever looks at the disk or factors a matrix fails."""
+@contextlib.contextmanager
+def sealed() -> Iterator[None]:
+    """Within, whoever looks at the disk or factors a matrix fails. Beyond, pytest has to look at it to say so."""
 
-    def seal() -> None:
-        def refuse(*_: object, **__: object) -> NoReturn:
-            raise AssertionError("not while drawing")
+    def refuse(*_: object, **__: object) -> NoReturn:
+        raise AssertionError("not while drawing")
 
+    with pytest.MonkeyPatch.context() as patched:
         for owner, names in (
             (builtins, ["open"]),
             (io, ["open"]),
@@ -71,9 +72,8 @@ def sealed(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
             (scipy.sparse.linalg, ["splu", "eigsh", "factorized", "spsolve"]),
         ):
             for name in names:
-                monkeypatch.setattr(owner, name, refuse)
-
-    return seal
+                patched.setattr(owner, name, refuse)
+        yield
 
 
 @pytest.fixture
@@ -105,9 +105,7 @@ def redraw(load: Load) -> list[str]:
 
 
 @pytest.mark.parametrize("target", ["SHAPE_KEYS", "POINT_CACHE", ""])
-def test_panels_and_polls_look_at_no_disk(
-    load: Load, live: ModuleType, target: str, tmp_path: Path, sealed: Callable[[], None]
-) -> None:
+def test_panels_and_polls_look_at_no_disk(load: Load, live: ModuleType, target: str, tmp_path: Path) -> None:
     scene = fresh()
     obj = wobbler(tmp_path)
     if target:
@@ -122,18 +120,18 @@ def test_panels_and_polls_look_at_no_disk(
             scene.frame_set(frame)
     # The picture of a curve is drawn once.
     redraw(load)
-    sealed()
     began = time.perf_counter()
-    for _ in range(REDRAWS):
-        texts = redraw(load)
+    with sealed():
+        for _ in range(REDRAWS):
+            texts = redraw(load)
     print(f"{target or 'LIVE'}: {1e3 * (time.perf_counter() - began) / REDRAWS:.2f} ms for a redraw of all panels")
     assert any(text.startswith("Baked: ") for text in texts) == bool(target)
     assert any("of 12 frames are simulated" in text for text in texts) == (not target)
-    assert any(text.startswith("Live: 12 of 12") for text in texts) == (not target)
+    assert [text[:14] for text in texts if text.startswith("Live")] == ([] if target else ["Live: 12 of 12"])
 
 
 def test_the_viewport_works_out_each_state_once(
-    load: Load, live: ModuleType, tmp_path: Path, sealed: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+    load: Load, live: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scene = fresh()
     obj = wobbler(tmp_path)
@@ -163,11 +161,13 @@ def test_the_viewport_works_out_each_state_once(
     assert once >= 6
     words = next(word for given in put for word in given if isinstance(word, str))
     assert words.startswith("stretched")
-    sealed()
+    # Which vertices carry a link's points is looked for once.
+    monkeypatch.setattr(load("dampsim_addon.ui.link_drawing"), "_nearest", None)
     began = time.perf_counter()
-    for _ in range(REDRAWS):
-        overlay.draw_view()
-        overlay.draw_pixels()
+    with sealed():
+        for _ in range(REDRAWS):
+            overlay.draw_view()
+            overlay.draw_pixels()
     print(
         f"{1e3 * (time.perf_counter() - began) / REDRAWS:.2f} ms for a redraw of the viewport, but for the card's part"
     )

@@ -9,7 +9,7 @@ from types import ModuleType
 import bpy
 import numpy as np
 import pytest
-from scenes import LAST, armature, dump, fresh, size, wobbler, world
+from scenes import KINDS, LAST, armature, dump, fresh, size, wobbler, world
 from test_baking import bake, furnished
 
 pytestmark = pytest.mark.bpy
@@ -37,7 +37,7 @@ def dressed(cache: Path) -> bpy.types.Object:
 
 
 @pytest.mark.parametrize("make", [wobbler, rigged, dressed])
-@pytest.mark.parametrize("target", ["SHAPE_KEYS", "FRAME_KEYS"])
+@pytest.mark.parametrize("target", [name for name, kind in KINDS.items() if kind.exports_morphs])
 def test_gltf_and_fbx_hold_the_bake_and_the_check_leaves_nothing_behind(
     load: Load, make: Callable[[Path], bpy.types.Object], target: str, tmp_path: Path
 ) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import random
 import shutil
 import signal
@@ -358,3 +360,51 @@ def test_caches_go_along_with_save_as_copies_and_renames(load: Load, tmp_path: P
     obj.name = "Jelly"
     texts = [step.text for step in job.run(bpy.context.scene, bpy.context.view_layer, obj, False)]
     assert (texts.count("Copying"), texts.count("Simulating")) == (0, 0)
+
+
+def of_format(cache: Path, number: int) -> dict[str, bytes]:
+    """Make a cache another DampSim's; returns its files."""
+    header = json.loads((cache / "header.json").read_text())["header"] | {"format": number}
+    check = hashlib.sha256(json.dumps(header, sort_keys=True).encode()).hexdigest()
+    (cache / "header.json").write_text(json.dumps({"header": header, "sha256": check}))
+    return {path.name: path.read_bytes() for path in cache.iterdir()}
+
+
+@pytest.mark.parametrize(("number", "words"), [(1, "an older DampSim; clear"), (3, "a newer DampSim; update")])
+def test_a_cache_of_another_dampsim_is_said_to_be_that_however_the_file_is_saved(
+    load: Load, tmp_path: Path, number: int, words: str
+) -> None:
+    caches, api = load("dampsim_addon.scene.caches"), load("dampsim_addon.api")
+    fresh(4)
+    obj = wobbler(tmp_path / "cache")
+    # Before the file has a name, its caches are nobody's, and saving says whose they are.
+    bake(obj, "POINT_CACHE")
+    there = caches.cache_folder(obj)
+    before = of_format(there, number)
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "first.blend"))
+    assert {path.name: path.read_bytes() for path in there.iterdir()} == before
+    assert f"was made by {words}" in api.info(obj).problem
+    with pytest.raises(RuntimeError, match=f"Wobbler: the cache in .* was made by {words}"):
+        bpy.ops.dampsim.bake(resume=True)
+    assert {path.name: path.read_bytes() for path in there.iterdir()} == before
+    bake(obj, "POINT_CACHE")
+    assert not api.info(obj).problem
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_file_of_another_name_bakes_anew_where_the_firsts_cache_is_an_older_dampsims(
+    load: Load, tmp_path: Path, resume: bool
+) -> None:
+    caches = load("dampsim_addon.scene.caches")
+    fresh(4)
+    obj = wobbler(tmp_path / "cache")
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "first.blend"))
+    bake(obj, "POINT_CACHE")
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "first.blend"))
+    there = caches.cache_folder(obj)
+    before = of_format(there, 1)
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "second.blend"))
+    bake(obj, "POINT_CACHE", resume=resume)
+    assert caches.cache_folder(obj) != there
+    assert {path.name: path.read_bytes() for path in there.iterdir()} == before
+    assert caches.frame_cache(obj).numbers() == [1, 2, 3, 4]

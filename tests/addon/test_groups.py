@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
+import bmesh
 import bpy
 import numpy as np
 import pytest
+from mathutils import Vector
 from scenes import LAST, add, armature, fresh, wobbler, world
 
 pytestmark = pytest.mark.bpy
@@ -159,6 +162,8 @@ def test_new_springs_stretch_by_a_fraction_of_a_percent_and_sag_to_be_seen(
     assert (after / before - 1.0).max() < 0.04
     sag = np.ptp(frame.shapes[obj.name][:, 2]) / body.surface.size
     assert 0.02 < sag < 0.2
+    # mm, and no more than a fiftieth of its size.
+    assert obj.dampsim.thickness == pytest.approx(min(10.0, 20.0 * max(obj.dimensions)), rel=1e-6)
 
 
 def test_two_together_bake_with_one_bake_as_each_does_alone(load: Load, tmp_path: Path) -> None:
@@ -189,13 +194,16 @@ def test_the_command_line_bakes_a_group_once_and_prints_each_member(
     fresh()
     both = pair(tmp_path)
     join(*both)
-    path = tmp_path / "scene.blend"
+    _kept(cube("Alone", 3.0), tmp_path, resolution=100)
+    path, report = tmp_path / "scene.blend", tmp_path / "report.json"
     bpy.ops.wm.save_as_mainfile(filepath=str(path))
-    assert load("dampsim_addon.cli").main(["bake", "--restart"]) == 0
+    assert load("dampsim_addon.cli").main(["bake", "--restart", "--report", str(report)]) == 0
     said = capfd.readouterr().out
-    assert said.count(f"Simulating {LAST}/{LAST}") == 1
-    assert "dampsim: Left: shape_keys" in said
-    assert "dampsim: Right: shape_keys" in said
+    assert said.count(f"Left, Right: Simulating {LAST}/{LAST}") == 1
+    assert said.count(f"Simulating {LAST}/{LAST}") == 2
+    names = ["Alone", "Left", "Right"]
+    assert all(said.count(f"dampsim: {name}: shape_keys") == 1 for name in names)
+    assert sorted(entry["name"] for entry in json.loads(report.read_text())["objects"]) == names
 
 
 def test_joining_and_leaving_outdate_frames_and_keep_bakes(load: Load, tmp_path: Path) -> None:
@@ -225,7 +233,22 @@ def test_joining_and_leaving_outdate_frames_and_keep_bakes(load: Load, tmp_path:
     assert known(both[0]).frames == 0
 
 
-def test_clearing_a_group_leaves_no_frames_of_before(tmp_path: Path) -> None:
+def test_joining_two_groups_makes_one_of_all_and_looks_where_its_frames_are(load: Load, tmp_path: Path) -> None:
+    fresh()
+    names = ("A", "B", "C", "D")
+    a, b, c, d = (_kept(cube(name, float(k)), tmp_path, resolution=100) for k, name in enumerate(names))
+    join(a, b)
+    join(c, d)
+    assert members(load, d) == ["C", "D"]
+    known = load("dampsim_addon.scene.on_disk").known
+    # Not by the operator, after which Blender tells of the change.
+    load("dampsim_addon.ui.group_operators").together([b, c])
+    for obj in (a, b, c, d):
+        assert members(load, obj) == list(names)
+        assert known(obj).looked
+
+
+def test_clearing_a_group_leaves_no_frames_of_before(load: Load, tmp_path: Path) -> None:
     fresh()
     both = pair(tmp_path / "cache")
     select(both[0])
@@ -233,9 +256,12 @@ def test_clearing_a_group_leaves_no_frames_of_before(tmp_path: Path) -> None:
     join(*both)
     assert both[0].dampsim.baked
     bpy.ops.dampsim.bake()
-    for obj in both:
+    known = load("dampsim_addon.scene.on_disk").known
+    for obj, left in zip(both, (LAST, 0), strict=True):
         select(obj)
         assert bpy.ops.dampsim.clear() == {"FINISHED"}
+        # As long as the other one is baked, they are needed.
+        assert known(both[1]).frames == left
     assert not list((tmp_path / "cache").iterdir())
 
 
@@ -302,6 +328,8 @@ def test_a_link_to_a_bone_follows_it(load: Load, tmp_path: Path) -> None:
     ball = wobbler(tmp_path, "Ball")
     rig = armature(ball)
     ball.dampsim.enabled = False
+    # Where an armature stands, and where a bone does in it, are two things.
+    rig.location, rig.rotation_euler = (0.3, -0.2, 0.1), (0.0, 0.2, 0.7)
     obj = _kept(wire(1.0, 11), tmp_path)
     obj.animation_data_clear()
     obj.location = (0.0, 0.0, 1.0)
@@ -337,6 +365,9 @@ def test_weld_links_neighbours_joins_them_and_holds(load: Load, tmp_path: Path) 
     assert members(load, both[0]) == ["Left", "Right"]
     # Once is enough.
     assert bpy.ops.dampsim.weld() == {"CANCELLED"}
+    # Whoever has the link, and wherever that one stands.
+    select(*both[::-1])
+    assert bpy.ops.dampsim.weld() == {"CANCELLED"}
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
     ends = [load("dampsim_addon.scene.caches").frame_cache(both[0]).shape(LAST, obj.name) for obj in both]
     for place in (0.25,):
@@ -349,9 +380,31 @@ def test_weld_links_neighbours_joins_them_and_holds(load: Load, tmp_path: Path) 
         assert gaps.max() < 1e-4
     owner = links[0][0]
     select(owner)
+    owner.dampsim.links.add().stiffness = 7.0
+    owner.dampsim.active_link = 0
+    assert bpy.ops.dampsim.unlink() == {"FINISHED"}
+    assert [link.stiffness for link in owner.dampsim.links] == [7.0]
     assert bpy.ops.dampsim.unlink() == {"FINISHED"}
     assert not len(owner.dampsim.links)
     assert not bpy.ops.dampsim.unlink.poll()
+
+
+def test_a_weld_takes_the_points_of_the_coarser_one(tmp_path: Path) -> None:
+    fresh()
+    both = pair(tmp_path)
+    bm = bmesh.new()
+    bm.from_mesh(both[1].data)
+    bmesh.ops.subdivide_edges(bm, edges=bm.edges[:], cuts=1, use_grid_fill=True)
+    bm.to_mesh(both[1].data)
+    bm.free()
+    for active in both:
+        select(active, *both)
+        assert bpy.ops.dampsim.weld() == {"FINISHED"}
+        (link,) = active.dampsim.links
+        # Where they touch the one has four vertices, the other one nine.
+        assert len(link.points) == 4
+        np.testing.assert_allclose([abs(point.place[1]) for point in link.points], 0.25, atol=1e-6)
+        active.dampsim.links.clear()
 
 
 def test_a_link_to_another_body_asks_to_be_simulated_together(load: Load, tmp_path: Path) -> None:
@@ -411,9 +464,18 @@ def test_links_are_drawn_where_the_shapes_are(load: Load, live: ModuleType, tmp_
     select(*both)
     bpy.ops.dampsim.weld()
     drawing = load("dampsim_addon.ui.link_drawing")
+    # A point beside the vertices goes along with the nearest one, as far from it as it was.
+    beside, owner = (0.1, 0.05, 0.2), next(obj for obj in both if len(obj.dampsim.links))
+    owner.location.z, owner.rotation_euler.z = 0.5, 0.3
+    owner.dampsim.links[0].points.add().place = beside
+    bpy.context.view_layer.update()
+    (found,) = drawing.shown(owner, bpy.context.view_layer)
+    np.testing.assert_allclose(found.here[-1], owner.matrix_world @ Vector(beside), atol=1e-6)
+    owner.location.z, owner.rotation_euler.z = 0.0, 0.0
+    owner.dampsim.links[0].points.remove(4)
+    bpy.context.view_layer.update()
     for frame in range(1, LAST + 1):
         scene.frame_set(frame)
-    owner = next(obj for obj in both if len(obj.dampsim.links))
     (found,) = drawing.shown(owner, bpy.context.view_layer)
     assert found.rigid
     assert found.ends.shape == (8, 3)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import bpy
 import pytest
 from scenes import armature, fresh, wobbler
+from test_drawing import Context, Layout
 
 pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
@@ -135,3 +136,45 @@ def test_what_was_measured_of_a_bake_that_falls_holds_for_the_coefficients_alone
     assert load("dampsim_addon.scene.measured").holds(obj, scene)
     assert obj.dampsim.measured_young == 0.0
     assert "In force: τ" in load("dampsim_addon.ui.main_panel").in_force(obj, scene)
+
+
+def advanced(load: Load) -> list[str]:
+    """The labels that the panel Advanced draws."""
+    texts: list[str] = []
+    panel = load("dampsim_addon.ui.main_panel").DAMPSIM_PT_advanced
+    panel.draw(SimpleNamespace(layout=Layout(texts)), Context())
+    return texts
+
+
+def test_the_reference_motion_is_shown_where_it_has_an_effect_and_by_no_older_word(load: Load, tmp_path: Path) -> None:
+    fresh()
+    obj = wobbler(tmp_path)
+
+    def shown() -> list[str]:
+        texts = advanced(load)
+        assert not any("carrier" in text.lower() for text in texts)
+        return [text for text in texts if text.lower().startswith("reference motion")]
+
+    both = ["Reference Motion", "Reference motion now: the pins"]
+    assert shown() == both
+    for name in ("TAU_KAPPA", "TAU_GAMMA"):
+        obj.dampsim.damping_by = name
+        assert shown() == both
+    for method in load("core.damping.registry").DAMPINGS:
+        obj.dampsim.damping_by = method.name
+        for integrator in load("core.integrators").INTEGRATORS:
+            obj.dampsim.integrator = integrator.name
+            obj.dampsim.follow_through = 1.0
+            assert shown() == []
+            obj.dampsim.follow_through = 0.5
+            assert shown() == (both if integrator.follows_through else [])
+    # A keyframe may make it another throw than the one at hand.
+    obj.dampsim.integrator, obj.dampsim.follow_through = "BACKWARD_EULER", 1.0
+    obj.dampsim.keyframe_insert("follow_through", frame=1)
+    assert shown() == both
+    obj.dampsim.damping_by = "DIALS"
+    obj.dampsim.carrier = "NONE"
+    assert shown() == both[:1]
+    # What nothing holds goes along with nothing.
+    obj.dampsim.pin_group = ""
+    assert shown() == []

@@ -96,7 +96,7 @@ def test_every_bake_plays_without_the_addon_at_frames_and_between(load: Load, na
             for one in load("dampsim_addon.api").export([obj], tmp_path / target.lower()):
                 # To what the bake is off by, a file of morphs adds no more than this.
                 assert (one.problem, one.part < 1e-4) == ("", True), f"{one.format} adds {one.part:.2e} of the size"
-        for file in frame_cache(obj).folder.glob("bake.*"):
+        for file in frame_cache(obj).folder.glob(f"{getattr(KINDS[target], 'file', 'none')}*"):
             # The next bake takes it away.
             shutil.copy(file, kept)
     cache = frame_cache(obj)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import bpy
 import numpy as np
 import pytest
-from scenes import LAST, armature, dump, fresh, wobbler
+from mathutils import Matrix
+from scenes import LAST, add, armature, dump, fresh, wobbler
+from test_groups import cube, grid, wire
 
 pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
@@ -62,6 +65,112 @@ def test_ghosts_are_what_a_bake_with_their_dials_makes_and_the_picked_one_dials_
     assert {name: getattr(obj.dampsim, name) for name in OTHER} == pytest.approx(OTHER)
     assert len(obj.dampsim.variants) == 0
     assert ghosts.ghosts_of(obj) is None
+
+
+class Shader:
+    """Of the card, which a Blender without a window has not got."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.values = name, {}
+
+    def uniform_float(self, name: str, value: Any) -> None:
+        self.values[name] = value
+
+
+def drawn_ghosts(load: Load, monkeypatch: pytest.MonkeyPatch, obj: bpy.types.Object) -> list[SimpleNamespace]:
+    """What the viewport hands to the card for an object's ghosts, seen from above."""
+    overlay, batches = load("dampsim_addon.ui.overlay"), []
+
+    def batch(shader: Shader, sort: str, content: dict[str, np.ndarray], indices: Any = None) -> SimpleNamespace:
+        made = SimpleNamespace(sort=sort, indices=indices, values=shader.values, **content)
+        return SimpleNamespace(draw=lambda _: batches.append(made))
+
+    state = SimpleNamespace(
+        depth_test_set=lambda *_: None, depth_mask_set=lambda *_: None, viewport_get=lambda: (0, 0, 640, 480)
+    )
+    monkeypatch.setattr(overlay, "gpu", SimpleNamespace(state=state, shader=SimpleNamespace(from_builtin=Shader)))
+    monkeypatch.setattr(overlay, "batch_for_shader", batch)
+    above = SimpleNamespace(view_matrix=Matrix())
+    overlay._draw_ghosts(SimpleNamespace(scene=bpy.context.scene, region_data=above), obj)
+    return batches
+
+
+def compared(obj: bpy.types.Object, cache: Path) -> None:
+    """Two ghosts of an object that is to be added."""
+    add(obj, cache, resolution=100)
+    for settle in (5.0, 10.0):
+        obj.dampsim.settle = settle
+        assert bpy.ops.dampsim.ghost_add() == {"FINISHED"}
+    assert bpy.ops.dampsim.compare() == {"FINISHED"}
+
+
+def net() -> bpy.types.Object:
+    """A grid without faces."""
+    obj = grid()
+    edges = [tuple(edge.vertices) for edge in obj.data.edges]
+    places = [tuple(vertex.co) for vertex in obj.data.vertices]
+    pinned = [v.index for v in obj.data.vertices if v.groups]
+    obj.data.clear_geometry()
+    obj.data.from_pydata(places, edges, [])
+    # Groups are kept with the vertices.
+    obj.vertex_groups.new(name="Pin").add(pinned, 1.0, "REPLACE")
+    return obj
+
+
+@pytest.mark.parametrize("make", [wire, net])
+def test_ghosts_of_wires_and_nets_are_drawn_along_their_edges(
+    load: Load, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, make: Callable[[], bpy.types.Object]
+) -> None:
+    scene = fresh(5)
+    obj = make()
+    edges = np.array([tuple(edge.vertices) for edge in obj.data.edges])
+    compared(obj, tmp_path)
+    shown = load("dampsim_addon.scene.results").ghosts_of(obj)
+    for frame in (1, 4):
+        scene.frame_set(frame)
+        batches = drawn_ghosts(load, monkeypatch, obj)
+        assert [one.sort for one in batches] == ["LINES", "LINES"]
+        assert len({one.values["color"] for one in batches}) == 2
+        for place, one in enumerate(batches):
+            there = shown.surfaces[place][frame - 1][np.sort(edges, axis=1)].reshape(-1, 3)
+            # Each is moved aside along the screen, and is as it was but for that.
+            aside = one.pos - there
+            assert aside[:, 0].min() > 0.9 * (place + 1)
+            np.testing.assert_allclose(aside, np.tile(aside[:1], (len(aside), 1)), atol=1e-5)
+            np.testing.assert_allclose(aside[:, 1:], 0.0, atol=1e-6)
+
+
+def test_ghosts_with_faces_are_drawn_by_these_and_loose_edges_of_springs_as_lines(
+    load: Load, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    fresh(3)
+    compared(solid := cube(), tmp_path)
+    batches = drawn_ghosts(load, monkeypatch, solid)
+    assert [one.sort for one in batches] == ["TRIS", "TRIS"]
+    assert all(one.pos.shape == (8, 3) and one.indices.shape == (12, 3) for one in batches)
+    sheet = grid()
+    fringe = len(sheet.data.vertices)
+    sheet.data.vertices.add(1)
+    sheet.data.vertices[fringe].co = (-0.2, 0.0, 0.0)
+    sheet.data.edges.add(1)
+    sheet.data.edges[-1].vertices = (0, fringe)
+    sheet.data.update()
+    compared(sheet, tmp_path)
+    batches = drawn_ghosts(load, monkeypatch, sheet)
+    assert [one.sort for one in batches] == ["TRIS", "LINES"] * 2
+    assert all(one.pos.shape == (2, 3) for one in batches[1::2])
+
+
+def test_ghosts_of_a_wire_that_is_seen_from_its_end_stand_apart(
+    load: Load, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    fresh(2)
+    obj = wire()
+    obj.rotation_euler.y = -np.pi / 2
+    compared(obj, tmp_path)
+    first, second = (one.pos[0, 0] for one in drawn_ghosts(load, monkeypatch, obj))
+    assert first > 0.1
+    assert second > first + 0.1
 
 
 def test_there_are_four_ghosts_at_most_and_each_can_be_removed(load: Load, tmp_path: Path) -> None:

@@ -181,6 +181,51 @@ def test_a_damaged_frame_is_found(tmp_path: Path, damage: str) -> None:
         run(swaying(last=8), tmp_path)
 
 
+def rewritten(folder: Path, number: int, **changes: object) -> None:
+    """Another frame in its place, as whole as any."""
+    cache = FrameCache(folder, "Bar")
+    cache.append(replace(cache.read(number), **changes))
+
+
+@pytest.mark.parametrize("wrong", ["fewer nodes", "more vertices", "another body", "no body"])
+def test_a_frame_that_is_not_of_the_body_is_named_and_nothing_is_lost(tmp_path: Path, wrong: str) -> None:
+    run(swaying(last=6), tmp_path)
+    frame = FrameCache(tmp_path, "Bar").read(4)
+    (name,), state, surface = frame.shapes, frame.state, frame.surface
+    changes: dict[str, dict[str, object]] = {
+        "fewer nodes": {
+            "state": replace(
+                state,
+                positions=state.positions[1:],
+                velocities=state.velocities[1:],
+                reference=state.reference[1:],
+            )
+        },
+        "more vertices": {"shapes": {name: np.concatenate([surface, surface])}},
+        "another body": {"shapes": {"Ear": surface}},
+        "no body": {"shapes": {}},
+    }
+    rewritten(tmp_path, 4, **changes[wrong])
+    before = contents(tmp_path)
+    with pytest.raises(CacheError, match=r"Bar: frame 4 of the cache in .* is damaged or gone; re-bake from frame 4\."):
+        run(swaying(last=8), tmp_path)
+    assert contents(tmp_path) == before
+    for _ in bake(Simulation(swaying(last=8)), FrameCache(tmp_path, "Bar"), start=4):
+        pass
+    assert contents(tmp_path) == run(swaying(last=8), tmp_path / "whole")
+
+
+def test_a_cache_of_a_newer_dampsim_is_refused_as_such_and_kept(tmp_path: Path) -> None:
+    run(swaying(last=6), tmp_path)
+    header = json.loads((tmp_path / "header.json").read_text(encoding="utf-8"))["header"] | {"format": 3}
+    check = hashlib.sha256(json.dumps(header, sort_keys=True).encode()).hexdigest()
+    (tmp_path / "header.json").write_text(json.dumps({"header": header, "sha256": check}), encoding="utf-8")
+    before = contents(tmp_path)
+    with pytest.raises(StaleCacheError, match=r"Bar: the cache in .* was made by a newer DampSim; update DampSim"):
+        run(swaying(last=8), tmp_path)
+    assert contents(tmp_path) == before
+
+
 def aged(folder: Path, made_from: dict[str, object]) -> None:
     """A cache as DampSim 1 left it."""
     header = {"inputs": made_from, "owner": ""}

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dampsim.core.errors import CacheError
+from dampsim.core.errors import CacheError, StaleCacheError
 from dampsim.core.frames.arrays_file import _MAGIC
 from dampsim.core.frames.cache import FrameCache
 from dampsim.core.frames.frame import Frame
@@ -253,6 +253,94 @@ def test_a_header_that_says_what_is_not_so_is_refused(cache: FrameCache, header:
 def test_a_header_that_is_no_json_is_refused(cache: FrameCache, text: str) -> None:
     (cache.folder / "header.json").write_text(text, encoding="utf-8")
     refused_header(cache)
+
+
+OLDER = r"Cape: the cache in .* was made by an older DampSim; clear it or bake again\.$"
+NEWER = (
+    r"Cape: the cache in .* was made by a newer DampSim; update DampSim to go on with it, or clear it or bake again\.$"
+)
+# Headers of other DampSims, without their checksums.
+OTHERS: dict[str, tuple[dict[str, object], str]] = {
+    "the first": ({"inputs": {}, "owner": ""}, OLDER),
+    "an older": ({"format": 1, "inputs": {}, "owner": ""}, OLDER),
+    "a newer": ({"format": 3, "inputs": {}, "owner": ""}, NEWER),
+    "a newer with a header unlike ours": ({"format": 99, "inputs": "frames.sqlite", "owners": 5}, NEWER),
+}
+
+
+def of_another(cache: FrameCache, name: str) -> str:
+    """Make the cache another DampSim's; returns what is to be said of it."""
+    header, words = OTHERS[name]
+    check = hashlib.sha256(json.dumps(header, sort_keys=True).encode()).hexdigest()
+    (cache.folder / "header.json").write_text(json.dumps({"header": header, "sha256": check}), encoding="utf-8")
+    return words
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_cache_of_another_dampsim_is_neither_claimed_nor_copied_and_stays_said_to_be_that(
+    cache: FrameCache, name: str, tmp_path: Path
+) -> None:
+    words = of_another(cache, name)
+    before = contents(cache.folder)
+    for one in (cache, FrameCache(cache.folder, "Cape", "/shots/cape.blend")):
+        with pytest.raises(StaleCacheError, match=words):
+            one.claim()
+    there = FrameCache(tmp_path / "there", "Cape")
+    there.start({"shared": {"Settle": 12.0}})
+    kept = contents(there.folder)
+    for to in (there, FrameCache(tmp_path / "fresh", "Cape")):
+        with pytest.raises(StaleCacheError, match=words):
+            list(to.copy_from(cache))
+    assert contents(cache.folder) == before
+    assert contents(there.folder) == kept
+    assert not (tmp_path / "fresh").exists()
+    header = cache.header()
+    assert header is not None
+    assert (header.older, header.newer) == (words is OLDER, words is NEWER)
+
+
+@pytest.mark.parametrize("version", ["2", 2.0, True, None, [2]], ids=str)
+def test_a_format_that_is_no_number_is_no_other_dampsims(cache: FrameCache, version: object) -> None:
+    header = {"format": version, "inputs": {}, "owner": ""}
+    check = hashlib.sha256(json.dumps(header, sort_keys=True).encode()).hexdigest()
+    (cache.folder / "header.json").write_text(json.dumps({"header": header, "sha256": check}), encoding="utf-8")
+    refused_header(cache)
+
+
+# Of as many numbers as there are.
+UNLIKE = {
+    "positions": ([6], [1, 6], [6, 1], [1, 2, 3], [3, 2], [2, 3, 1], [1, 3], []),
+    "velocities": ([6], [1, 3]),
+    "reference": ([6], [1, 3]),
+    "shape/Cape": ([9], [1, 9], [9, 1], [1, 3, 3], [3, 3, 1], []),
+}
+
+
+@pytest.mark.parametrize(("name", "shape"), [(name, shape) for name, shapes in UNLIKE.items() for shape in shapes])
+def test_an_array_of_another_shape_is_refused_though_its_checksum_is_right(
+    cache: FrameCache, name: str, shape: list[int]
+) -> None:
+    content = frame_file(cache).read_bytes()
+    head = head_of(content)
+    entry = head["arrays"][name]
+    wide = 8 if entry["kind"] == "<f8" else 4
+    start = (
+        len(content)
+        - sum(int(np.prod(one["shape"])) * int(one["kind"][-1]) for one in head["arrays"].values())
+        + entry["offset"]
+    )
+    part = content[start : start + int(np.prod(shape)) * wide]
+    entry |= {"shape": shape, "sum": hashlib.sha256(part).hexdigest()}
+    frame_file(cache).write_bytes(headed(content, json.dumps(head).encode()))
+    before = contents(cache.folder)
+    refused_frame(cache)
+    if name.startswith("shape/"):
+        refused(lambda: cache.shape(NUMBER, "Cape"), "Cape: frame 2 of the cache in .* re-bake from frame 2")
+    assert contents(cache.folder) == before
 
 
 def test_clearing_removes_what_is_damaged_and_leaves_what_is_not_ours(cache: FrameCache) -> None:

@@ -6,18 +6,25 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
+from builders import bar, weld
+from builders import scene as linked
 from dampsim.core.damping.registry import DAMPINGS, Damping
-from dampsim.core.errors import ParameterError, StepError
+from dampsim.core.damping.torque import TORQUE_SCHEMES
+from dampsim.core.energies import ELASTIC_MODELS
+from dampsim.core.errors import ParameterError, PinError, StepError
 from dampsim.core.frames.frame import Frame
 from dampsim.core.integrators import INTEGRATORS, Integrator
+from dampsim.core.measure.calibrate import calibrate
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.parameters import PARAMETERS, Settings
 from dampsim.core.scene.scene import Scene
-from dampsim.core.simulation.choice import remarks
+from dampsim.core.simulation.choice import has_reference, remarks
 from dampsim.core.simulation.simulation import Simulation
-from shapes import tube
+from shapes import box, tube
 
+DOWN = np.array([0.0, 0.0, -9.81])
 DAMPED = {"gamma": 0.6, "damping_ratio": 0.5, "wavelength": 0.3}
 PLAIN = {"gamma": 0.0, "damping_ratio": 0.0, "wavelength": 1e-4}
 
@@ -30,7 +37,7 @@ def scene(settings: Settings, last: int = 10) -> Scene:
     def motion(frame: float) -> np.ndarray:
         return surface.vertices + np.array([0.05 * min(frame - 1.0, 4.0), 0.0, 0.0])
 
-    return Scene((Body(surface, pins, settings, motion),), 24.0, np.array([0.0, 0.0, -9.81]), 1, last)
+    return Scene((Body(surface, pins, settings, motion),), 24.0, DOWN, 1, last)
 
 
 def played(method: type[Damping], integrator: type[Integrator], dials: dict[str, float], **more: object) -> list[Frame]:
@@ -93,7 +100,97 @@ def test_what_has_no_effect_with_a_choice_is_said() -> None:
             assert ("Explicit" in said) == (not integrator.implicit)
 
 
+@pytest.mark.parametrize("throw", [1.0, 0.5])
+@pytest.mark.parametrize(
+    ("damping", "integrator"),
+    [
+        *((name, "BACKWARD_EULER") for name in ("DIALS", "TAU_KAPPA", *(one.name for one in DAMPINGS))),
+        *(("POINT", one.name) for one in INTEGRATORS[1:]),
+    ],
+)
+def test_the_reference_motion_matters_where_the_panel_shows_it_and_nowhere_else(
+    damping: str, integrator: str, throw: float
+) -> None:
+    implicit = next(one for one in INTEGRATORS if one.name == integrator).implicit
+    # So soft that explicit steps are short enough.
+    settings = Settings(
+        stiffness=1.0, resolution=100, damping_by=damping, integrator=integrator, follow_through=throw,
+        substeps=1 if implicit else 40, accuracy="TIGHT", **DAMPED,
+    )  # fmt: skip
+    light = replace(scene(settings, last=6), gravity=np.zeros(3))
+    lasts = []
+    for name in ("PINS", "MESH", "NONE"):
+        made = replace(light, bodies=(replace(light.bodies[0], settings=replace(settings, carrier=name)),))
+        lasts.append(list(Simulation(made).frames())[-1].surface)
+    apart = max(float(np.abs(one - lasts[0]).max()) for one in lasts[1:])
+    assert (apart > 1e-3) == has_reference(settings)
+    assert (apart < 1e-5) == (not has_reference(settings))
+
+
 @pytest.mark.parametrize("method", DAMPINGS, ids=lambda one: one.name)
 def test_every_parameter_that_a_method_reads_is_shown_with_it_and_no_other(method: type[Damping]) -> None:
     shown = {name for name, p in PARAMETERS.items() if p.only_with and method.name in p.only_with[1:]}
     assert shown == {*method.parameters, "integrator"}
+
+
+def all_pinned(**dials: object) -> Scene:
+    """A box that its pins carry along and turn."""
+    surface = box()
+
+    def motion(frame: float) -> np.ndarray:
+        turn = Rotation.from_rotvec([0.0, 0.2 * frame, 0.0]).as_matrix()
+        return surface.vertices @ turn.T + np.array([0.1 * frame, 0.0, 0.02 * frame**2])
+
+    settings = Settings(resolution=200, **dials)  # type: ignore[arg-type]
+    return Scene((Body(surface, np.ones(len(surface.vertices)), settings, motion),), 24.0, DOWN, 1, 4)
+
+
+def follows_its_pins(made: Scene) -> None:
+    simulation = Simulation(made)
+    for frame in simulation.frames():
+        # A surface is kept in single precision.
+        np.testing.assert_allclose(frame.surface, made.bodies[0].motion(frame.number), atol=1e-6)
+    assert simulation.sag(made.bodies[0].name) < 1e-6
+
+
+# What a damping's own choices are, beside the first one of each.
+CHOICES: dict[str, list[dict[str, object]]] = {
+    "STRAIN_RATE": [{"strain": "BIOT"}, {"strain": "SPATIAL"}, {"anisotropy": 5.0}],
+    "DIRECT": [{"clusters": "ELEMENTS", "torque": torque} for torque in TORQUE_SCHEMES if torque != "PROGRAMME"],
+}
+
+
+@pytest.mark.parametrize("integrator", INTEGRATORS, ids=lambda one: one.name)
+@pytest.mark.parametrize("method", DAMPINGS, ids=lambda one: one.name)
+def test_a_body_that_is_pinned_all_over_just_follows_its_pins(
+    method: type[Damping], integrator: type[Integrator]
+) -> None:
+    for more in ({}, *CHOICES.get(method.name, [])):
+        follows_its_pins(all_pinned(damping_by=method.name, integrator=integrator.name, **DAMPED, **more))
+
+
+@pytest.mark.parametrize(
+    "dials",
+    [
+        *({"damping_by": name} for name in ("DIALS", "TAU_KAPPA", "TAU_GAMMA")),
+        *({"carrier": name, "follow_through": 0.5} for name in ("NONE", "MESH", "PINS")),
+        *({"material": law.name} for law in ELASTIC_MODELS),
+        {"stiffness_by": "SAG"},
+        {"preroll": 3},
+        {"start_settled": False},
+    ],
+    ids=str,
+)
+def test_pinned_all_over_no_dial_is_in_the_way(dials: dict[str, object]) -> None:
+    follows_its_pins(all_pinned(**dials))
+
+
+def test_what_is_pinned_all_over_has_no_swing_to_release_and_is_told_so() -> None:
+    (body,) = all_pinned().bodies
+    with pytest.raises(PinError, match=r"Box: its pins hold all of it, .*; leave a part of it unpinned\."):
+        list(calibrate(Simulation(all_pinned()), body.name, 0.1))
+    held, free = (bar(name, low, low + 0.5, False, resolution=150) for name, low in (("Held", 0.0), ("Free", 0.5)))
+    held = replace(held, pins=np.ones(len(held.pins)))
+    both = Simulation(linked(held, free, last=2, links=weld("Weld", "Held", "Free", 0.5)))
+    with pytest.raises(PinError, match="Held: its pins hold all of it"):
+        list(calibrate(both, "Held", 0.1))

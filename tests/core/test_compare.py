@@ -1,20 +1,15 @@
-"""Comparing dampings, and that a new one is one file and one line."""
+"""Comparing dampings."""
 
 from __future__ import annotations
 
 import csv
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dampsim.core.damping.registry import DAMPINGS
 from dampsim.core.errors import ParameterError
 from dampsim.core.papers import compare
-from newcomer import copy_with_a_new_damping
 
 
 def test_compare_writes_a_row_for_each_damping_and_its_plots(tmp_path: Path) -> None:
@@ -57,30 +52,3 @@ def test_an_undamped_bars_largest_stable_step_is_two_over_its_highest_frequency(
 def test_a_damping_that_is_not_there_is_named(text: str, words: str) -> None:
     with pytest.raises(ParameterError, match=words):
         compare.damping(text, compare.released().system)
-
-
-@pytest.mark.slow
-def test_a_new_damping_is_one_file_and_one_line(tmp_path: Path) -> None:
-    """In a copy: it is found by the parameters, the page of them, the command line and the registry's tests."""
-    copy_with_a_new_damping(tmp_path)
-    settings = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-
-    def call(*command: str) -> str:
-        done = subprocess.run(
-            [sys.executable, *command], cwd=tmp_path, env=settings, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-    page = call(
-        "-c", "import sys; sys.path[:0] = ['tests', 'tools']; import conftest, parameters_page as page;"
-        "from dampsim.core.scene.parameters import PARAMETERS; print(page.parameters_page(PARAMETERS))",
-    )  # fmt: skip
-    assert "HALF" in page
-    assert "half" in call("tools/compare.py", "--help")
-    assert "half" in call(
-        "tools/compare.py", "--damping", "half:gamma=0.9", "--no-step", "--output", str(tmp_path / "out")
-    )
-    tests = ["tests/core/test_damping.py", "tests/core/test_combinations.py"]
-    assert " passed" in call("-m", "pytest", "-q", "-p", "no:cacheprovider", *tests, "-k", "HALF or Half")
-    assert len(DAMPINGS) == len({method.name for method in DAMPINGS})

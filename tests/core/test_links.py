@@ -126,7 +126,7 @@ def moment(mass: np.ndarray, x: np.ndarray, v: np.ndarray) -> np.ndarray:
 def test_each_body_of_a_linked_pair_keeps_its_own_dials() -> None:
     made = cut(200)
     left, right = made.bodies
-    right = replace(right, settings=replace(right.settings, settle=60.0, bounce=0.0))
+    right = replace(right, settings=replace(right.settings, settle=60.0, bounce=0.0, stiffness=2500.0))
     simulation = Simulation(replace(made, bodies=(left, right)))
     (controls,) = simulation.controls()
     (law,) = controls.laws
@@ -140,7 +140,11 @@ def test_each_body_of_a_linked_pair_keeps_its_own_dials() -> None:
         # One lambda_1 for what swings together; decay and swing are each body's own: roots of e^{(-a +- i w) h}.
         own = law.parts[k][0]
         assert isinstance(own, WaveformLaw)
-        assert own.eigenvalue == pytest.approx(simulation.islands[0].system.eigenvalue_at(region, np.full(2, 50.0)))
+        system = simulation.islands[0].system
+        assert own.eigenvalue == pytest.approx(system.eigenvalue_at(region, np.array([50.0, 25.0])))
+        # Softer than both as stiff as the stiffer one, and stiffer than both as the softer one.
+        alike = [system.eigenvalue_at(region, np.full(2, factor)) for factor in (25.0, 50.0)]
+        assert 1.05 * alike[0] < own.eigenvalue < 0.99 * alike[1]
         q = h * float(found.s[owner == k][0]) * own.eigenvalue
         roots = np.roots([1.0 + q, -(1.0 + found.kappa[owner == k][0]), found.kappa[owner == k][0]])
         assert np.log(np.abs(roots).max()) / h == pytest.approx(-own.decay, rel=1e-9)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 from pathlib import Path
 
@@ -32,6 +33,17 @@ def test_every_number_refuses_what_is_out_of_range(parameter: Parameter) -> None
         parameter.checked("much")
     with pytest.raises(ParameterError, match=parameter.name):
         parameter.checked(float("nan"))
+
+
+def test_every_parameter_is_read_somewhere() -> None:
+    """As an attribute, or by the name that a damping gives."""
+    core, found = Path(__file__).parents[2] / "core", set()
+    for path in core.rglob("*.py"):
+        if path.parent.name != "parameters" or path.name == "settings.py":
+            nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+            found |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+            found |= {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    assert set(PARAMETERS) <= found
 
 
 def test_single_precision_limits_read_back_as_dialled() -> None:

@@ -111,7 +111,8 @@ class Dampings:
         section="papers", only_with=("damping_by", *(method.name for method in DAMPINGS)),
     )  # fmt: skip
     carrier: str = parameter(
-        Reference.AUTO, "Carrier", "The motion that is not damped: the body is at rest when it goes along with it",
+        Reference.AUTO, "Reference Motion",
+        "The motion that is not damped: the body is at rest when it goes along with it",
         choices=(
             Choice(Reference.AUTO, "Automatic", "The mesh's where modifiers or shape keys bend it, else the pins'"),
             Choice(Reference.PINS, "Pins", "Each piece goes along with its pins, as if rigid: flags, tails, antennas"),

@@ -1,0 +1,68 @@
+"""What is drawn of ghosts: each one beside the object, and below it how it is dialled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...core.arrays import Array, Index
+from ..scene.results import Ghosts
+
+_TINTS = ((0.95, 0.6, 0.25), (0.35, 0.65, 0.95), (0.5, 0.85, 0.4), (0.85, 0.5, 0.9))
+# Ghosts stand so far apart, in parts of the object's width on the screen.
+_APART = 1.15
+# Part of its length that an object is wide at least: a wire seen from its side is a line.
+_SLENDER = 0.2
+# Where the light comes from, by the screen's axes.
+_LIGHT = np.array([0.3, 0.4, 0.87])
+_FADED = 0.35
+
+
+@dataclass(frozen=True)
+class Ghost:
+    """points: (v, 3) m.  tint: (3,).  fade: how bright.  lines: what is written below."""
+
+    points: Array
+    tint: Array
+    fade: float
+    lines: tuple[str, ...]
+
+    @property
+    def foot(self) -> Array:
+        """(3,) m, the middle below it."""
+        return np.append(self.points[:, :2].mean(axis=0), self.points[:, 2].min())
+
+    @property
+    def color(self) -> tuple[float, float, float, float]:
+        """Of wires, which have no side to shade."""
+        red, green, blue = (float(part) for part in self.fade * self.tint)
+        return red, green, blue, 1.0
+
+    def colors(self, triangles: Index, turn: Array) -> Array:
+        """(v, 4) of a surface, shaded. turn: see ghosts."""
+        bright = 0.35 + 0.65 * np.maximum(normals(self.points, triangles) @ (turn @ _LIGHT), 0.0)
+        return np.column_stack([bright[:, None] * self.tint * self.fade, np.ones(len(self.points))])
+
+
+def ghosts(shown: Ghosts, frame: int, turn: Array) -> list[Ghost]:
+    """Those at a frame. turn: (3, 3), the screen's axes in the scene, in columns."""
+    number = int(np.clip(frame - shown.first, 0, len(shown.surfaces[0]) - 1))
+    first, right = shown.surfaces[0][0].astype(float), turn[:, 0]
+    apart = _APART * max(float(np.ptp(first @ right)), _SLENDER * float(np.ptp(first, axis=0).max()))
+    found = []
+    for k, (tint, surfaces, text) in enumerate(zip(_TINTS, shown.surfaces, shown.labels, strict=False)):
+        points = surfaces[number].astype(float) + (k + 1) * apart * right
+        name, _, dialled = text.partition(": ")
+        lines = (name, *dialled.split(", "), *(["out of date"] if shown.stale else []))
+        found.append(Ghost(points, np.array(tint), _FADED if shown.stale else 1.0, lines))
+    return found
+
+
+def normals(points: Array, triangles: Index) -> Array:
+    """Unit normals (v, 3) of a surface at its vertices."""
+    corners = points[triangles]
+    faces = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]).repeat(3, axis=0)
+    where = triangles.ravel()
+    total = np.stack([np.bincount(where, faces[:, k], minlength=len(points)) for k in range(3)], axis=1)
+    return np.asarray(total / np.maximum(np.linalg.norm(total, axis=1, keepdims=True), 1e-30))

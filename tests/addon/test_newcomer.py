@@ -1,0 +1,175 @@
+"""What is in the registries is in panels and documents, and so is what "How to add" adds to a copy."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+import pytest
+from scenes import KINDS, fresh, wobbler
+from test_drawing import Context, Layout, panels
+
+from newcomer import copy_with_news
+
+pytestmark = pytest.mark.bpy
+Load = Callable[[str], ModuleType]
+
+
+class Properties(Layout):
+    """Keeps the names of the properties that are put into it."""
+
+    def prop(self, _: object, name: str, **__: object) -> None:
+        self.texts.append(name)
+
+
+def drawn(load: Load) -> set[str]:
+    """The names of all properties in all panels."""
+    names: list[str] = []
+    for panel in panels(load):
+        panel.draw(SimpleNamespace(layout=Properties(names)), Context())
+    return set(names)
+
+
+def test_every_parameter_is_in_some_panel_where_it_has_a_meaning(load: Load, tmp_path: Path) -> None:
+    fresh()
+    obj = wobbler(tmp_path)
+    parameters = load("core.scene.parameters").PARAMETERS
+    found = set()
+    for kind in load("core.bodies.registry").KINDS:
+        obj.dampsim.kind = kind.name
+        for name, parameter in parameters.items():
+            for choice in parameter.choices:
+                setattr(obj.dampsim, name, choice.name)
+                now = drawn(load)
+                for other in now & set(parameters):
+                    by, *values = parameters[other].only_with or ("",)
+                    assert not by or getattr(obj.dampsim, by) in values
+                found |= now
+            setattr(obj.dampsim, name, parameter.default)
+    assert set(parameters) <= found
+
+
+def test_every_target_is_in_the_table_of_the_docs() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "baking.md").read_text(encoding="utf-8")
+    first = " ".join(line.split("|")[1] for line in page.splitlines() if line.startswith("|"))
+    assert [target.label for target in KINDS.values() if target.label not in first] == []
+
+
+def test_an_element_of_any_number_of_nodes_is_stretched_as_its_worst_pair(load: Load) -> None:
+    rest = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 1.0, 0.0]])
+    now = rest * np.array([1.0, 1.5, 1.0])
+    for elements, wanted in (([[0, 1], [0, 2]], [1.0, 1.5]), ([[0, 1, 2], [1, 0, 3]], [1.5, 1.5])):
+        block = SimpleNamespace(rest=rest, groups=(np.array(elements),))
+        simulation = SimpleNamespace(model_of=lambda name, block=block: SimpleNamespace(block=block))
+        np.testing.assert_allclose(load("dampsim_addon.ui.overlay").stretches(simulation, "", now), wanted)
+
+
+# Where `dampsim` is the copy, whose folder is the first argument.
+SCRIPT = """
+import sys
+sys.path[:0] = ["tests", "tests/addon"]
+import conftest, bpy, dampsim, importlib
+dampsim.register()
+import numpy as np
+from scenes import dump, fresh, wobbler
+load = lambda name: importlib.import_module(f"dampsim.dampsim_addon.{name}")
+fresh()
+obj = wobbler(sys.argv[1] + "/cache")
+group, cli = obj.dampsim, load("cli")
+has = lambda name: [item.identifier for item in group.bl_rna.properties[name].enum_items]
+for name, new in (("damping_by", "HALF"), ("material", "MOONEY"), ("kind", "CLOUD"), ("target", "INCREMENTS"),
+                  ("target", "SHOT_FILE")):
+    assert new in has(name), (name, has(name))
+bpy.ops.wm.save_as_mainfile(filepath=sys.argv[1] + "/scene.blend")
+before = dump()
+NONE = {"ballast": 0.0, "calm": 0.0, "material": "StableNeoHookean", "damping_by": "DIALS"}
+
+def baked(*options):
+    assert cli.main(["bake", "--frames", "1:7", "--restart", *options]) == 0, options
+    shape = load("scene.caches").frame_cache(bpy.context.object).read(7).surface
+    for name, value in NONE.items():
+        setattr(group, name, value)
+    return shape
+
+plain = baked()
+shapes = [baked("--set", dial) for dial in ("ballast=3", "calm=1", "material=MOONEY", "damping_by=HALF")]
+for k, shape in enumerate(shapes):
+    assert np.abs(shape - plain).max() > 1e-5, k
+# Keyed, it is followed.
+for frame, value in ((1, 0.0), (7, 1.0)):
+    group.calm = value
+    obj.keyframe_insert("dampsim.calm", frame=frame)
+keyed = baked()
+assert min(np.abs(keyed - one).max() for one in (plain, shapes[1])) > 1e-5
+for frame in (1, 7):
+    obj.keyframe_delete("dampsim.calm", frame=frame)
+group.calm = 0.0
+assert bpy.ops.dampsim.clear() == {"FINISHED"}
+# A body of the kind that is new is simulated, drawn while it is live, baked to what is new, and given back.
+group.kind, group.neighbours, group.stiffness = "CLOUD", 10, 2e4
+live, overlay = load("live"), load("ui.overlay")
+live.install()
+for frame in range(1, 8):
+    bpy.context.scene.frame_set(frame)
+found = overlay.drawn(obj, bpy.context.scene)
+assert len(found.cage) and found.worst[1] > 1.0
+live.uninstall()
+bpy.context.scene.frame_set(1)
+clean = dump()
+cloud = None
+for target in ("increments", "shot_file"):
+    now = baked("--target", target)
+    assert cloud is None or np.array_equal(now, cloud)
+    cloud = now
+    assert group.baked == target.upper() and group.baked_part < 1e-3
+    assert (obj.data.shape_keys is not None) == (target == "increments")
+    assert bpy.ops.dampsim.clear() == {"FINISHED"}
+    assert dump() == clean
+assert np.abs(cloud - plain).max() > 1e-3
+assert cli.main(["compare", "--damping", "half", "--no-step", "--output", sys.argv[1] + "/compare"]) == 0
+print("found")
+"""
+# Tests of the copy's own that have to find what is new.
+FOUND = {
+    "test_newcomer.py": [
+        "test_every_parameter_is_in_some_panel_where_it_has_a_meaning",
+        "test_every_target_is_in_the_table_of_the_docs",
+    ],
+    "test_baking.py": [
+        f"test_bake_and_clear_leave_the_artists_data_as_it_was[{case}]"
+        for case in ("wobbler-INCREMENTS", "furnished-INCREMENTS", "wobbler-SHOT_FILE", "shared-SHOT_FILE")
+    ],
+    "test_refusals.py": [],
+}
+
+
+@pytest.mark.slow
+def test_what_is_new_is_in_panels_commands_and_bakes_and_clear_takes_it_back(tmp_path: Path) -> None:
+    if os.environ.get("DAMPSIM_INSTALLED"):
+        pytest.skip("the zip has no sources to copy")
+    copy_with_news(tmp_path)
+    settings = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+
+    def call(*command: str) -> str:
+        done = subprocess.run(
+            [sys.executable, *command], cwd=tmp_path, env=settings, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    files = [f"tests/addon/{name}" for name in FOUND]
+    tests = {name for names in FOUND.values() for name in names}
+    said = call(
+        "-m", "pytest", "-v", "-p", "no:cacheprovider", *files, "-m", "not slow",
+        "-k", "(SHOT_FILE or INCREMENTS or panel or table) and not export",
+    )  # fmt: skip
+    assert tests <= set(re.findall(r"::(\S+) PASSED", said))
+    # A conftest of the tests of the add-on would hide that of all.
+    (tmp_path / "tests" / "addon" / "conftest.py").unlink()
+    assert "found" in call("-c", SCRIPT, str(tmp_path))

@@ -1,0 +1,154 @@
+"""Every kind of bodies: what it says of itself, its model at rest and bent, what follows the animation, and a shot."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from builders import scene, still
+from dampsim.core.bodies.kind import Kind
+from dampsim.core.bodies.registry import KINDS
+from dampsim.core.damping.registry import DAMPINGS
+from dampsim.core.elements.assembly import edges_of
+from dampsim.core.errors import ParameterError
+from dampsim.core.scene.body import Body
+from dampsim.core.scene.parameters import PARAMETERS, Settings
+from dampsim.core.simulation.simulation import Simulation
+from shapes import sphere
+
+# What panels show of every kind; tests/addon/test_panel.py looks whether they do.
+COMMON = {"dials", "advanced", "shot", "papers"}
+# Drawn taut by a little weight: a net of springs that stood on its foot would fold.
+UP = np.array([0.0, 0.0, 0.5])
+TURN = Rotation.from_rotvec([0.3, -1.0, 0.7]).as_matrix()
+
+
+def body(what: type[Kind], **more: object) -> Body:
+    """A ball of a metre, held firmly at its foot and softly around."""
+    surface = sphere(120)
+    surface = replace(surface, vertices=0.5 * surface.vertices)
+    low = surface.vertices[:, 2]
+    pins = np.select([low < -0.3, low < -0.1], [1.0, 0.5], 0.0)
+    edges = edges_of(surface.triangles) if what.looks_at_edges else np.zeros((0, 2), dtype=np.int64)
+    return still(surface, pins, kind=what.name, edges=edges, **{"resolution": 150, "stiffness": 300.0, **more})
+
+
+def sections(what: type[Kind]) -> set[str]:
+    """With any choice of its own."""
+    lists = {name: [choice.name for choice in p.choices] for name, p in PARAMETERS.items() if p.section not in COMMON}
+    lists = {name: values for name, values in lists.items() if values}
+    every = (Settings(**dict(zip(lists, values, strict=True))) for values in product(*lists.values()))
+    return {section for settings in every for section in what.sections(settings)}
+
+
+def test_kinds_have_a_row_in_the_docs() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "bodies.md").read_text(encoding="utf-8")
+    for one in KINDS:
+        assert f"\n| **{one.label}** |" in page
+
+
+def test_every_section_is_shown_with_some_kind_and_no_kind_names_one_that_is_not_there() -> None:
+    named = set().union(*(sections(one) for one in KINDS))
+    assert named | COMMON == {parameter.section for parameter in PARAMETERS.values()}
+
+
+@pytest.mark.parametrize("what", KINDS, ids=lambda one: one.name)
+def test_at_rest_nothing_pushes_and_the_skin_is_the_surface(what: type[Kind]) -> None:
+    one = body(what)
+    model = what.build(one)
+    block, vertices = model.block, one.surface.vertices
+    inputs = block.still()
+    for term in block.terms:
+        value, gradient = term.prepare(inputs, {}).value_gradient(block.rest)
+        # Of a modulus of 1e5 Pa in a metre: rounding of forces of 1e5 N.
+        assert abs(value) < 1e-8
+        assert np.abs(gradient).max() < 1e-8
+    assert (block.mass > 0.0).all()
+    assert block.groups[0].max() < len(block.rest)
+    np.testing.assert_allclose(model.skin(block.rest, vertices), vertices, atol=1e-12)
+    nodes, weights = model.skin.attached(vertices)
+    np.testing.assert_allclose((weights[:, :, None] * block.rest[nodes]).sum(axis=1), vertices, atol=1e-9)
+
+
+@pytest.mark.parametrize("what", KINDS, ids=lambda one: one.name)
+def test_what_goes_along_with_the_animation_turns_with_it(what: type[Kind]) -> None:
+    one = body(what)
+    model = what.build(one)
+    block, shift = model.block, np.array([1.0, 2.0, 3.0])
+    turned = one.surface.vertices @ TURN.T + shift
+    there = block.rest @ TURN.T + shift
+    np.testing.assert_allclose(model.pins(turned), there[block.pinned], atol=1e-9)
+    np.testing.assert_allclose(model.nodes(turned), there, atol=1e-9)
+    # Turned with its pins, a body is as it was.
+    np.testing.assert_allclose(model.skin(there, turned), turned, atol=1e-9)
+    assert abs(block.elastic_energy(there)) < 1e-8
+
+
+@pytest.mark.parametrize("what", KINDS, ids=lambda one: one.name)
+def test_the_forces_of_a_kind_are_slopes_of_its_energies_and_its_stiffness_theirs(what: type[Kind]) -> None:
+    block = what.build(body(what)).block
+    rng, step = np.random.default_rng(2), 1e-6
+    bent = block.rest @ np.array([[1.1, 0.2, 0.0], [-0.1, 0.95, 0.1], [0.1, 0.0, 1.05]])
+    way = rng.standard_normal(bent.shape)
+    for term in block.terms:
+        energy = term.prepare(block.still(), {})
+        (ahead, high), (behind, low) = (energy.value_gradient(bent + sign * step * way) for sign in (1.0, -1.0))
+        slope = float(np.vdot(energy.value_gradient(bent)[1], way))
+        # Central differences: rounding of eps/step and the third derivative times step^2.
+        assert (ahead - behind) / (2.0 * step) == pytest.approx(slope, rel=1e-6, abs=1e-6 * ahead)
+        product_ = energy.hessian(bent, False) @ way.ravel()
+        np.testing.assert_allclose((high - low).ravel() / (2.0 * step), product_, atol=1e-6 * np.abs(product_).max())
+
+
+@pytest.mark.parametrize("what", KINDS, ids=lambda one: one.name)
+def test_models_are_made_for_one_modulus_whatever_is_dialled(what: type[Kind]) -> None:
+    soft, hard = (what.build(body(what, stiffness=stiffness)).block for stiffness in (10.0, 1000.0))
+    assert (soft.stiffness_at_rest(True) != hard.stiffness_at_rest(True)).nnz == 0
+    assert soft.mass.tobytes() == hard.mass.tobytes()
+    dense = what.build(body(what, density=2000.0)).block
+    np.testing.assert_allclose(dense.mass, 2.0 * soft.mass, rtol=1e-12)
+
+
+@pytest.mark.parametrize("what", KINDS, ids=lambda one: one.name)
+def test_a_painted_settle_is_the_pace_of_the_nodes(what: type[Kind]) -> None:
+    one = body(what)
+    assert what.build(one).block.pace is None
+    pace = what.build(replace(one, settle_map=np.full(len(one.pins), 0.5))).block.pace
+    assert pace is not None
+    np.testing.assert_allclose(pace, 0.5, atol=1e-9)
+
+
+@pytest.mark.parametrize("what", KINDS, ids=lambda one: one.name)
+def test_a_body_of_every_kind_is_thrown_follows_its_pins_and_hangs_farther_when_softer(what: type[Kind]) -> None:
+    one = body(what)
+    rest = one.surface.vertices
+
+    def motion(frame: float) -> np.ndarray:
+        return np.asarray(rest + np.array([0.03 * min(frame - 1.0, 4.0), 0.0, 0.0]))
+
+    simulation = Simulation(scene(replace(one, motion=motion), last=8, gravity=UP))
+    frames = list(simulation.frames())
+    held = one.pins == 1.0
+    for frame in frames:
+        np.testing.assert_allclose(frame.surface[held], motion(frame.number)[held], atol=1e-12)
+    late = frames[3].surface - motion(4.0) - (frames[0].surface - rest)
+    assert late[~held, 0].min() < -0.01
+    soft = Simulation(scene(body(what, stiffness=150.0), last=1, gravity=UP))
+    assert soft.sag(one.name) > 1.5 * simulation.sag(one.name)
+
+
+@pytest.mark.parametrize("what", KINDS, ids=lambda one: one.name)
+def test_every_damping_damps_a_kind_or_refuses_it_with_a_sentence(what: type[Kind]) -> None:
+    for method in DAMPINGS:
+        one, frames, said = body(what, damping_by=method.name), [], ""
+        try:
+            frames = list(Simulation(scene(one, last=3, gravity=UP)).frames())
+        except ParameterError as error:
+            said = str(error)
+        assert len(frames) == 3 or said.startswith(f"{one.name}: ")
+        assert all(np.isfinite(frame.surface).all() for frame in frames)
