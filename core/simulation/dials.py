@@ -9,7 +9,7 @@ from ..arrays import Array
 from ..bodies.volume import LEAST_PACE
 from ..damping.rate import remembered
 from ..memo import Memo
-from ..scene.parameters import DampingBy, Settings
+from ..scene.parameters import DampingBy, Reference, Settings
 from ..scene.scene import Scene
 from ..stepping.controls import Controls
 from ..stepping.carrier import Piece, pieces
@@ -33,7 +33,7 @@ def dialled(settings: Settings) -> Dialled:
     return first_mode_law if settings.damping_by == DampingBy.FIRST_MODE else settle_law
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=32)
 def dialled_law(settings: Settings, overshoot: float, frame_time: float, eigenvalue: float, slack: bool) -> DialledLaw:
     """What Settle and Bounce mean for a region, but for what is painted.
 
@@ -43,7 +43,10 @@ def dialled_law(settings: Settings, overshoot: float, frame_time: float, eigenva
     settle = settings.settle * settings.calibration * frame_time
     if slack:
         # It swings as a pendulum does, and does not stretch like rubber meanwhile.
-        return first_mode_law(settle, overshoot, eigenvalue, slack=True)
+        return first_mode_law(settle, overshoot, eigenvalue, slack=True, stops=True)
+    if settings.carrier == Reference.NONE and settings.damping_by == DampingBy.DIALS:
+        # Only what is damped by its mass is damped in a place.
+        return first_mode_law(settle, overshoot, eigenvalue, stops=True)
     law = dialled(settings)(settle, overshoot, eigenvalue)
     return replace(law, whip=settings.whip) if isinstance(law, WaveformLaw) else law
 

@@ -25,6 +25,7 @@ class FirstModeLaw:
 
     pace: (f,) painted parts of the settle time at the free nodes.
     slack: whether some motions are slower than the first mode, as in a net: they would grow where kappa exceeds 1.
+    stops: whether the settle time counts from a stop, not from a release.
     """
 
     decay: float
@@ -32,6 +33,7 @@ class FirstModeLaw:
     eigenvalue: float
     pace: Array | None = None
     slack: bool = False
+    stops: bool = False
 
     def coefficients(self, h: float) -> Coefficients:
         """The (kappa, s) whose discrete roots are e^{(-a +- i w) h}."""
@@ -60,18 +62,17 @@ class FirstModeLaw:
 
     @property
     def lead(self) -> float:
-        """When the largest swing comes after what the settle time counts from, s: a release, or where slack a stop."""
-        return math.atan2(self.frequency, self.decay) / self.frequency if self.slack and self.frequency else 0.0
+        """When the largest swing comes after what the settle time counts from, s."""
+        return math.atan2(self.frequency, self.decay) / self.frequency if self.stops and self.frequency else 0.0
 
 
-def first_mode_law(settle: float, overshoot: float, eigenvalue: float, slack: bool = False) -> FirstModeLaw:
-    """settle: rest time in s, > 0; of a release, or where slack from a stop.  overshoot: in [0, 1).
-
-    eigenvalue: lambda_1 in 1/s^2.
-    """
+def first_mode_law(
+    settle: float, overshoot: float, eigenvalue: float, slack: bool = False, stops: bool = False
+) -> FirstModeLaw:
+    """settle: rest time in s, > 0.  overshoot: in [0, 1).  eigenvalue: lambda_1 in 1/s^2.  slack, stops: see there."""
     if overshoot <= 0.0:
-        return FirstModeLaw(-math.log(REST_FRACTION) / settle, 0.0, eigenvalue, slack=slack)
+        return FirstModeLaw(-math.log(REST_FRACTION) / settle, 0.0, eigenvalue, slack=slack, stops=stops)
     ratio = -math.pi / math.log(clear_of_threshold(overshoot, _CLEARANCE))
-    unit = FirstModeLaw(1.0, ratio, 1.0, slack=slack)
+    unit = FirstModeLaw(1.0, ratio, 1.0, stops=stops)
     rest = last_crossing(unit.released, visible_swings(overshoot), ratio) + unit.lead
-    return FirstModeLaw(rest / settle, ratio * rest / settle, eigenvalue, slack=slack)
+    return FirstModeLaw(rest / settle, ratio * rest / settle, eigenvalue, slack=slack, stops=stops)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import block_diag, csr_matrix
 
-from ..arrays import Array
+from ..arrays import Array, Index
 from ..energies import Energy
 from ..system.inputs import BlockInputs, Inputs
 from ..system.state import State
@@ -49,7 +49,7 @@ class Potentials:
         self.rounding = sum(
             scale * energy.rounding * (self._theta if elastic else 1.0) for _, scale, energy, elastic in self._energies
         )
-        self._last: tuple[Array, Array] | None = None
+        self._last: tuple[Array, Array, Array | None] | None = None
 
     def value_gradient(self, x: Array) -> tuple[float, Array]:
         """J, and the gradient (n, 3) N at positions (n, 3) m."""
@@ -64,7 +64,7 @@ class Potentials:
                 other = np.zeros_like(x) if other is None else other
                 value += scale * potential
                 other[part] += scale * slope
-        self._last = (x, elastic)
+        self._last = (x, elastic, other)
         gradient = self._theta * elastic
         if self._joints is not None:
             potential, slope = self._joints.value_gradient(x, self._factors)
@@ -73,10 +73,19 @@ class Potentials:
 
     def elastic(self, x: Array) -> Array:
         """(n, 3) N, the gradient of the blocks' elastic energies over each one's stiffness factor, theta apart."""
-        if self._last is None or self._last[0] is not x and not np.array_equal(self._last[0], x):
+        return self._at(x)[1] / _each(self._system, self._factors)
+
+    def pushed(self, x: Array, nodes: Index) -> bool:
+        """Whether what is not elastic, as a contact, acts on any of the nodes at positions (n, 3) m."""
+        other = self._at(x)[2]
+        return other is not None and bool(other[nodes].any())
+
+    def _at(self, x: Array) -> tuple[Array, Array, Array | None]:
+        """Gradients (n, 3) N as of the last evaluation, which mostly was there."""
+        if self._last is None or not np.array_equal(self._last[0], x):
             self.value_gradient(x)
         assert self._last is not None
-        return self._last[1] / _each(self._system, self._factors)
+        return self._last
 
     def hessian(self, x: Array, project: bool) -> csr_matrix:
         """(3n, 3n) N/m; with project, its positive semi-definite part."""

@@ -222,14 +222,16 @@ class StepProblem:
         """What the law keeps of a step that ends at positions and with velocities (n, 3), whose momenta are set right."""
         system, h = self._stepper.system, self._h
         force, velocity, rate = self._potentials.elastic(x), np.zeros_like(x), np.zeros_like(x)
-        for (_, terms), region in zip(self._terms, system.regions, strict=True):
+        # What pushes from outside changes the momenta.
+        pushed = [self._potentials.pushed(x, region.free) for region in system.regions]
+        for (_, terms), region, outer in zip(self._terms, system.regions, pushed, strict=True):
             if terms.ahead is None or terms.turn is None:
                 continue
             free = region.free
             velocity[free] = (x[free] - terms.ahead) / h
             if begin.force is not None:
                 rate[free] = (force[free] - turned(terms.turn, begin.force[free])) / h
-            if terms.flight is not None and terms.flight.exact:
+            if terms.flight is not None and terms.flight.exact and not outer:
                 x[free], turn = restored(terms.flight, system.mass[free], x[free], h)
                 velocities[free] = (x[free] - self._state.positions[free]) / h
                 for vectors in (velocity, force, rate):

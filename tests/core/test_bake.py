@@ -294,9 +294,9 @@ def test_a_keyframed_settle_holds_from_its_keyframe_on() -> None:
     quick = replace(slow, settle=8.0)
     frames = list(Simulation(with_body(scene, dials=lambda frame: slow if frame < 20.5 else quick)).frames())
     way = [float(np.abs(f.surface - frames[-1].surface).max()) for f in frames]
-    # Frame 20 is the 20th; eight frames later 1% is left of the first mode, and less of the others.
+    # Frame 20 is the 20th; eight frames after a stop 1% would be left, and it hardly moved: half of that, or less.
     assert way[19] > 0.5 * way[0]
-    assert 0.005 * way[19] < way[27] < 0.0101 * way[19]
+    assert 0.002 * way[19] < way[27] < 0.006 * way[19]
 
 
 @pytest.mark.skipif(os.name == "nt" or not Path("/proc/self").exists(), reason="needs /proc, which nobody can write to")

@@ -98,20 +98,21 @@ def test_linked_bodies_in_flight_keep_their_momentum_and_never_gain_energy(
     state = replace(first.state, positions=x, velocities=spin + np.array([1.0, 0.3, 2.0]))
     scale = float(system.mass @ np.linalg.norm(state.velocities, axis=1))
     begin, turning = linear_momentum(system, state), moment(system.mass, x, state.velocities)
-    factors, before, step = simulation.factors(0), np.inf, 0
+    factors, most, step = simulation.factors(0), np.inf, 0
     for step, frame in enumerate(simulation.frames(replace(first, state=state)), 1):
         now, time = frame.state, step / 24.0
         expected = begin + system.mass.sum() * gravity * time
         assert np.abs(linear_momentum(system, now) - expected).max() < 1e-12 * scale
-        # The basis of the rigid motions is that of a shape of the step's start: a single body loses as much.
         turned = moment(system.mass, now.positions, now.velocities)
-        assert np.linalg.norm(turned - turning) < 0.01 * max(time, 1.0) * np.linalg.norm(turning)
+        # The velocities that it starts with are a tangent, those of the steps are chords: what is left is between them.
+        turning = turned if step == 1 else turning
+        assert np.linalg.norm(turned - turning) < 1e-9 * np.linalg.norm(turning)
         drift = system.mass @ now.velocities / system.mass.sum()
         inner = energies(system, now).kinetic - 0.5 * float(system.mass.sum() * drift @ drift)
         inner += system.elastic_energy(now.positions, factors)
-        # A turn by steps gives its energy back but for the part that the angular momentum is off.
-        assert inner <= before * (1.0 + 1e-4)
-        before = inner
+        # A deformation's swing gives its energy back: it may come again, but never more than there was.
+        assert inner <= most * (1.0 + 1e-4)
+        most = max(inner, 0.0) if most == np.inf else most
     assert step == 50
     if stiffness is None:
         assert np.abs(joints_.gaps(now.positions)).max() < 1e-4
@@ -145,12 +146,15 @@ def test_each_body_of_a_linked_pair_keeps_its_own_dials() -> None:
         # Softer than both as stiff as the stiffer one, and stiffer than both as the softer one.
         alike = [system.eigenvalue_at(region, np.full(2, factor)) for factor in (25.0, 50.0)]
         assert 1.05 * alike[0] < own.eigenvalue < 0.99 * alike[1]
-        q = h * float(found.s[owner == k][0]) * own.eigenvalue
-        roots = np.roots([1.0 + q, -(1.0 + found.kappa[owner == k][0]), found.kappa[owner == k][0]])
-        assert np.log(np.abs(roots).max()) / h == pytest.approx(-own.decay, rel=1e-9)
-        assert (np.unique(found.kappa[owner == k]).size, np.unique(found.s[owner == k]).size) == (1, 1)
+        c = {name: getattr(found, name)[owner == k] for name in ("kappa", "s", "theta", "sigma")}
+        assert all(np.unique(values).size == 1 for values in c.values())
+        kappa, s, theta, sigma = (float(values[0]) for values in c.values())
+        q = h * s * own.eigenvalue
+        A, B = (kappa + sigma * q) / (1.0 + theta * q), q / (1.0 + theta * q)
+        assert np.log(np.abs(np.roots([1.0, -(1.0 + A - B), A])).max()) / h == pytest.approx(-own.decay, rel=1e-9)
         if settings.bounce == 0.0:
-            assert own.decay == pytest.approx(np.log(100.0) / (settings.settle / 24.0))
+            # 5.989: the last time at which e^-t - e^-2t is 1% of its largest value.
+            assert own.decay == pytest.approx(5.989 / (settings.settle / 24.0), rel=1e-4)
     named = [
         replace(body, settings=replace(body.settings, damping_by="TAU_KAPPA", tau=tau, kappa=kappa))
         for body, tau, kappa in zip((left, right), (0.2, 0.7), (0.1, 0.8), strict=True)

@@ -20,6 +20,7 @@ from dampsim.core.scene.body import Body, Motion
 from dampsim.core.scene.parameters import Settings
 from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.simulation import Simulation
+from dampsim.core.stepping.waveform import WaveformLaw, settle_law
 from shapes import tube, with_body
 
 GRAVITY = np.array([0.0, 0.0, -9.81])
@@ -77,7 +78,9 @@ def test_rest_after_a_sudden_stop_comes_at_the_dialled_frame(fps: float) -> None
     simulation = Simulation(scene(settings, sway(rod(), 0.24 / fps, 40.0), fps, last=90))
     frames = list(simulation.frames())
     law = simulation.controls((settings,))[0].laws[0]
-    curve = shot_curve(surfaces(frames), law, fps, settings.settle, settings.overshoot)
+    assert isinstance(law, WaveformLaw)
+    count = simulation.substeps("Tube", settings).count
+    curve = shot_curve(surfaces(frames), law, fps, settings.settle, settings.overshoot, count)
     assert curve is not None
     assert curve.rest == pytest.approx(20.0, abs=1.0)
     assert curve.overshoot == pytest.approx(0.3, abs=0.05)
@@ -102,7 +105,7 @@ def bending(surface: Surface, frame: float) -> np.ndarray:
 
 
 def test_flesh_on_an_armature_does_not_stream_behind_its_own_mesh() -> None:
-    """Held all over by soft pins, strongly damped: carried by its mesh it stays on it, by rigid pins it lags."""
+    """Held all over by soft pins and strongly damped, it stays on them."""
     surface = rod()
     lag = {}
     for carrier in ("MESH", "PINS"):
@@ -113,8 +116,8 @@ def test_flesh_on_an_armature_does_not_stream_behind_its_own_mesh() -> None:
         made = with_body(made, pins=np.full(len(surface.vertices), 0.9))
         frames = list(Simulation(made).frames())
         lag[carrier] = max(float(np.abs(frame.surface - bending(surface, frame.number)).max()) for frame in frames)
-    assert lag["MESH"] < 0.35 * lag["PINS"]
-    assert lag["MESH"] < 0.05
+    # Springs that its pins are, it follows at once, whatever carries it.
+    assert max(lag.values()) < 0.05
 
 
 def test_carriers_agree_where_the_mesh_moves_as_a_whole_and_none_drags() -> None:
@@ -158,7 +161,8 @@ def test_where_settle_is_painted_half_it_takes_half_the_frames() -> None:
     )  # fmt: skip
     for region, answer in zip(regions, ended(steps), strict=True):
         expected = 12.0 if still.system.rest[region.free][:, 2].mean() < 0.5 else 24.0
-        assert answer.rest * 24.0 == pytest.approx(expected, abs=1.0)
+        lead = settle_law(expected / 24.0, 0.3, 1.0).lead
+        assert (answer.rest + lead) * 24.0 == pytest.approx(expected, abs=1.0)
 
 
 def test_painted_settle_keeps_the_flight_of_a_free_body() -> None:
@@ -237,8 +241,8 @@ def test_coefficients_by_name_are_the_ones_in_force() -> None:
         # (1 - 0.36)^(24/48) = 0.8.
         assert (found.s, found.kappa) == (0.02, pytest.approx(kappa, rel=1e-12))
     assert removed(remembered(0.36, 1 / 60), 1 / 60) == pytest.approx(0.36, rel=1e-12)
-    # What the dials come to, dialled by name, moves the same.
-    dials = replace(SOFT, substeps=2)
+    # What the first law comes to, dialled by name, moves the same.
+    dials = replace(SOFT, substeps=2, damping_by="FIRST_MODE")
     simulation = Simulation(scene(dials, sway(rod(), 0.01, 10.0), last=20))
     (found,) = simulation.effective((dials,))
     named = replace(dials, damping_by="TAU_KAPPA", tau=float(found.s), kappa=float(found.kappa))

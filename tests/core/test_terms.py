@@ -164,7 +164,7 @@ def test_what_a_term_remembers_is_in_the_state_and_in_the_cache_and_resumes_to_t
         # It gave way to where the node is at the end of the step, not at its start.
         way = frame.state.positions[nodes][5] - memory[f"Wire{OF}clay"][0]
         assert np.linalg.norm(way) <= 0.01 * (1.0 + 1e-9)
-        assert list(memory) == [f"Wire{OF}clay"]
+        assert [key for key in memory if key.startswith("Wire")] == [f"Wire{OF}clay"]
         assert memory[f"Wire{OF}clay"].tobytes() == frame.state.memory[f"Wire{OF}clay"].tobytes()
     # It goes on giving way, whatever the other body's island does not know of it.
     assert kept[0][f"Wire{OF}clay"].tobytes() != kept[1][f"Wire{OF}clay"].tobytes()
