@@ -28,8 +28,8 @@ from .ghost_operators import (
 from .group_operators import DAMPSIM_OT_alone, DAMPSIM_OT_together
 from .layout import UNIT_X, Child, Sidebar, dials, sections, split, wrapped
 from .link_panel import DAMPSIM_PT_links
+from .live_line import standing
 from .operators import DAMPSIM_OT_add, DAMPSIM_OT_calibrate, DAMPSIM_OT_measure, DAMPSIM_OT_remove
-from .overlay import standing
 
 
 class DAMPSIM_PT_main(Sidebar, Panel):

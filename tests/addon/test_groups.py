@@ -377,7 +377,7 @@ def test_a_hindered_group_says_why(load: Load, live: ModuleType, tmp_path: Path)
     scene = fresh()
     both = pair(tmp_path)
     join(*both)
-    said = load("dampsim_addon.ui.overlay").standing
+    said = load("dampsim_addon.ui.live_line").standing
     both[1].dampsim.live = False
     assert said(both[0], scene) == ("Right, which is simulated with it, is not Live; switch Live on there", True)
     scene.frame_set(2)
