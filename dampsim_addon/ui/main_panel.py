@@ -12,9 +12,9 @@ from .. import live
 from ..blender.sampler import frame_rate
 from ..compare.ghosts import NAMES
 from ..scene import results
-from ..scene.groups import group_of
+from ..scene.groups import group_of, named
 from ..scene.measured import holds, known_law, substeps
-from ..scene.objects import chosen, simulated, working
+from ..scene.objects import chosen, working
 from ..scene.presets import draw_presets
 from ..scene.properties import read_settings
 from ..scene.snapshot import deforming
@@ -25,7 +25,7 @@ from .ghost_operators import (
     DAMPSIM_OT_ghost_pick,
     DAMPSIM_OT_ghost_remove,
 )
-from .group_operators import DAMPSIM_OT_alone, DAMPSIM_OT_together
+from .group_operators import DAMPSIM_OT_alone, DAMPSIM_OT_select_group, DAMPSIM_OT_together, apart
 from .layout import UNIT_X, Child, Sidebar, dials, sections, split, wrapped
 from .link_panel import DAMPSIM_PT_links
 from .live_line import standing
@@ -59,7 +59,7 @@ class DAMPSIM_PT_main(Sidebar, Panel):
             column.label(text=f"Damped by {by.label}, see Advanced", icon="INFO")
         text = DAMPSIM_OT_measure.bl_label
         if obj.dampsim.measured_young > 0.0 and holds(obj, context.scene):
-            text = f"Hangs {obj.dampsim.measured_sag:.3g}% at {obj.dampsim.measured_young:.4g} kPa"
+            text = f"Hangs {obj.dampsim.measured_sag:.3g}% at {pressure(obj.dampsim.measured_young)}"
         column.operator(DAMPSIM_OT_measure.bl_idname, text=text, icon="DRIVER_DISTANCE")
         most = substeps(obj, context.scene)
         if most.limited:
@@ -72,16 +72,23 @@ class DAMPSIM_PT_main(Sidebar, Panel):
         wrapped(layout, text, "ERROR" if wrong else "NONE", context)
 
 
+def pressure(kilo: float) -> str:
+    """kilo: kPa."""
+    size, unit = next(((size, unit) for size, unit in ((1e6, "GPa"), (1e3, "MPa")) if kilo >= size), (1.0, "kPa"))
+    return f"{kilo / size:.4g} {unit}"
+
+
 def _draw_group(layout: UILayout, context: Context) -> None:
     obj = chosen(context)
-    others = [member.name for member in group_of(obj).members if member != obj]
+    others = [member for member in group_of(obj).members if member != obj]
+    column = layout.column(align=True)
     if others:
-        wrapped(layout, f"Simulated with: {', '.join(others)}", "LINKED", context)
-    row = layout.row(align=True)
-    if len(simulated(context.selected_objects)) > 1:
-        row.operator(DAMPSIM_OT_together.bl_idname, icon="LINKED")
-    if others:
+        wrapped(column, f"Simulated with {named(others)}", "LINKED", context)
+        row = column.row(align=True)
+        row.operator(DAMPSIM_OT_select_group.bl_idname, icon="RESTRICT_SELECT_OFF")
         row.operator(DAMPSIM_OT_alone.bl_idname, icon="UNLINKED")
+    if apart(context.selected_objects):
+        column.operator(DAMPSIM_OT_together.bl_idname, icon="LINKED")
 
 
 class DAMPSIM_PT_curve(Child, Panel):

@@ -70,3 +70,28 @@ def test_links_are_drawn_at_welds_whatever_modifiers_make_of_the_vertices(
     assert found.here[:, 1].mean() > 0.15
     assert found.chosen
     assert not len(found.ties)
+
+
+def test_many_names_are_counted(load: Load) -> None:
+    fresh()
+    named = load("dampsim_addon.scene.groups").named
+    objects = [bpy.data.objects.new(f"Part {k}", None) for k in range(1, 6)]
+    assert named(objects[:3]) == "Part 1, Part 2, Part 3"
+    assert named(objects) == "Part 1, Part 2 and 3 others"
+
+
+def test_a_group_is_selected_and_left_by_buttons_that_fit(load: Load, tmp_path: Path) -> None:
+    fresh()
+    three = [cube(tmp_path, name, x) for name, x in (("Left", 0.0), ("Right", 0.6), ("Other", 2.0))]
+    operators = load("dampsim_addon.ui.group_operators")
+    select(*three[:2])
+    assert operators.apart(bpy.context.selected_objects)
+    assert not bpy.ops.dampsim.select_group.poll()
+    bpy.ops.dampsim.together()
+    assert not operators.apart(bpy.context.selected_objects)
+    select(three[1])
+    assert bpy.ops.dampsim.select_group() == {"FINISHED"}
+    assert set(bpy.context.selected_objects) == set(three[:2])
+    assert bpy.context.object == three[1]
+    select(*three)
+    assert operators.apart(bpy.context.selected_objects)
