@@ -9,7 +9,7 @@ from types import ModuleType
 import bpy
 import numpy as np
 import pytest
-from scenes import LAST, add, fresh
+from scenes import LAST, add, armature, fresh
 
 pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
@@ -72,6 +72,51 @@ def test_links_are_drawn_at_welds_whatever_modifiers_make_of_the_vertices(
     assert not len(found.ties)
 
 
+def test_links_to_what_has_no_surface_are_tied_to_it_by_lines(load: Load, tmp_path: Path) -> None:
+    fresh()
+    obj = cube(tmp_path, "Box", 0.0)
+    rig = armature(obj)
+    obj.modifiers.clear()
+    bpy.ops.object.empty_add(location=(0.0, 0.0, 2.0))
+    empty = bpy.context.object
+    rig.data.bones.active = rig.data.bones[0]
+    select(obj, rig, empty)
+    assert bpy.ops.dampsim.link() == {"FINISHED"}
+    named = {link.other: link.bone for link in obj.dampsim.links}
+    # An armature is held by its active bone.
+    assert named == {rig: rig.data.bones[0].name, empty: ""}
+    by_end = {tuple(np.round(link.ties[1], 4)): link for link in drawn(load, obj)}
+    bone = rig.pose.bones[0]
+    middle = rig.matrix_world @ (0.5 * (bone.head + bone.tail))
+    assert set(by_end) == {(0.0, 0.0, 2.0), tuple(np.round(middle, 4).tolist())}
+    for link in by_end.values():
+        assert np.allclose(link.ends[0], link.ends[1], atol=1e-5)
+        assert np.allclose(link.ties[0], link.ends[1])
+    rig.data.bones.active = None
+    select(obj, rig)
+    bpy.ops.dampsim.link()
+    assert obj.dampsim.links[2].bone == ""
+
+
+def test_welding_what_is_apart_says_how_far_and_what_is_welded_says_so(load: Load, tmp_path: Path) -> None:
+    fresh()
+    both = [cube(tmp_path, name, x) for name, x in (("Left", 0.0), ("Right", 0.6))]
+    for obj in both:
+        bpy.ops.object.empty_add()
+        obj.dampsim.links.add().other = bpy.context.object
+    select(*both)
+    said = load("dampsim_addon.ui.link_operators")
+    shapes = [said._shape(bpy.context, obj) for obj in both]
+    # A tenth of a metre, of cubes with a diagonal of 0.87 m.
+    assert load("dampsim_addon.scene.rest_shapes").gap(*shapes) == pytest.approx(0.1)
+    assert bpy.ops.dampsim.weld() == {"CANCELLED"}
+    assert bpy.ops.dampsim.weld(distance=12.0) == {"FINISHED"}
+    # The list shows what was made.
+    assert both[0].dampsim.active_link == 1
+    assert both[0].dampsim.links[1].other == both[1]
+    assert bpy.ops.dampsim.weld(distance=12.0) == {"CANCELLED"}
+
+
 def test_many_names_are_counted(load: Load) -> None:
     fresh()
     named = load("dampsim_addon.scene.groups").named
@@ -95,3 +140,20 @@ def test_a_group_is_selected_and_left_by_buttons_that_fit(load: Load, tmp_path: 
     assert bpy.context.object == three[1]
     select(*three)
     assert operators.apart(bpy.context.selected_objects)
+
+
+def test_a_mended_list_of_links_still_has_one_chosen(tmp_path: Path) -> None:
+    fresh()
+    obj = cube(tmp_path, "Box", 0.0)
+    empties = []
+    for _ in range(3):
+        bpy.ops.object.empty_add()
+        empties.append(bpy.context.object)
+        obj.dampsim.links.add().other = empties[-1]
+    obj.dampsim.active_link = 2
+    for lost in (empties[0], empties[2]):
+        bpy.data.objects.remove(lost)
+    select(obj)
+    assert bpy.ops.dampsim.mend(check="link") == {"FINISHED"}
+    assert [link.other for link in obj.dampsim.links] == [empties[1]]
+    assert obj.dampsim.active_link == 0
