@@ -88,7 +88,7 @@ def _pins(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
     named = [g.name for g in obj.vertex_groups if g.name.lower() in ("pin", "pins", "goal")]
     if named:
         return Finding("Nothing holds it, so it will fall", f"Pin '{named[0]}'", lambda o, s: _pin(o, named[0]))
-    return Finding("Nothing holds it, so it will fall: choose a pin group")
+    return Finding("Nothing holds it, so it will fall: select vertices in Edit Mode and press + beside Pins")
 
 
 def _is_linked(obj: bpy.types.Object) -> bool:

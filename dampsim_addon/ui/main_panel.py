@@ -30,6 +30,7 @@ from .layout import UNIT_X, Child, Sidebar, dials, sections, split, wrapped
 from .link_panel import DAMPSIM_PT_links
 from .live_line import standing
 from .operators import DAMPSIM_OT_add, DAMPSIM_OT_calibrate, DAMPSIM_OT_measure, DAMPSIM_OT_remove
+from .pin_operator import DAMPSIM_OT_pin
 
 
 class DAMPSIM_PT_main(Sidebar, Panel):
@@ -64,7 +65,9 @@ class DAMPSIM_PT_main(Sidebar, Panel):
         most = substeps(obj, context.scene)
         if most.limited:
             column.label(text=f"So short a settle carries {100 * most.overshoot:.0f}% bounce", icon="INFO")
-        column.prop_search(obj.dampsim, "pin_group", obj, "vertex_groups", text="Pins")
+        row = column.row(align=True)
+        row.prop_search(obj.dampsim, "pin_group", obj, "vertex_groups", text="Pins")
+        row.operator(DAMPSIM_OT_pin.bl_idname, text="", icon="ADD")
         _draw_group(layout, context)
         column = split(layout.column(), context)
         column.prop(obj.dampsim, "live")

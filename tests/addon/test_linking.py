@@ -157,3 +157,35 @@ def test_a_mended_list_of_links_still_has_one_chosen(tmp_path: Path) -> None:
     assert bpy.ops.dampsim.mend(check="link") == {"FINISHED"}
     assert [link.other for link in obj.dampsim.links] == [empties[1]]
     assert obj.dampsim.active_link == 0
+
+
+@pytest.mark.parametrize("mode", ["OBJECT", "EDIT"])
+def test_selected_vertices_are_pinned_by_a_button(tmp_path: Path, mode: str) -> None:
+    fresh()
+    bpy.ops.mesh.primitive_grid_add(x_subdivisions=3, y_subdivisions=3)
+    obj = bpy.context.object
+    add(obj, tmp_path, pin_group="")
+    # As a primitive comes: all of it selected.
+    obj.data.vertices.foreach_set("select", [True] * len(obj.data.vertices))
+    with pytest.raises(RuntimeError, match="all vertices are selected"):
+        bpy.ops.dampsim.pin()
+
+    def pin(test: Callable[[bpy.types.MeshVertex], bool]) -> list[int]:
+        obj.data.polygons.foreach_set("select", [False] * len(obj.data.polygons))
+        obj.data.edges.foreach_set("select", [False] * len(obj.data.edges))
+        chosen = [test(vertex) for vertex in obj.data.vertices]
+        obj.data.vertices.foreach_set("select", chosen)
+        bpy.ops.object.mode_set(mode=mode)
+        try:
+            assert bpy.ops.dampsim.pin() == {"FINISHED"}
+        finally:
+            bpy.ops.object.mode_set(mode="OBJECT")
+        return [k for k, taken in enumerate(chosen) if taken]
+
+    first = pin(lambda vertex: vertex.co.x < -0.9)
+    assert obj.dampsim.pin_group == "Pin"
+    # Others come in addition.
+    second = pin(lambda vertex: vertex.co.x > 0.9)
+    held = [vertex.index for vertex in obj.data.vertices if any(entry.weight == 1.0 for entry in vertex.groups)]
+    assert held == sorted(first + second)
+    assert len(obj.vertex_groups) == 1
