@@ -49,7 +49,7 @@ class DAMPSIM_OT_pin(Operator):
         else:
             group.add(selected, 1.0, "REPLACE")
         obj.dampsim.pin_group = group.name
-        self.report({"INFO"}, f"{obj.name}: {len(selected)} vertices pinned by '{group.name}'")
+        self.report({"INFO"}, f"{obj.name}: vertices pinned by '{group.name}': {len(selected)}")
         return {"FINISHED"}
 
 
