@@ -76,9 +76,8 @@ class DAMPSIM_PT_main(Sidebar, Panel):
 
 
 def pressure(kilo: float) -> str:
-    """kilo: kPa."""
-    size, unit = next(((size, unit) for size, unit in ((1e6, "GPa"), (1e3, "MPa")) if kilo >= size), (1.0, "kPa"))
-    return f"{kilo / size:.4g} {unit}"
+    """In kPa, as the dial has it: not as 1e+06."""
+    return f"{kilo:.4g} kPa" if kilo < 1e4 else f"{kilo:.0f} kPa"
 
 
 def _draw_group(layout: UILayout, context: Context) -> None:

@@ -12,7 +12,7 @@ sleep 2
 [ $# != 0 ] || set -- creature bridge
 for part in "$@"; do
     code=0
-    timeout 420 blender --window-geometry 0 0 1600 1000 --python-exit-code 3 \
+    timeout 600 blender --window-geometry 0 0 1600 1000 --python-exit-code 3 \
         "sample_blends/$part.blend" --python "tests/window/$part.py" >"$out/$part.log" 2>&1 || code=$?
     grep -E '^window:' "$out/$part.log" || true
     if [ "$code" != 0 ] || ! grep -q "^window: $part passed" "$out/$part.log"; then
