@@ -14,11 +14,12 @@ from .ui import (
     main_panel,
     operators,
     overlay,
+    pin_operator,
 )
 
 MODULES = (
-    properties, saving, on_disk, results, live, operators, bake_operators, ghost_operators, group_operators,
-    link_operators, link_panel, doctor, presets, main_panel, overlay, cli,
+    properties, saving, on_disk, results, live, operators, pin_operator, bake_operators, ghost_operators,
+    group_operators, link_operators, link_panel, doctor, presets, main_panel, overlay, cli,
 )  # fmt: skip
 
 

@@ -11,8 +11,8 @@ from ..damping.rate import remembered
 from ..memo import Memo
 from ..scene.parameters import DampingBy, Reference, Settings
 from ..scene.scene import Scene
-from ..stepping.controls import Controls
 from ..stepping.carrier import Piece, pieces
+from ..stepping.controls import Controls
 from ..stepping.first_mode import first_mode_law
 from ..stepping.law import BackwardEulerLaw, FixedLaw, InertiaLaw, JoinedLaw
 from ..stepping.substeps import Dialled, DialledLaw, Substeps, choose_substeps

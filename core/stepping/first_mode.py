@@ -1,7 +1,7 @@
 """DampSim's first law, for comparison and for nets: the first mode follows it, others rest earlier.
 
-    x(t) = e^{-a t} (cos w t + a/w sin w t)      released from rest, overshoot o = e^{-pi a/w} > 0
-    x(t) = e^{-a t}                              overshoot 0, [You]
+x(t) = e^{-a t} (cos w t + a/w sin w t)      released from rest, overshoot o = e^{-pi a/w} > 0
+x(t) = e^{-a t}                              overshoot 0, [You]
 """
 
 from __future__ import annotations

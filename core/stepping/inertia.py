@@ -166,7 +166,9 @@ def low_rank(
         weight = 1.0 / h - float(np.trace(inner)) / count
         return np.sqrt(abs(weight)) * momenta, np.full(count, np.sign(weight))
     eye = np.eye(count)
-    values, vectors = np.linalg.eigh(np.block([[np.zeros((count, count)), -eye], [-eye, inner + eye / h + (0.0 if more is None else more)]]))
+    values, vectors = np.linalg.eigh(
+        np.block([[np.zeros((count, count)), -eye], [-eye, inner + eye / h + (0.0 if more is None else more)]])
+    )
     columns: Array = np.concatenate([slowed, momenta], axis=1) @ (vectors * np.sqrt(np.abs(values)))
     return columns, np.sign(values)
 

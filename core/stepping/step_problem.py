@@ -197,7 +197,7 @@ class StepProblem:
         return min(term.largest_step(x[part], way[part]) for part, term in limiting)
 
     def hessian(self, v: Array, project: bool) -> csr_matrix:
-        x, system = self._positions(v), self._stepper.system
+        x = self._positions(v)
         dof = self._stepper.dof
         total = diags(self._inertia.repeat(3)).tocsr()
         if self._drag is not None:
@@ -219,7 +219,7 @@ class StepProblem:
         return State(state.time + h, x, velocities, self._reference, kept.kept(stepper.system, memory))
 
     def _kept(self, x: Array, velocities: Array, begin: AtStart) -> Remembered:
-        """What the law keeps of a step that ends at positions and with velocities (n, 3), whose momenta are set right."""
+        """What the law keeps of a step that ends at positions and velocities (n, 3), whose momenta are set right."""
         system, h = self._stepper.system, self._h
         force, velocity, rate = self._potentials.elastic(x), np.zeros_like(x), np.zeros_like(x)
         # What pushes from outside changes the momenta.

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -20,8 +21,8 @@ from .law import Coefficients
 
 # The deformation counts as at rest below this part of its largest swing.
 REST_FRACTION = 0.01
-# A last swing as high as REST_FRACTION would make the rest time jump by a swing where a direction loses a little more or
-# less than another. The overshoot is moved (by at most 1.4 percentage points) so that no peak comes nearer to it, from
+# A last swing as high as REST_FRACTION would make the rest time jump by a swing where a direction loses a little more
+# or less than another. The overshoot is moved (by at most 1.4 percentage points) so that no peak comes nearer to it, from
 # above and from below, than these parts of the first mode's, and the latter of the stiffest ones'.
 _CLEARANCE = (0.15, 0.05)
 # Without overshoot, the second root's decay over the first one's.
@@ -63,7 +64,7 @@ class WaveformLaw:
         fresh = (1.0 + kappa / (sigma * q)) * (1.0 - self.released(-time))
         return Coefficients(kappa, q / (h * self.eigenvalue), theta, sigma, throw, fresh, self._decay, waveform=True)
 
-    def _ends(self, time: float | Array) -> tuple[tuple[float | Array, float | Array], ...]:
+    def _ends(self, time: float | Array) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
         """(A, B) of z^2 - (1 + A - B) z + A for the first mode and for the stiffest. time: s, in units of pace 1."""
         z = np.exp(-self.decay * time)
         if self.frequency == 0.0:

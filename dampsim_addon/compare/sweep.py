@@ -20,7 +20,7 @@ from ...core.frames.frame import Frame
 from ...core.measure import picture
 from ...core.measure.calibrate import release_test
 from ...core.measure.curve import SettleCurve, simulation_curve
-from ...core.scene.parameters import PARAMETERS, DampingBy
+from ...core.scene.parameters import PARAMETERS
 from ...core.simulation.simulation import Simulation
 from ..blender.sampler import GroupSampler, Sampler
 from ..scene.groups import group_of

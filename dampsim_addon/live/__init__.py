@@ -7,7 +7,7 @@ handlers: what happens when the frame or the scene changes.
 from __future__ import annotations
 
 from . import handlers
-from .display import drop
+from .display import displayed, drop
 from .handlers import install, installed, uninstall
 from .liveness import hindrance, is_live
 from .session import SESSIONS, Session, Standing, find
@@ -16,6 +16,7 @@ __all__ = [
     "SESSIONS",
     "Session",
     "Standing",
+    "displayed",
     "drop",
     "find",
     "hindrance",

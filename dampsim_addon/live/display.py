@@ -15,7 +15,7 @@ from ...core.errors import CacheError, DampSimError
 from ..blender.marks import LIVE
 from ..blender.mesh_cache import attach, detach, pc2_header, play
 from ..scene.groups import Group, key_of
-from .session import SESSIONS, Session, Standing
+from .session import SESSIONS, Session, Standing, find
 
 
 def path(obj: bpy.types.Object) -> str:
@@ -69,6 +69,15 @@ def show_frame(group: Group, session: Session, scene: bpy.types.Scene, number: i
             show(obj, local.astype("<f4"))
         except DampSimError as error:
             session.problem = str(error)
+
+
+def displayed(obj: bpy.types.Object, scene: bpy.types.Scene) -> Array | None:
+    """The vertices (v, 3), in the object's space, of the live frame that is shown; None if there is none."""
+    session = find(obj)
+    place = min(scene.frame_current, scene.frame_end) - scene.frame_start
+    if not shown(obj) or session is None or not 0 <= place < len(session.frames):
+        return None
+    return session.frames[place].locals.get(obj.session_uid)
 
 
 def shown(obj: bpy.types.Object) -> bool:

@@ -15,6 +15,8 @@ from .objects import is_simulated, simulated
 
 # What an object that is simulated alone is known by in its cache.
 _ALONE = "object"
+# A sentence that speaks of more objects counts them.
+_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class Group:
     @property
     def name(self) -> str:
         """For messages that are about all of it."""
-        return ", ".join(obj.name for obj in self.members)
+        return named(self.members)
 
     @property
     def alone(self) -> bool:
@@ -36,6 +38,14 @@ class Group:
     def key(self) -> str:
         """What tells it from other groups of the session, whatever its objects are called."""
         return key_of(self.members[0])
+
+
+def named(objects: Iterable[bpy.types.Object]) -> str:
+    """Objects by name, but the first ones only where they are many."""
+    names = [str(obj.name) for obj in objects]
+    if len(names) <= _NAMED:
+        return ", ".join(names)
+    return f"{', '.join(names[: _NAMED - 1])} and {len(names) - _NAMED + 1} others"
 
 
 def key_of(obj: bpy.types.Object) -> str:

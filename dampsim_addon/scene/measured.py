@@ -9,8 +9,8 @@ import bpy
 import numpy as np
 
 from ...core.scene.parameters import PARAMETERS, Affects
-from ...core.simulation.simulation import Simulation
 from ...core.simulation.dials import dialled
+from ...core.simulation.simulation import Simulation
 from ...core.stepping.substeps import Substeps, choose_substeps
 from ..blender.animation import curves
 from ..blender.marks import is_ours

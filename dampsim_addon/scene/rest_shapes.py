@@ -13,7 +13,8 @@ from mathutils.kdtree import KDTree
 
 from ...core.arrays import Array
 from ...core.bodies.registry import kind
-from ..blender.sampler import Sampler, world_matrix
+from ..blender.sampler import Sampler
+from .anchors import standing
 from .objects import is_simulated
 from .properties import read_settings
 
@@ -22,7 +23,8 @@ Nearest = Callable[[Vector], tuple[Array, float]]
 
 @dataclass(frozen=True)
 class RestShape:
-    """vertices: (v, 3) in world space; of what is no mesh, its origin.  matrix: (4, 4) to world space.
+    """vertices: (v, 3) in world space; of what is no mesh, its origin.  matrix: (4, 4) to world space, of the bone's
+    space if there is one.
 
     bare: whether links can hold it at its vertices only, as they hold springs.
     """
@@ -32,6 +34,7 @@ class RestShape:
     matrix: Array
     nearest: Nearest
     bare: bool = False
+    bone: str = ""
 
     @property
     def size(self) -> float:
@@ -39,16 +42,18 @@ class RestShape:
         return float(np.linalg.norm(np.ptp(self.vertices, axis=0)))
 
 
-def rest_shape(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.Object) -> RestShape:
+def rest_shape(
+    scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.Object, bone: str = ""
+) -> RestShape:
     """Visits the first frame; the current one is as before afterwards."""
     if obj.type != "MESH":
         # Of what has no vertices of its own, the origin is all that counts.
         shown = (scene.frame_current, scene.frame_subframe)
         scene.frame_set(scene.frame_start)
-        matrix = world_matrix(obj, view_layer)
+        matrix = standing(view_layer, obj, bone)
         scene.frame_set(shown[0], subframe=shown[1])
         vertices = matrix[None, :3, 3]
-        return RestShape(obj, vertices, matrix, _nearest(vertices, []))
+        return RestShape(obj, vertices, matrix, _nearest(vertices, []), bone=bone)
     with Sampler(scene, view_layer, obj) as sampler:
         vertices, matrix = sampler.rest(), sampler.matrix()
     bare = is_simulated(obj) and "tets" not in kind(obj.dampsim.kind).sections(read_settings(obj))
@@ -107,11 +112,21 @@ def near_vertices(shape: RestShape, other: RestShape, reach: float) -> Array:
 
 def meeting(shape: RestShape, other: RestShape) -> Array:
     """Where to hold (3,) two shapes at a vertex of either that is nearest to the other, see _between."""
+    _, vertex, place, own = _closest(shape, other)
+    ends = (shape, other) if own else (other, shape)
+    return _between(*ends, np.array(vertex), np.array(place))
+
+
+def gap(shape: RestShape, other: RestShape) -> float:
+    """How far apart two shapes are, at a vertex of either that is nearest to the other."""
+    return _closest(shape, other)[0]
+
+
+def _closest(shape: RestShape, other: RestShape) -> tuple[float, list[float], list[float], bool]:
+    """The distance, a vertex of the one and the place on the other, and whether the vertex is the first shape's."""
     found = []
     for one, two in ((shape, other), (other, shape)):
         for vertex in one.vertices.tolist():
             place, distance = two.nearest(Vector(vertex))
             found.append((distance, vertex, place.tolist(), one is shape))
-    _, vertex, place, own = min(found)
-    ends = (shape, other) if own else (other, shape)
-    return _between(*ends, np.array(vertex), np.array(place))
+    return min(found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import bpy
 from bpy.types import Context, Panel, UILayout
 
-from ..scene.groups import groups_of
+from ..scene.groups import group_of, groups_of
 from ..scene.objects import chosen, working
 from ..scene.on_disk import known
 from ..targets import TARGETS, find
@@ -60,13 +60,17 @@ def _buttons(layout: UILayout, context: Context, done: int, total: int) -> None:
     scene = context.scene
     row = layout.row()
     row.scale_y = 1.4
-    row.operator(DAMPSIM_OT_bake.bl_idname, icon="RENDER_ANIMATION")
+    # One bake bakes all that is simulated together.
+    members = len(group_of(chosen(context)).members)
+    text = f"Bake {members} Objects" if members > 1 else DAMPSIM_OT_bake.bl_label
+    row.operator(DAMPSIM_OT_bake.bl_idname, text=text, icon="RENDER_ANIMATION")
     row = layout.row(align=True)
     part = row.row(align=True)
     # Also where the frames are there, and only the writing was stopped.
     part.enabled = done > 0 and (done < total or not chosen(context).dampsim.baked)
     part.operator(DAMPSIM_OT_bake.bl_idname, text="Resume", icon="PLAY").resume = True
-    row.operator(DAMPSIM_OT_clear.bl_idname, icon="TRASH")
+    text = "Clear All" if members > 1 else DAMPSIM_OT_clear.bl_label
+    row.operator(DAMPSIM_OT_clear.bl_idname, text=text, icon="TRASH")
     if done:
         row = layout.row()
         row.enabled = scene.frame_start < scene.frame_current <= scene.frame_start + done
@@ -88,7 +92,8 @@ def _buttons(layout: UILayout, context: Context, done: int, total: int) -> None:
 
 def amount(keys: int, size: float) -> str:
     """size: MB."""
-    return f"{keys} shape keys, {size:.3g} MB" if keys else f"{size:.3g} MB in a file"
+    much = f"{size:.3g} MB" if size >= 0.1 else f"{1000.0 * size:.2g} kB"
+    return f"{keys} shape keys, {much}" if keys else f"{much} in a file"
 
 
 def length(value: float, scene: bpy.types.Scene) -> str:

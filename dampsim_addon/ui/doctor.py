@@ -17,7 +17,7 @@ from ..blender.modifiers import DEFORMING
 from ..blender.own_operators import called
 from ..blender.sampler import frame_rate
 from ..scene.anchors import gone, other_islands
-from ..scene.groups import group_of
+from ..scene.groups import group_of, named
 from ..scene.objects import chosen
 from ..scene.on_disk import known
 from ..scene.properties import read_settings
@@ -88,7 +88,7 @@ def _pins(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
     named = [g.name for g in obj.vertex_groups if g.name.lower() in ("pin", "pins", "goal")]
     if named:
         return Finding("Nothing holds it, so it will fall", f"Pin '{named[0]}'", lambda o, s: _pin(o, named[0]))
-    return Finding("Nothing holds it, so it will fall: choose a pin group")
+    return Finding("Nothing holds it, so it will fall: select vertices in Edit Mode and press + beside Pins")
 
 
 def is_linked(obj: bpy.types.Object) -> bool:
@@ -169,19 +169,20 @@ def _apart(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
     others = other_islands(obj)
     if not others:
         return None
-    names = ", ".join(other.name for other in others)
     return Finding(
-        f"It is linked to {names}, which {'is' if len(others) == 1 else 'are'} not simulated with it",
+        f"It is linked to {named(others)}, which {'is' if len(others) == 1 else 'are'} not simulated with it",
         "Simulate Together",
         lambda o, s: together([o, *other_islands(o)]),
     )
 
 
 def _link(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
-    for link in obj.dampsim.links:
-        if gone(link):
-            return Finding("The object of a link is gone", "Remove Link", _unlink)
-    return None
+    lost = sum(gone(link) for link in obj.dampsim.links)
+    if not lost:
+        return None
+    if lost == 1:
+        return Finding("The object of a link is gone", "Remove Link", _unlink)
+    return Finding(f"The objects of {lost} links are gone", "Remove Links", _unlink)
 
 
 def _unlink(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
@@ -189,6 +190,7 @@ def _unlink(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
     for number in reversed(range(len(links))):
         if gone(links[number]):
             links.remove(number)
+    obj.dampsim.active_link = max(min(obj.dampsim.active_link, len(links) - 1), 0)
 
 
 CHECKS: dict[str, Check] = {

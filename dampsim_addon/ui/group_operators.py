@@ -31,6 +31,12 @@ def alone(obj: bpy.types.Object) -> None:
     _look(group)
 
 
+def apart(objects: Iterable[bpy.types.Object]) -> bool:
+    """Whether they are of more than one group."""
+    chosen = simulated(objects)
+    return len(chosen) > 1 and not set(chosen) <= set(group_of(chosen[0]).members)
+
+
 def _drop(group: Group) -> None:
     for obj in group.members:
         live.drop(obj)
@@ -53,11 +59,10 @@ class DAMPSIM_OT_together(Operator):
     def poll(cls, context: Context) -> bool:
         if working(context):
             return False
-        selected = simulated(context.selected_objects)
-        if len(selected) < 2:
+        if len(simulated(context.selected_objects)) < 2:
             cls.poll_message_set("Select two or more objects that DampSim simulates")
             return False
-        if len(group_of(selected[0]).members) >= len(selected) and set(selected) <= set(group_of(selected[0]).members):
+        if not apart(context.selected_objects):
             cls.poll_message_set("The selected objects are simulated together already")
             return False
         return True
@@ -90,6 +95,28 @@ class DAMPSIM_OT_alone(Operator):
         return {"FINISHED"}
 
 
-CLASSES = (DAMPSIM_OT_together, DAMPSIM_OT_alone)
+class DAMPSIM_OT_select_group(Operator):
+    """Select all that is simulated with the active object. Hold Alt while you dial to set a dial on all of it"""
+
+    bl_idname = "dampsim.select_group"
+    bl_label = "Select Group"
+    bl_options = {"REGISTER", "UNDO"}
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        obj = chosen(context)
+        return obj is not None and bool(obj.dampsim.together) and obj.mode == "OBJECT"
+
+    def execute(self, context: Context) -> set[str]:
+        members = group_of(chosen(context)).members
+        there = [obj for obj in members if obj.visible_get(view_layer=context.view_layer)]
+        for obj in there:
+            obj.select_set(True, view_layer=context.view_layer)
+        hidden = len(members) - len(there)
+        self.report({"INFO"}, f"{len(there)} objects selected" + (f", {hidden} hidden ones not" if hidden else ""))
+        return {"FINISHED"}
+
+
+CLASSES = (DAMPSIM_OT_together, DAMPSIM_OT_alone, DAMPSIM_OT_select_group)
 
 register, unregister = bpy.utils.register_classes_factory(CLASSES)

@@ -1,4 +1,4 @@
-"""Where the points of links are drawn: on the evaluated meshes, so that they go along with what is shown of these."""
+"""Where the points of links are drawn: on what is shown of the meshes, so that they go along with it."""
 
 from __future__ import annotations
 
@@ -12,17 +12,35 @@ from mathutils.kdtree import KDTree
 
 from ...core.arrays import Array, Index
 from ...core.geometry.affine import transformed
+from .. import live
+from ..blender.modifiers import DEFORMING
 from ..blender.sampler import positions
 from ..scene.anchors import gone, has_bone, standing
+
+# Modifiers after which the mesh's own vertices still are the first ones.
+_IN_FRONT = DEFORMING | {
+    "EDGE_SPLIT",
+    "MULTIRES",
+    "NORMAL_EDIT",
+    "SOLIDIFY",
+    "SUBSURF",
+    "TRIANGULATE",
+    "WEIGHTED_NORMAL",
+}
 
 
 @dataclass(frozen=True)
 class Shown:
-    """Of one link. here: (k, 3) in world space.  ends: (2k, 3) those and the other object's, in turn."""
+    """Of one link. here: (k, 3) in world space.  ends: (2k, 3) those and the other object's, in turn.
+
+    ties: (2k, 3) from there to the middle of what has no surface of its own, an empty or a bone; (0, 3) for others.
+    """
 
     here: Array
     ends: Array
+    ties: Array
     rigid: bool
+    chosen: bool
 
 
 # Which vertices carry a link's points: by the object's number, the link's, and whose vertices; with what they were
@@ -42,13 +60,31 @@ def shown(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> Iterator[Sh
         link.points.foreach_get("there", far)
         here = _moved((obj.session_uid, number, True), obj, "", own, view_layer)
         there = _moved((obj.session_uid, number, False), link.other, link.bone, far, view_layer)
-        yield Shown(here, np.stack([here, there], axis=1).reshape(-1, 3), bool(link.rigid))
+        # Where nobody knows how far the one went, it is shown where the other one is.
+        here, there = there if here is None else here, here if there is None else there
+        if here is None or there is None:
+            continue
+        ties = np.zeros((0, 3))
+        if link.other.type != "MESH":
+            middle = _middle(link.other, link.bone, view_layer)
+            ties = np.stack([there, np.broadcast_to(middle, there.shape)], axis=1).reshape(-1, 3)
+        ends = np.stack([here, there], axis=1).reshape(-1, 3)
+        yield Shown(here, ends, ties, bool(link.rigid), number == obj.dampsim.active_link)
+
+
+def _middle(obj: bpy.types.Object, bone: str, view_layer: bpy.types.ViewLayer) -> Array:
+    """(3,) in world space: of a bone halfway along it, else the origin."""
+    length = obj.pose.bones[bone].length if bone else 0.0
+    return np.asarray(transformed(standing(view_layer, obj, bone), np.array([[0.0, 0.5 * length, 0.0]]))[0])
 
 
 def _moved(
     key: tuple[int, int, bool], obj: bpy.types.Object, bone: str, flat: Array, view_layer: bpy.types.ViewLayer
-) -> Array:
-    """Points (k, 3) of the object's or bone's space, as far along as the nearest vertices of a mesh went."""
+) -> Array | None:
+    """Points (k, 3) of the object's or bone's space, as far along as the nearest vertices of a mesh went.
+
+    None where that is not known.
+    """
     points = flat.reshape(-1, 3).astype(float)
     matrix = standing(view_layer, obj, bone)
     if obj.type != "MESH" or not len(obj.data.vertices):
@@ -59,10 +95,37 @@ def _moved(
         near = _nearest(points, rest)
         _carried[key] = (mark, near, points - rest[near])
     _, near, offsets = _carried[key]
-    vertices = obj.evaluated_get(view_layer.depsgraph).data.vertices
-    # What adds vertices puts the old ones first.
-    there = np.array([vertices[k].co if k < len(vertices) else obj.data.vertices[k].co for k in near.tolist()])
-    return transformed(matrix, there + offsets)
+    there = _places(obj, near, view_layer)
+    return None if there is None else transformed(matrix, there + offsets)
+
+
+def _places(obj: bpy.types.Object, numbers: Index, view_layer: bpy.types.ViewLayer) -> Array | None:
+    """Where some of the mesh's own vertices (k,) are shown, (k, 3) in the object's space; None if nobody knows."""
+    if all(modifier.type in _IN_FRONT for modifier in obj.modifiers if modifier.show_viewport):
+        vertices = obj.evaluated_get(view_layer.depsgraph).data.vertices
+        if len(vertices) >= len(obj.data.vertices):
+            return np.array([vertices[k].co for k in numbers.tolist()])
+    # Skin, Bevel and others number the vertices anew: then it is looked up what they got.
+    playing = live.displayed(obj, bpy.context.scene)
+    if playing is not None:
+        return playing[numbers].astype(float)
+    if any(modifier.type in DEFORMING for modifier in obj.modifiers if modifier.show_viewport):
+        return None
+    return _mixed(obj, numbers)
+
+
+def _mixed(obj: bpy.types.Object, numbers: Index) -> Array | None:
+    """Vertices (k, 3) as the shape keys have them."""
+    keys, chosen = obj.data.shape_keys, numbers.tolist()
+    if keys is None:
+        return np.array([obj.data.vertices[k].co for k in chosen])
+    if not keys.use_relative or obj.show_only_shape_key or any(key.vertex_group for key in keys.key_blocks):
+        return None
+    mixed = np.array([keys.reference_key.points[k].co for k in chosen])
+    for key in keys.key_blocks:
+        if not key.mute and key.value and key != keys.reference_key:
+            mixed += key.value * np.array([key.points[k].co - key.relative_key.points[k].co for k in chosen])
+    return mixed
 
 
 def _nearest(points: Array, vertices: Array) -> Index:

@@ -12,10 +12,10 @@ from mathutils import Vector
 
 from ...core.arrays import Array
 from ...core.errors import DampSimError
-from ..scene.anchors import add_points, link_between, points_between
+from ..scene.anchors import add_points, anchor_name, link_between, points_between
 from ..scene.groups import group_of
 from ..scene.objects import chosen, is_simulated, simulated, working
-from ..scene.rest_shapes import RestShape, meeting, near_vertices, rest_shape
+from ..scene.rest_shapes import RestShape, gap, meeting, near_vertices, rest_shape
 from ..scene.snapshot import check_object
 from .group_operators import together
 
@@ -28,7 +28,8 @@ _SAME = 1e-4
 def _shape(context: Context, obj: bpy.types.Object) -> RestShape:
     if is_simulated(obj):
         check_object(obj, context.view_layer)
-    return rest_shape(context.scene, context.view_layer, obj)
+    active = obj.data.bones.active if obj.type == "ARMATURE" else None
+    return rest_shape(context.scene, context.view_layer, obj, active.name if active else "")
 
 
 def _joined(operator: Operator, objects: list[bpy.types.Object], said: str) -> None:
@@ -40,9 +41,9 @@ def _joined(operator: Operator, objects: list[bpy.types.Object], said: str) -> N
 
 
 class DAMPSIM_OT_link(Operator):
-    """Link the active object to each of the other selected ones at a point: at the 3D cursor if that is on both of them
-    (nearer than a tenth of the smaller one's size), else where they are nearest. Simulated ones are simulated together
-    from then on"""
+    """Link the active object to each of the other selected ones, or an armature's active bone, at a point: at the 3D
+    cursor if that is on both of them (nearer than a tenth of the smaller one's size), else where they are nearest.
+    Simulated ones are simulated together from then on"""
 
     bl_idname = "dampsim.link"
     bl_label = "Link Selected"
@@ -61,18 +62,21 @@ class DAMPSIM_OT_link(Operator):
     def execute(self, context: Context) -> set[str]:
         obj = chosen(context)
         assert obj is not None
-        others = [other for other in context.selected_objects if other != obj]
+        others, linked = [other for other in context.selected_objects if other != obj], []
         try:
             shape = _shape(context, obj)
             for other in others:
                 there = _shape(context, other)
                 place = _place(shape, there, context.scene.cursor.location)
-                add_points(obj.dampsim.links.add(), other, shape.matrix, there.matrix, place[None])
+                link = obj.dampsim.links.add()
+                link.other, link.bone = other, there.bone
+                add_points(link, other, shape.matrix, there.matrix, place[None])
+                linked.append(anchor_name(other, there.bone))
         except DampSimError as error:
             self.report({"ERROR"}, str(error))
             return {"CANCELLED"}
         obj.dampsim.active_link = len(obj.dampsim.links) - 1
-        _joined(self, [obj, *others], f"{obj.name}: linked to {', '.join(other.name for other in others)}")
+        _joined(self, [obj, *others], f"{obj.name}: linked to {', '.join(linked)}")
         return {"FINISHED"}
 
 
@@ -123,7 +127,7 @@ class DAMPSIM_OT_weld(Operator):
         except DampSimError as error:
             self.report({"ERROR"}, str(error))
             return {"CANCELLED"}
-        count, welded = 0, []
+        count, welded, gaps = 0, [], []
         for pair in combinations(shapes, 2):
             if not simulated(shape.obj for shape in pair):
                 continue
@@ -132,8 +136,20 @@ class DAMPSIM_OT_weld(Operator):
             made = weld(first, second, self.distance / 100.0)
             count += made
             welded += [first.obj, second.obj] if made else []
+            if made:
+                links = list(first.obj.dampsim.links)
+                first.obj.dampsim.active_link = links.index(link_between(first.obj, second.obj))
+            else:
+                gaps.append(100.0 * gap(first, second) / min(first.size, second.size))
         if not count:
-            self.report({"WARNING"}, "Nothing new lies within the distance; raise it, or move the objects together")
+            far = min(gaps, default=0.0)
+            said = (
+                f"Where they are nearest, {far:.2g}% of the smaller one's size lies between them; raise the distance, "
+                "or move them together"
+                if far > self.distance
+                else "What lies within the distance is welded already"
+            )
+            self.report({"WARNING"}, said)
             return {"CANCELLED"}
         _joined(self, welded, f"Welded at {count} points")
         return {"FINISHED"}

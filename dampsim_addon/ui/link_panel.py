@@ -7,7 +7,8 @@ from typing import Any
 import bpy
 from bpy.types import Context, Panel, UILayout, UIList
 
-from ..scene.anchors import gone
+from ..scene.anchors import anchor_name, gone
+from ..scene.groups import group_of, named
 from ..scene.objects import chosen
 from .layout import Child, split, wrapped
 from .link_operators import DAMPSIM_OT_link, DAMPSIM_OT_unlink, DAMPSIM_OT_weld
@@ -18,10 +19,9 @@ class DAMPSIM_UL_links(UIList):
         self, context: Context, layout: UILayout, data: Any, item: Any, icon: int, active_data: Any, active_name: str
     ) -> None:
         if gone(item):
-            layout.label(text="Gone", icon="ERROR")
+            layout.label(text=f"{item.other.name} is gone" if item.other else "Gone", icon="ERROR")
             return
-        name = f"{item.other.name}: {item.bone}" if item.bone else item.other.name
-        layout.label(text=name, icon="BONE_DATA" if item.bone else "OBJECT_DATA")
+        layout.label(text=anchor_name(item.other, item.bone), icon="BONE_DATA" if item.bone else "OBJECT_DATA")
         layout.label(text=f"{len(item.points)} {'rigid' if item.rigid else 'soft'}")
 
 
@@ -47,10 +47,17 @@ class DAMPSIM_PT_links(Child, Panel):
                 column.prop(link, "stiffness", text="Stiffness (N/m)")
             count = len(link.points)
             column.label(text=f"Holds at {count} {'point' if count == 1 else 'points'}")
+        linked = [
+            member
+            for member in group_of(obj).members
+            if member != obj and any(link.other == obj for link in member.dampsim.links)
+        ]
+        if linked:
+            wrapped(layout, f"Linked to it as well: {named(linked)}", "LINKED", context)
         column = layout.column(align=True)
         column.operator(DAMPSIM_OT_link.bl_idname, icon="LINKED")
         column.operator(DAMPSIM_OT_weld.bl_idname, icon="AUTOMERGE_ON")
-        if not len(group.links):
+        if not len(group.links) and not linked:
             wrapped(layout, "Select another object as well, and link them", "INFO", context)
 
 

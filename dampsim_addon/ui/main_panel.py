@@ -16,9 +16,9 @@ from ..blender.animation import animated_paths
 from ..blender.sampler import frame_rate
 from ..compare.ghosts import NAMES
 from ..scene import results
-from ..scene.groups import group_of
+from ..scene.groups import group_of, named
 from ..scene.measured import holds, substeps
-from ..scene.objects import chosen, simulated, working
+from ..scene.objects import chosen, working
 from ..scene.presets import draw_presets
 from ..scene.properties import read_settings
 from ..scene.snapshot import deforming
@@ -30,11 +30,12 @@ from .ghost_operators import (
     DAMPSIM_OT_ghost_pick,
     DAMPSIM_OT_ghost_remove,
 )
-from .group_operators import DAMPSIM_OT_alone, DAMPSIM_OT_together
+from .group_operators import DAMPSIM_OT_alone, DAMPSIM_OT_select_group, DAMPSIM_OT_together, apart
 from .layout import UNIT_X, Child, Sidebar, dials, sections, split, wrapped
 from .link_panel import DAMPSIM_PT_links
+from .live_line import standing
 from .operators import DAMPSIM_OT_add, DAMPSIM_OT_calibrate, DAMPSIM_OT_measure, DAMPSIM_OT_remove
-from .overlay import standing
+from .pin_operator import DAMPSIM_OT_pin
 
 
 class DAMPSIM_PT_main(Sidebar, Panel):
@@ -64,12 +65,14 @@ class DAMPSIM_PT_main(Sidebar, Panel):
             column.label(text=f"Damped by {by.label}, see Advanced", icon="INFO")
         text = DAMPSIM_OT_measure.bl_label
         if obj.dampsim.measured_young > 0.0 and holds(obj, context.scene):
-            text = f"Hangs {obj.dampsim.measured_sag:.3g}% at {obj.dampsim.measured_young:.4g} kPa"
+            text = f"Hangs {obj.dampsim.measured_sag:.3g}% at {pressure(obj.dampsim.measured_young)}"
         column.operator(DAMPSIM_OT_measure.bl_idname, text=text, icon="DRIVER_DISTANCE")
         most = substeps(obj, context.scene)
         if most.limited:
             column.label(text=f"So short a settle carries {100 * most.overshoot:.0f}% bounce", icon="INFO")
-        column.prop_search(obj.dampsim, "pin_group", obj, "vertex_groups", text="Pins")
+        row = column.row(align=True)
+        row.prop_search(obj.dampsim, "pin_group", obj, "vertex_groups", text="Pins")
+        row.operator(DAMPSIM_OT_pin.bl_idname, text="", icon="ADD")
         _draw_group(layout, context)
         column = split(layout.column(), context)
         column.prop(obj.dampsim, "live")
@@ -77,16 +80,22 @@ class DAMPSIM_PT_main(Sidebar, Panel):
         wrapped(layout, text, "ERROR" if wrong else "NONE", context)
 
 
+def pressure(kilo: float) -> str:
+    """In kPa, as the dial has it: not as 1e+06."""
+    return f"{kilo:.4g} kPa" if kilo < 1e4 else f"{kilo:.0f} kPa"
+
+
 def _draw_group(layout: UILayout, context: Context) -> None:
     obj = chosen(context)
-    others = [member.name for member in group_of(obj).members if member != obj]
+    others = [member for member in group_of(obj).members if member != obj]
+    column = layout.column(align=True)
     if others:
-        wrapped(layout, f"Simulated with: {', '.join(others)}", "LINKED", context)
-    row = layout.row(align=True)
-    if len(simulated(context.selected_objects)) > 1:
-        row.operator(DAMPSIM_OT_together.bl_idname, icon="LINKED")
-    if others:
+        wrapped(column, f"Simulated with {named(others)}", "LINKED", context)
+        row = column.row(align=True)
+        row.operator(DAMPSIM_OT_select_group.bl_idname, icon="RESTRICT_SELECT_OFF")
         row.operator(DAMPSIM_OT_alone.bl_idname, icon="UNLINKED")
+    if apart(context.selected_objects):
+        column.operator(DAMPSIM_OT_together.bl_idname, icon="LINKED")
 
 
 class DAMPSIM_PT_curve(Child, Panel):
@@ -222,14 +231,18 @@ def in_force(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
         tau = settings.tau
     elif obj.dampsim.measured_eigenvalue > 0.0 and holds(obj, scene):
         law = dialled_law(
-            settings, needed.overshoot, 1.0 / frame_rate(scene), obj.dampsim.measured_eigenvalue, obj.dampsim.measured_net
+            settings,
+            needed.overshoot,
+            1.0 / frame_rate(scene),
+            obj.dampsim.measured_eigenvalue,
+            obj.dampsim.measured_net,
         )
         found = law.coefficients(h)
         tau, kappa = float(found.s), float(found.kappa)
         if found.waveform:
             return (
-                f"In force: inertia time {tau:.3g} s, of the velocity κ {kappa:.3g}, of the force θ {float(found.theta):.3g} "
-                f"and σ {float(found.sigma):.3g}, {needed.count} substeps"
+                f"In force: inertia time {tau:.3g} s, of the velocity κ {kappa:.3g}, "
+                f"of the force θ {float(found.theta):.3g} and σ {float(found.sigma):.3g}, {needed.count} substeps"
             )
     else:
         return "τ, κ and γ are known after a simulation with these dials and this mesh"

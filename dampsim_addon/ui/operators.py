@@ -13,6 +13,7 @@ from ...core.scene.parameters import PARAMETERS
 from .. import live
 from ..jobs.calibrate import calibrate, measure
 from ..jobs.clear import clear
+from ..scene.groups import group_of
 from ..scene.objects import chosen, is_simulated, working
 from ..scene.on_disk import known
 from ..scene.results import curve_of
@@ -99,7 +100,7 @@ class DAMPSIM_OT_remove(Operator):
 
 
 class DAMPSIM_OT_clear(Operator):
-    """Remove the bake and its cached frames; the object is as it was before"""
+    """Remove the bake and its cached frames, of all that is simulated together; the objects are as they were before"""
 
     bl_idname = "dampsim.clear"
     bl_label = "Clear"
@@ -111,14 +112,16 @@ class DAMPSIM_OT_clear(Operator):
         if obj is None or working(context):
             return False
         there = known(obj)
-        if not obj.dampsim.baked and there.looked and not there.frames:
+        baked = any(member.dampsim.baked for member in group_of(obj).members)
+        if not baked and there.looked and not there.frames:
             cls.poll_message_set("There is no bake to clear")
             return False
         return True
 
     def execute(self, context: Context) -> set[str]:
         try:
-            clear(chosen(context))
+            for member in group_of(chosen(context)).members:
+                clear(member)
         except DampSimError as error:
             self.report({"ERROR"}, str(error))
             return {"CANCELLED"}

@@ -1,4 +1,4 @@
-"""What is drawn over the viewport: rest shape, cage, pins, worst element and ghosts; and a line on how it stands."""
+"""What is drawn over the viewport: rest shape, cage, pins, worst element, links and ghosts."""
 
 from __future__ import annotations
 
@@ -35,6 +35,9 @@ _ELASTIC: Color = (0.5, 0.8, 1.0, 1.0)
 _WORDS: Color = (1.0, 1.0, 1.0, 1.0)
 # Pixels: to be told apart where pins are many, and of a ghost's wires.
 _POINT, _WIRE = 3.0, 2.0
+# Links are fewer, those of the chosen one stand out, and a dark edge tells them from an outline of the same colour.
+_LINKED, _CHOSEN = 5.0, 8.0
+_AROUND: Color = (0.05, 0.05, 0.05, 0.8)
 _handles: list[Any] = []
 
 
@@ -61,28 +64,6 @@ def stretches(simulation: Simulation, name: str, positions: Array) -> Array:
     worst = np.maximum(sizes[:, 0], 1.0 / np.maximum(sizes[:, 2], 1e-9))
     worst = np.where(np.linalg.det(F) > 0.0, worst, np.inf)
     return np.asarray(np.where(block.fixed[tets].all(axis=1), 1.0, worst))
-
-
-def standing(obj: bpy.types.Object, scene: bpy.types.Scene) -> tuple[str, bool]:
-    """A line that says how the live shape stands, and whether the artist has something to mend."""
-    session = live.find(obj)
-    if obj.dampsim.baked or not obj.dampsim.live:
-        return "", False
-    hindered = live.hindrance(obj)
-    if hindered:
-        return hindered, True
-    if session is None:
-        return "Live: press play", False
-    if session.problem:
-        return session.problem, True
-    total = scene.frame_end - scene.frame_start + 1
-    number = min(scene.frame_current, scene.frame_end)
-    state = session.standing(obj, scene, number)
-    if state is live.Standing.STALE:
-        return f"Live: frame {number} is out of date; play to simulate it again", False
-    if state is live.Standing.MISSING:
-        return f"Live: frame {number} is not simulated yet; play from frame {scene.frame_start}", False
-    return f"Live: {session.verified} of {total} frames, {session.megabytes:.0f} MB", False
 
 
 class Drawn:
@@ -151,8 +132,11 @@ def draw_view() -> None:
         gpu.state.depth_test_set("NONE")
         for link in link_drawing.shown(obj, context.view_layer):
             color = _RIGID if link.rigid else _ELASTIC
-            _points(link.here, color)
-            _lines(link.ends, np.arange(len(link.ends)).reshape(-1, 2), color)
+            size = _CHOSEN if link.chosen and obj == context.object else _LINKED
+            _points(link.here, _AROUND, size + 3.0)
+            _points(link.here, color, size)
+            _segments(link.ends, color, 2.0)
+            _segments(link.ties, (*color[:3], 0.5))
         _draw_ghosts(context, obj)
     gpu.state.blend_set("NONE")
     gpu.state.depth_test_set("NONE")
@@ -174,6 +158,12 @@ def _draw_parts(group: bpy.types.PropertyGroup, found: Drawn) -> None:
         _lines(positions, edges_of(found.worst[0][None]), _WORST, width=3.0)
 
 
+def _segments(ends: Array, color: Color, width: float = 1.0) -> None:
+    """ends: (2k, 3), two for each."""
+    if len(ends):
+        _lines(ends, np.arange(len(ends)).reshape(-1, 2), color, width)
+
+
 def _lines(points: Array, pairs: Index, color: Color, width: float = 1.0) -> None:
     shader = gpu.shader.from_builtin("POLYLINE_UNIFORM_COLOR")
     batch = batch_for_shader(shader, "LINES", {"pos": _buffer(points[pairs].reshape(-1, 3))})
@@ -187,11 +177,11 @@ def _buffer(values: Array) -> Any:
     return values.astype(np.float32)
 
 
-def _points(points: Array, color: Color) -> None:
+def _points(points: Array, color: Color, size: float = _POINT) -> None:
     if len(points) == 0:
         return
     shader = gpu.shader.from_builtin("UNIFORM_COLOR")
-    gpu.state.point_size_set(_POINT * bpy.context.preferences.system.ui_scale)
+    gpu.state.point_size_set(size * bpy.context.preferences.system.ui_scale)
     batch = batch_for_shader(shader, "POINTS", {"pos": _buffer(points)})
     shader.uniform_float("color", color)
     batch.draw(shader)

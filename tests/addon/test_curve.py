@@ -141,20 +141,20 @@ def test_the_overlay_measures_stretch_edges_and_normals(load: Load, tmp_path: Pa
 def test_the_viewport_says_how_the_live_shape_stands(load: Load, tmp_path: Path) -> None:
     scene = fresh()
     obj = wobbler(tmp_path)
-    live, overlay = load("dampsim_addon.live"), load("dampsim_addon.ui.overlay")
+    live, line = load("dampsim_addon.live"), load("dampsim_addon.ui.live_line")
     live.install()
     try:
-        assert overlay.standing(obj, scene)[0] == "Live: press play"
+        assert line.standing(obj, scene)[0] == "Live: press play"
         for frame in (1, 2, 3):
             scene.frame_set(frame)
-        text, wrong = overlay.standing(obj, scene)
+        text, wrong = line.standing(obj, scene)
         assert text.startswith("Live: 3 of 12 frames")
         assert not wrong
         obj.dampsim.settle = 20.0
-        assert "out of date" in overlay.standing(obj, scene)[0]
+        assert "out of date" in line.standing(obj, scene)[0]
         obj.dampsim.pin_group = "Lost"
         scene.frame_set(4)
-        text, wrong = overlay.standing(obj, scene)
+        text, wrong = line.standing(obj, scene)
         assert wrong
         assert "Lost" in text
     finally:

@@ -148,6 +148,7 @@ def test_the_viewport_works_out_each_state_once(
     context = SimpleNamespace(
         scene=scene,
         view_layer=bpy.context.view_layer,
+        object=obj,
         space_data=SimpleNamespace(overlay=SimpleNamespace(show_overlays=True)),
         preferences=bpy.context.preferences,
     )

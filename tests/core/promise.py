@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from builders import still
 from scipy.spatial.transform import Rotation
 
+from builders import still
 from dampsim.core.energies import DeadLoad
 from dampsim.core.frames.frame import Frame
 from dampsim.core.geometry.surface import Surface
@@ -34,7 +34,7 @@ _WATCHED = 1.5
 
 @dataclass(frozen=True)
 class Outcome:
-    """rest: frames from the stop or the release.  largest: m.  overshoot: back past rest, in parts of the largest swing.
+    """rest: frames from the stop or the release.  largest: m.  overshoot: past rest, in parts of the largest swing.
 
     iterations: of the solver in a frame.  substeps: in a frame.
     """
@@ -56,7 +56,9 @@ class Outcome:
         above = np.flatnonzero(distance > REST_FRACTION * distance[peak])
         k, limit = int(above[-1]), REST_FRACTION * distance[peak]
         rest = np.inf if k + 1 == len(distance) else k + (distance[k] - limit) / (distance[k] - distance[k + 1])
-        return Outcome(float(rest), float(distance[peak]), max(-float(along.min()), 0.0), float(np.mean(iterations)), substeps)
+        return Outcome(
+            float(rest), float(distance[peak]), max(-float(along.min()), 0.0), float(np.mean(iterations)), substeps
+        )
 
 
 def held_at(surface: Surface, part: float, axis: int = 0) -> np.ndarray:
@@ -70,7 +72,7 @@ def simulated(body: Body, fps: float, last: int, gravity: np.ndarray = NOTHING) 
 
 
 def stop(body: Body, way: Callable[[float], np.ndarray], fps: float, gravity: np.ndarray = NOTHING) -> Outcome:
-    """The body goes along a way and stops. way: of the surface (v, 3) m by the time in s, steady, from its rest shape."""
+    """The body goes a way and stops. way: of the surface (v, 3) m by the time in s, steady, from its rest shape."""
     settle = body.settings.settle
     moving = replace(body, motion=lambda frame: way(min(frame - 1.0, _MOVING) / fps))
     simulation = simulated(moving, fps, 1 + _MOVING + int(_WATCHED * settle) + 6, gravity)
@@ -144,8 +146,8 @@ def poke(rng: np.random.Generator, surface: Surface) -> Callable[[np.ndarray, np
     vertex = surface.vertices[rng.choice(far)]
     way = direction(rng)
     return lambda places, mass: (
-        mass * np.exp(-((np.linalg.norm(places - vertex, axis=1) / (0.1 * surface.size)) ** 2))
-    )[:, None] * way
+        (mass * np.exp(-((np.linalg.norm(places - vertex, axis=1) / (0.1 * surface.size)) ** 2)))[:, None] * way
+    )
 
 
 def straight(surface: Surface, velocity: np.ndarray) -> Callable[[float], np.ndarray]:

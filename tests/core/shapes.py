@@ -90,7 +90,7 @@ SHAPES: dict[str, Surface] = {
 
 
 def swept(name: str, points: np.ndarray, radii: np.ndarray, sides: int = 12, flat: float = 1.0) -> Surface:
-    """A closed tube of circles (k,) m around a curve (k, 3) m in the plane y = 0; flat: their height over their width."""
+    """A closed tube of circles (k,) m around a curve (k, 3) m in the plane y = 0. flat: their height over width."""
     way = np.gradient(points, axis=0)
     way /= np.linalg.norm(way, axis=1, keepdims=True)
     across = np.array([0.0, 1.0, 0.0])
@@ -124,7 +124,9 @@ def horn() -> Surface:
 def ear() -> Surface:
     """A leaf, three times as wide as thick."""
     t = np.linspace(0.0, 1.0, 15)
-    return swept("Ear", np.stack([t, 0.0 * t, 0.0 * t], 1), 0.06 + 0.2 * np.sin(np.pi * t**0.8) * (1 - 0.4 * t), flat=0.35)
+    return swept(
+        "Ear", np.stack([t, 0.0 * t, 0.0 * t], 1), 0.06 + 0.2 * np.sin(np.pi * t**0.8) * (1 - 0.4 * t), flat=0.35
+    )
 
 
 def dumbbell() -> Surface:
@@ -144,4 +146,6 @@ def horseshoe() -> Surface:
 def belly() -> Surface:
     """A wide dome that sits on its whole base."""
     t = np.linspace(0.0, 1.0, 11)
-    return swept("Belly", np.stack([0.5 * t, 0.0 * t, 0.0 * t], 1), 0.02 + 0.55 * np.sqrt(np.maximum(1.0 - t**2, 0.0)), 16)
+    return swept(
+        "Belly", np.stack([0.5 * t, 0.0 * t, 0.0 * t], 1), 0.02 + 0.55 * np.sqrt(np.maximum(1.0 - t**2, 0.0)), 16
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from promise import along, direction, made, poke, released, stop, straight, turning
+
 from shapes import belly, dumbbell, ear, horn, horseshoe
 
 SHAPES = {"horn": horn, "ear": ear, "dumbbell": dumbbell, "horseshoe": horseshoe, "belly": belly}

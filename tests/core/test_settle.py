@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 
@@ -84,9 +82,9 @@ class Oscillator:
 
 
 @pytest.fixture(params=[(o, h) for o in OVERSHOOTS for h in (1 / 12, 1 / 24, 1 / 240)], ids=str)
-def law_and_step(request: pytest.FixtureRequest) -> Iterator[tuple[WaveformLaw, float]]:
+def law_and_step(request: pytest.FixtureRequest) -> tuple[WaveformLaw, float]:
     overshoot, h = request.param
-    yield settle_law(1.5, overshoot, 37.0), h / choose_substeps(1.5, overshoot, h, 1).count
+    return settle_law(1.5, overshoot, 37.0), h / choose_substeps(1.5, overshoot, h, 1).count
 
 
 def test_a_release_of_the_first_mode_is_the_law_sampled(law_and_step: tuple[WaveformLaw, float]) -> None:

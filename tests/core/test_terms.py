@@ -29,9 +29,9 @@ from dampsim.core.solvers.lbfgs import minimise_lbfgs
 from dampsim.core.solvers.newton import minimise_newton
 from dampsim.core.solvers.problem import Outcome
 from dampsim.core.stepping.controls import Controls
-from dampsim.core.stepping.waveform import WaveformLaw, settle_law
 from dampsim.core.stepping.step import Minimiser, Stepper
 from dampsim.core.stepping.step_problem import StepProblem
+from dampsim.core.stepping.waveform import WaveformLaw, settle_law
 from dampsim.core.system.inputs import BlockInputs
 from dampsim.core.system.state import OF, State
 from dampsim.core.system.system import System, build_system

@@ -122,8 +122,9 @@ class Dampings:
         section="advanced",
     )  # fmt: skip
     whip: float = parameter(
-        1.05, "Whip", "How many times as fast as the whole its stiffest parts swing: a tail's tip lags less and cracks; "
-        "the more, the earlier stiff directions rest, and the further they bounce",
+        1.05, "Whip",
+        "How many times as fast as the whole its stiffest parts swing: a tail's tip lags less and cracks; "
+        "the more, the earlier stiff directions rest and the further they bounce",
         least=1.05, most=3.0, section="advanced", only_with=("damping_by", DampingBy.DIALS),
     )  # fmt: skip
     calibration: float = parameter(

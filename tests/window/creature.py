@@ -1,16 +1,9 @@
-"""Within the real window: plays live, bakes, stops, resumes, clears, calibrates and compares; with real events.
-
-A generator run by a timer: each `yield seconds` lets Blender draw and take events. Screenshots go to $DAMPSIM_SHOTS;
-those named docs_… are the pictures of docs/images.
-"""
+"""Within the real window: plays live, bakes, stops, resumes, clears, calibrates and compares; with real events."""
 
 from __future__ import annotations
 
-import importlib
-import os
-import subprocess
+import sys
 import time
-import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,36 +11,14 @@ from typing import Any
 import bpy
 import numpy as np
 
-SHOTS = Path(os.environ["DAMPSIM_SHOTS"]).resolve()
-PACKAGE = "bl_ext.user_default.dampsim"
+sys.path.insert(0, str(Path(__file__).parent))
+from events import SHOTS, click, ours, panel_picture, picture, progress, run, shell, shot, sidebar, until
+
 FRAMES, RESOLUTION = 40, 5000
 # About where the buttons are in the sidebar: part of its width, and pixels from its upper end at the factory's scale.
 BAKE, RESUME, CLEAR, REBAKE, CALIBRATE = (0.5, 457), (0.3, 488), (0.7, 488), (0.5, 514), (0.5, 655)
 # Where the window shows the camera's frame.
 CAMERA = (330, 280, 656, 370)
-
-
-def shell(*command: str) -> None:
-    subprocess.run(command, check=True, timeout=20)
-
-
-def shot(name: str) -> None:
-    shell("import", "-window", "root", str(SHOTS / f"{name}.png"))
-
-
-def picture(name: str, x: float, y: float, width: float, height: float) -> None:
-    """A piece of the window for the documentation, in pixels from its upper left corner."""
-    place = f"{round(width)}x{round(height)}+{round(x)}+{round(y)}"
-    shell("import", "-window", "root", "-crop", place, "+repage", str(SHOTS / f"docs_{name}.png"))
-
-
-def panel_picture(name: str, height: float) -> None:
-    window, _, region = sidebar()
-    picture(name, region.x, window.height - (region.y + region.height), region.width, height)
-
-
-def ours(name: str) -> Any:
-    return importlib.import_module(f"{PACKAGE}.{name}")
 
 
 class Clock:
@@ -85,45 +56,6 @@ class Gaps:
         bpy.types.SpaceView3D.draw_handler_remove(self._handle, "UI")
         self._drawn()
         return float(np.diff(self._times).max()), len(self._times) - 2
-
-
-def sidebar() -> tuple[bpy.types.Window, bpy.types.Area, bpy.types.Region]:
-    window = bpy.context.window_manager.windows[0]
-    area = next(a for a in window.screen.areas if a.type == "VIEW_3D")
-    return window, area, next(r for r in area.regions if r.type == "UI")
-
-
-def click(command: str, place: tuple[float, float]) -> Iterator[float]:
-    """Click the button of an operator, which lines of text above it may have moved up or down."""
-    window, _, region = sidebar()
-    manager = bpy.context.window_manager
-    for aside in sorted(range(-120, 240, 6), key=abs):
-        x = region.x + place[0] * region.width
-        y = window.height - (region.y + region.height) + place[1] + aside
-        shell("xdotool", "mousemove", str(round(x)), str(round(y)))
-        yield 0.1
-        manager.clipboard = ""
-        # Copies the command of the button under the pointer.
-        shell("xdotool", "key", "ctrl+c")
-        yield 0.1
-        if f"bpy.ops.dampsim.{command}" in manager.clipboard:
-            shell("xdotool", "click", "1")
-            return
-    shot("missing")
-    raise AssertionError(f"found no button for {command}")
-
-
-def progress() -> bpy.types.PropertyGroup:
-    return bpy.context.window_manager.dampsim_progress
-
-
-def until(condition: object, seconds: float, what: str) -> Iterator[float]:
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            shot("timeout")
-            raise AssertionError(f"waited {seconds} s for {what}")
-        yield 0.02
 
 
 def play_live(creature: bpy.types.Object) -> Iterator[float]:
@@ -307,19 +239,4 @@ def play() -> Iterator[float]:
     panel_picture("curve_light", 824)
 
 
-STEPS = play()
-
-
-def tick() -> float | None:
-    try:
-        return next(STEPS)
-    except StopIteration:
-        print("window: passed", flush=True)
-        os._exit(0)
-    except BaseException:
-        traceback.print_exc()
-        os._exit(1)
-
-
-bpy.context.preferences.view.show_splash = False
-bpy.app.timers.register(tick, first_interval=3.0)
+run(play(), "creature")

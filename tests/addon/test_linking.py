@@ -1,0 +1,191 @@
+"""What an artist sees of groups and links: names, buttons, lines in the viewport."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+
+import bpy
+import numpy as np
+import pytest
+from scenes import LAST, add, armature, fresh
+
+pytestmark = pytest.mark.bpy
+Load = Callable[[str], ModuleType]
+
+
+@pytest.fixture
+def live(load: Load) -> Iterator[ModuleType]:
+    module = load("dampsim_addon.live")
+    module.install()
+    yield module
+    module.uninstall()
+
+
+def cube(cache: Path, name: str, x: float, **dials: object) -> bpy.types.Object:
+    """Half a metre wide, held at its foot, in a sway."""
+    bpy.ops.mesh.primitive_cube_add(size=0.5, location=(x, 0.0, 0.0))
+    obj = bpy.context.object
+    obj.name = obj.data.name = name
+    obj.vertex_groups.new(name="Pin").add([v.index for v in obj.data.vertices if v.co.z < 0.0], 1.0, "REPLACE")
+    for frame, y in ((1, 0.0), (3, 0.0), (6, 0.2)):
+        obj.location.y = y
+        obj.keyframe_insert("location", frame=frame)
+    add(obj, cache, resolution=100, **dials)
+    return obj
+
+
+def select(*objects: bpy.types.Object) -> None:
+    """The first one becomes active."""
+    bpy.ops.object.select_all(action="DESELECT")
+    for obj in objects:
+        obj.select_set(True)
+    bpy.context.view_layer.objects.active = objects[0]
+
+
+def drawn(load: Load, *objects: bpy.types.Object) -> list[object]:
+    drawing = load("dampsim_addon.ui.link_drawing")
+    return [link for obj in objects for link in drawing.shown(obj, bpy.context.view_layer)]
+
+
+@pytest.mark.parametrize("baked", [False, True])
+def test_links_are_drawn_at_welds_whatever_modifiers_make_of_the_vertices(
+    load: Load, live: ModuleType, tmp_path: Path, baked: bool
+) -> None:
+    """Bevel and Skin, as the sample bridge has them, number vertices anew."""
+    scene = fresh()
+    both = [cube(tmp_path, name, x) for name, x in (("Left", 0.0), ("Right", 0.5))]
+    select(*both)
+    assert bpy.ops.dampsim.weld() == {"FINISHED"}
+    for obj in both:
+        obj.modifiers.new("Bevel", "BEVEL").width = 0.05
+    if baked:
+        assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    for frame in range(1, LAST + 1):
+        scene.frame_set(frame)
+    (found,) = drawn(load, *both)
+    assert np.linalg.norm(found.ends[::2] - found.ends[1::2], axis=1).max() < 2e-3
+    # They went along with the sway.
+    assert found.here[:, 1].mean() > 0.15
+    assert found.chosen
+    assert not len(found.ties)
+
+
+def test_links_to_what_has_no_surface_are_tied_to_it_by_lines(load: Load, tmp_path: Path) -> None:
+    fresh()
+    obj = cube(tmp_path, "Box", 0.0)
+    rig = armature(obj)
+    obj.modifiers.clear()
+    bpy.ops.object.empty_add(location=(0.0, 0.0, 2.0))
+    empty = bpy.context.object
+    rig.data.bones.active = rig.data.bones[0]
+    select(obj, rig, empty)
+    assert bpy.ops.dampsim.link() == {"FINISHED"}
+    named = {link.other: link.bone for link in obj.dampsim.links}
+    # An armature is held by its active bone.
+    assert named == {rig: rig.data.bones[0].name, empty: ""}
+    by_end = {tuple(np.round(link.ties[1], 4)): link for link in drawn(load, obj)}
+    bone = rig.pose.bones[0]
+    middle = rig.matrix_world @ (0.5 * (bone.head + bone.tail))
+    assert set(by_end) == {(0.0, 0.0, 2.0), tuple(np.round(middle, 4).tolist())}
+    for link in by_end.values():
+        assert np.allclose(link.ends[0], link.ends[1], atol=1e-5)
+        assert np.allclose(link.ties[0], link.ends[1])
+    rig.data.bones.active = None
+    select(obj, rig)
+    bpy.ops.dampsim.link()
+    assert obj.dampsim.links[2].bone == ""
+
+
+def test_welding_what_is_apart_says_how_far_and_what_is_welded_says_so(load: Load, tmp_path: Path) -> None:
+    fresh()
+    both = [cube(tmp_path, name, x) for name, x in (("Left", 0.0), ("Right", 0.6))]
+    for obj in both:
+        bpy.ops.object.empty_add()
+        obj.dampsim.links.add().other = bpy.context.object
+    select(*both)
+    said = load("dampsim_addon.ui.link_operators")
+    shapes = [said._shape(bpy.context, obj) for obj in both]
+    # A tenth of a metre, of cubes with a diagonal of 0.87 m.
+    assert load("dampsim_addon.scene.rest_shapes").gap(*shapes) == pytest.approx(0.1)
+    assert bpy.ops.dampsim.weld() == {"CANCELLED"}
+    assert bpy.ops.dampsim.weld(distance=12.0) == {"FINISHED"}
+    # The list shows what was made.
+    assert both[0].dampsim.active_link == 1
+    assert both[0].dampsim.links[1].other == both[1]
+    assert bpy.ops.dampsim.weld(distance=12.0) == {"CANCELLED"}
+
+
+def test_many_names_are_counted(load: Load) -> None:
+    fresh()
+    named = load("dampsim_addon.scene.groups").named
+    objects = [bpy.data.objects.new(f"Part {k}", None) for k in range(1, 6)]
+    assert named(objects[:3]) == "Part 1, Part 2, Part 3"
+    assert named(objects) == "Part 1, Part 2 and 3 others"
+
+
+def test_a_group_is_selected_and_left_by_buttons_that_fit(load: Load, tmp_path: Path) -> None:
+    fresh()
+    three = [cube(tmp_path, name, x) for name, x in (("Left", 0.0), ("Right", 0.6), ("Other", 2.0))]
+    operators = load("dampsim_addon.ui.group_operators")
+    select(*three[:2])
+    assert operators.apart(bpy.context.selected_objects)
+    assert not bpy.ops.dampsim.select_group.poll()
+    bpy.ops.dampsim.together()
+    assert not operators.apart(bpy.context.selected_objects)
+    select(three[1])
+    assert bpy.ops.dampsim.select_group() == {"FINISHED"}
+    assert set(bpy.context.selected_objects) == set(three[:2])
+    assert bpy.context.object == three[1]
+    select(*three)
+    assert operators.apart(bpy.context.selected_objects)
+
+
+def test_a_mended_list_of_links_still_has_one_chosen(tmp_path: Path) -> None:
+    fresh()
+    obj = cube(tmp_path, "Box", 0.0)
+    empties = []
+    for _ in range(3):
+        bpy.ops.object.empty_add()
+        empties.append(bpy.context.object)
+        obj.dampsim.links.add().other = empties[-1]
+    obj.dampsim.active_link = 2
+    for lost in (empties[0], empties[2]):
+        bpy.data.objects.remove(lost)
+    select(obj)
+    assert bpy.ops.dampsim.mend(check="link") == {"FINISHED"}
+    assert [link.other for link in obj.dampsim.links] == [empties[1]]
+    assert obj.dampsim.active_link == 0
+
+
+@pytest.mark.parametrize("mode", ["OBJECT", "EDIT"])
+def test_selected_vertices_are_pinned_by_a_button(tmp_path: Path, mode: str) -> None:
+    fresh()
+    bpy.ops.mesh.primitive_grid_add(x_subdivisions=3, y_subdivisions=3)
+    obj = bpy.context.object
+    add(obj, tmp_path, pin_group="")
+    # As a primitive comes: all of it selected.
+    obj.data.vertices.foreach_set("select", [True] * len(obj.data.vertices))
+    with pytest.raises(RuntimeError, match="all vertices are selected"):
+        bpy.ops.dampsim.pin()
+
+    def pin(test: Callable[[bpy.types.MeshVertex], bool]) -> list[int]:
+        obj.data.polygons.foreach_set("select", [False] * len(obj.data.polygons))
+        obj.data.edges.foreach_set("select", [False] * len(obj.data.edges))
+        chosen = [test(vertex) for vertex in obj.data.vertices]
+        obj.data.vertices.foreach_set("select", chosen)
+        bpy.ops.object.mode_set(mode=mode)
+        try:
+            assert bpy.ops.dampsim.pin() == {"FINISHED"}
+        finally:
+            bpy.ops.object.mode_set(mode="OBJECT")
+        return [k for k, taken in enumerate(chosen) if taken]
+
+    first = pin(lambda vertex: vertex.co.x < -0.9)
+    assert obj.dampsim.pin_group == "Pin"
+    # Others come in addition.
+    second = pin(lambda vertex: vertex.co.x > 0.9)
+    held = [vertex.index for vertex in obj.data.vertices if any(entry.weight == 1.0 for entry in vertex.groups)]
+    assert held == sorted(first + second)
+    assert len(obj.vertex_groups) == 1

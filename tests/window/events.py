@@ -1,0 +1,109 @@
+"""What drives the real window: clicks and keys, waiting, and screenshots into $DAMPSIM_SHOTS.
+
+Those named docs_… are the pictures of docs/images.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import time
+import traceback
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import Any
+
+import bpy
+
+SHOTS = Path(os.environ["DAMPSIM_SHOTS"]).resolve()
+PACKAGE = "bl_ext.user_default.dampsim"
+
+
+def shell(*command: str) -> None:
+    subprocess.run(command, check=True, timeout=20)
+
+
+def shot(name: str) -> None:
+    shell("import", "-window", "root", str(SHOTS / f"{name}.png"))
+
+
+def picture(name: str, x: float, y: float, width: float, height: float) -> None:
+    """A piece of the window for the documentation, in pixels from its upper left corner."""
+    place = f"{round(width)}x{round(height)}+{round(x)}+{round(y)}"
+    shell("import", "-window", "root", "-crop", place, "+repage", str(SHOTS / f"docs_{name}.png"))
+
+
+def panel_picture(name: str, height: float) -> None:
+    window, _, region = sidebar()
+    picture(name, region.x, window.height - (region.y + region.height), region.width, height)
+
+
+def ours(name: str) -> Any:
+    return importlib.import_module(f"{PACKAGE}.{name}")
+
+
+def sidebar() -> tuple[bpy.types.Window, bpy.types.Area, bpy.types.Region]:
+    window = bpy.context.window_manager.windows[0]
+    area = next(a for a in window.screen.areas if a.type == "VIEW_3D")
+    return window, area, next(r for r in area.regions if r.type == "UI")
+
+
+def find(command: str, place: tuple[float, float]) -> Generator[float, None, tuple[float, float]]:
+    """Go to the button of an operator, which lines of text above it may have moved up or down; returns where it is."""
+    manager = bpy.context.window_manager
+    for aside in sorted(range(-120, 240, 6), key=abs):
+        there = place[0], place[1] + aside
+        point(there)
+        yield 0.1
+        manager.clipboard = ""
+        # Copies the command of the button under the pointer.
+        shell("xdotool", "key", "ctrl+c")
+        yield 0.1
+        if f"bpy.ops.dampsim.{command}" in manager.clipboard:
+            return there
+    shot("missing")
+    raise AssertionError(f"found no button for {command}")
+
+
+def click(command: str, place: tuple[float, float]) -> Iterator[float]:
+    """Click the button of an operator, see find()."""
+    yield from find(command, place)
+    shell("xdotool", "click", "1")
+
+
+def point(place: tuple[float, float]) -> None:
+    """Move the pointer to a part of the sidebar's width and so many pixels from its upper end."""
+    window, _, region = sidebar()
+    y = window.height - (region.y + region.height) + place[1]
+    shell("xdotool", "mousemove", str(round(region.x + place[0] * region.width)), str(round(y)))
+
+
+def progress() -> bpy.types.PropertyGroup:
+    return bpy.context.window_manager.dampsim_progress
+
+
+def until(condition: object, seconds: float, what: str) -> Iterator[float]:
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            shot("timeout")
+            raise AssertionError(f"waited {seconds} s for {what}")
+        yield 0.02
+
+
+def run(steps: Iterator[float], name: str) -> None:
+    """Take the steps by a timer: each `yield seconds` lets Blender draw and take events. Blender ends with them."""
+
+    def tick() -> float | None:
+        try:
+            return next(steps)
+        except StopIteration:
+            print(f"window: {name} passed", flush=True)
+            os._exit(0)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+
+    bpy.context.preferences.view.show_splash = False
+    bpy.app.timers.register(tick, first_interval=3.0)
