@@ -15,8 +15,11 @@ from ..geometry.rigid import coasting, free_spin, rigid_basis
 from ..system.region import Region
 from .carrier import Carried, Moment, held_ahead, turned
 
-# How often the momenta are set right after a step, as the body turns on with what they were wrong by.
-_ROUNDS = 3
+# How often at most the momenta are set right after a step: the body turns on with what they were wrong by, which leaves
+# about a tenth of that.
+_ROUNDS = 30
+# rad, a turn that changes nothing.
+_ENOUGH = 1e-15
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,8 @@ def restored(flight: Flight, mass: Array, positions: Array, h: float) -> tuple[A
         spin = flight.axes @ (inverse @ (flight.axes.T @ (flight.angular - now)))
         turn = Rotation.from_rotvec(h * spin).as_matrix()
         positions, whole = centre + offset @ turn.T, turn @ whole
+        if h * float(np.linalg.norm(spin)) < _ENOUGH:
+            break
     return positions, whole
 
 

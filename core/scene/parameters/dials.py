@@ -14,7 +14,7 @@ class Dials:
 
     settle: float = parameter(
         24.0, "Settle", 
-        "How long it moves: so many frames after the animation stops it is at rest; let go from a pose, a little sooner",
+        "How long it moves: so many frames after the animation stops it is at rest; let go, a little sooner",
         unit="frames", least=1.0, most=2000.0, soft_least=2.0, soft_most=120.0, animatable=True,
         only_with=("damping_by", DampingBy.DIALS, DampingBy.FIRST_MODE),
     )  # fmt: skip
