@@ -22,7 +22,7 @@ from .law import Coefficients
 # The deformation counts as at rest below this part of its largest swing.
 REST_FRACTION = 0.01
 # A last swing as high as REST_FRACTION would make the rest time jump by a swing where a direction loses a bit more or
-# less than another. The overshoot is moved, by at most 1.4 percentage points, so that no peak comes nearer to it than by
+# less than another. The overshoot is moved, by at most 1.4 percentage points, so that no peak comes nearer to it than
 # these parts: from above the first mode's, from below its and the stiffest ones'.
 _CLEARANCE = (0.15, 0.05)
 # Without overshoot, the second root's decay over the first one's.
