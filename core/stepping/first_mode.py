@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -34,6 +35,7 @@ class FirstModeLaw:
     pace: Array | None = None
     slack: bool = False
     stops: bool = False
+    waveform: ClassVar[bool] = False
 
     def coefficients(self, h: float) -> Coefficients:
         """The (kappa, s) whose discrete roots are e^{(-a +- i w) h}."""

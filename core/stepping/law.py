@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -43,6 +43,11 @@ class Coefficients:
 class InertiaLaw(Protocol):
     """How a region's deformation remembers and resists, for a substep of h seconds."""
 
+    @property
+    def waveform(self) -> bool:
+        """As in its coefficients."""
+        ...
+
     def coefficients(self, h: float) -> Coefficients: ...
 
     def calmer(self, h: float) -> Coefficients:
@@ -53,6 +58,8 @@ class InertiaLaw(Protocol):
 @dataclass(frozen=True)
 class BackwardEulerLaw:
     """No damping but that of backward Euler itself: kappa = 1, s = h."""
+
+    waveform: ClassVar[bool] = False
 
     def coefficients(self, h: float) -> Coefficients:
         return Coefficients(1.0, h)
@@ -66,6 +73,7 @@ class FixedLaw:
 
     kappa: float
     tau: float
+    waveform: ClassVar[bool] = False
 
     def coefficients(self, h: float) -> Coefficients:
         return Coefficients(self.kappa, self.tau)
@@ -78,6 +86,10 @@ class JoinedLaw:
     """Laws of bodies that links join to one region. parts: each with the number of free nodes that follow it."""
 
     parts: tuple[tuple[InertiaLaw, int], ...]
+
+    @property
+    def waveform(self) -> bool:
+        return any(law.waveform for law, _ in self.parts)
 
     def coefficients(self, h: float) -> Coefficients:
         return self._joined([law.coefficients(h) for law, _ in self.parts])
@@ -94,4 +106,4 @@ class JoinedLaw:
             for field in fields(Coefficients)
             if field.name != "waveform"
         }
-        return Coefficients(**values, waveform=any(one.waveform for one in found))
+        return Coefficients(**values, waveform=self.waveform)

@@ -20,13 +20,13 @@ _STEPS = 3
 _MOVED = 1e-8
 
 
-def asleep(system: System, state: State, inputs: Inputs, controls: Controls, h: float) -> bool:
+def asleep(system: System, state: State, inputs: Inputs, controls: Controls) -> bool:
     """Whether the next step would change nothing: all is still, and has been."""
     if not all(one.is_still for one in inputs) or state.reference.any():
         return False
     if any(region.rigid_modes for region in system.regions):
         return False
-    if not all(law.coefficients(h).waveform for law in controls.laws):
+    if not all(law.waveform for law in controls.laws):
         return False
     past = Remembered.of(system, state)
     factors = controls.factors(len(system.blocks))

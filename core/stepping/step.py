@@ -83,7 +83,7 @@ class Stepper:
         A substep that fails is tried again by Newton's method, then with halved h, and then reported in the outcome;
         the state returned with a failed outcome is the one given.
         """
-        if asleep(self.system, state, inputs, controls, h):
+        if asleep(self.system, state, inputs, controls):
             return resting(state, h), StepReport(Outcome.CONVERGED, 0, 0, 1, 0.0, 0)
         for halving in range(_HALVINGS + 1):
             answer, report = self._parts(state, inputs, h, 2**halving, controls, guess)
@@ -97,7 +97,7 @@ class Stepper:
         iterations = evaluations = 0
         residual, helped = 0.0, 0
         for part in range(parts):
-            for attempt, (calm, minimiser) in enumerate(self._attempts(controls, h / parts)):
+            for attempt, (calm, minimiser) in enumerate(self._attempts(controls)):
                 problem = StepProblem(self, state, parted(inputs, part, parts), h / parts, controls, calm)
                 tolerance = Tolerance(controls.tolerance, problem.noise)
                 start = problem.start if guess is None else problem.allowed(guess[self.free])
@@ -117,10 +117,10 @@ class Stepper:
                 return state, StepReport(outcome, iterations, evaluations, parts, residual, helped)
         return state, StepReport(Outcome.CONVERGED, iterations, evaluations, parts, residual, helped)
 
-    def _attempts(self, controls: Controls, h: float) -> list[tuple[bool, Minimiser]]:
+    def _attempts(self, controls: Controls) -> list[tuple[bool, Minimiser]]:
         """What is tried one after the other: whether with the calmer coefficients, and how it is minimised."""
         found: list[tuple[bool, Minimiser]] = [(False, self._minimiser)]
-        remembers = any(law.coefficients(h).waveform for law in controls.laws)
+        remembers = any(law.waveform for law in controls.laws)
         if remembers:
             found.append((True, self._minimiser))
         if self._minimiser is not minimise_newton:

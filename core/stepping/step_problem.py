@@ -114,7 +114,7 @@ class StepProblem:
         self._flying = np.zeros(count)
         part = np.zeros(count, dtype=np.int64)
         self._begin: AtStart | None = None
-        if any(one.waveform for one in self._coefficients):
+        if any(law.waveform for law in controls.laws):
             self._begin = at_start(system, moment.state, moment.inputs, self._factors, moment.h, share)
         self._terms: list[tuple[Index, RegionTerms]] = []
         for place, (region, coefficients) in enumerate(zip(system.regions, self._coefficients, strict=True)):

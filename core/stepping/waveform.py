@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -51,9 +52,17 @@ class WaveformLaw:
     eigenvalue: float
     pace: Array | None = None
     whip: float = LEAST_WHIP
+    waveform: ClassVar[bool] = True
 
     def coefficients(self, h: float) -> Coefficients:
         """Those with which the first mode and the stiffest have the law's sampled roots; exact at any h."""
+        if self.pace is not None:
+            return self._coefficients(h)
+        # Regions differ by their eigenvalues alone.
+        unit = _of_unit_eigenvalue(self.decay, self.frequency, self.whip, h)
+        return replace(unit, s=unit.s / self.eigenvalue, throw=unit.throw * self.eigenvalue)
+
+    def _coefficients(self, h: float) -> Coefficients:
         time = h if self.pace is None else h / self.pace
         (A, B), (A_stiff, B_stiff) = self._ends(time)
         theta = 1.0 / B_stiff
@@ -114,6 +123,11 @@ class WaveformLaw:
         if self.frequency == 0.0:
             return math.log(_SECOND) / ((_SECOND - 1.0) * self.decay)
         return math.atan2(self.frequency, self.decay) / self.frequency
+
+
+@lru_cache(maxsize=64)
+def _of_unit_eigenvalue(decay: float, frequency: float, whip: float, h: float) -> Coefficients:
+    return WaveformLaw(decay, frequency, 1.0, whip=whip)._coefficients(h)
 
 
 def settle_law(settle: float, overshoot: float, eigenvalue: float, whip: float = LEAST_WHIP) -> WaveformLaw:
