@@ -58,20 +58,26 @@ def free_spin(held: Array) -> Array:
     return np.eye(3) if rank == 0 else directions[:1].T if rank == 1 else np.zeros((3, 0))
 
 
-def coasting(offset: Array, mass: Array, momentum: Array, axes: Array, h: float) -> Array:
+def turning(products: Array) -> Array:
+    """sum r x p (3, ...) from sum r p^T (3, 3, ...)."""
+    return np.stack([products[1, 2] - products[2, 1], products[2, 0] - products[0, 2], products[0, 1] - products[1, 0]])
+
+
+def coasting(offset: Array, mass: Array, momentum: Array, axes: Array, h: float, before: Array | None = None) -> Array:
     """The turn Q (3, 3) in a time h that has a given angular momentum.
 
     offset: (f, 3) from the point about which is turned.  momentum: (3,) about it.  axes: (3, r), see free_spin.
-    The angular momentum of the displacement Q r - r over h, taken at its end, is what the step conserves.
+    before: (f, 3) where the offsets r come from, r_0; themselves if None.
+    The angular momentum of the displacement Q r - r_0 over h, taken at its end, is what the step conserves.
     """
-    second = (mass[:, None] * offset).T @ offset
-    inertia = np.trace(second) * np.eye(3) - second
+    weighted = (mass[:, None] * offset).T
+    second = weighted @ offset if before is None else weighted @ before
+    inertia = np.trace(second) * np.eye(3) - 0.5 * (second + second.T)
     inverse = np.linalg.pinv(axes.T @ inertia @ axes, rcond=1e-9)
     turn, Q = np.zeros(3), np.eye(3)
     for _ in range(30):
-        # - sum m Q r x r / h from the 3 x 3 matrix of second moments.
-        S = Q @ second
-        now = np.array([S[2, 1] - S[1, 2], S[0, 2] - S[2, 0], S[1, 0] - S[0, 1]]) / h
+        # - sum m Q r x r_0 / h from the 3 x 3 matrix of second moments.
+        now = -turning(Q @ second) / h
         change = h * axes @ (inverse @ (axes.T @ (momentum - now)))
         turn = turn + change
         size = float(np.linalg.norm(turn))

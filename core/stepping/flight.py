@@ -8,18 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from ..arrays import Array
-from ..geometry.rigid import coasting, free_spin, rigid_basis
+from ..geometry.rigid import coasting, free_spin, rigid_basis, turning
 from ..system.region import Region
 from .carrier import Carried, Moment, held_ahead, turned
-
-# How often at most the momenta are set right after a step: the body turns on with what they were wrong by, which leaves
-# about a tenth of that.
-_ROUNDS = 30
-# rad, a turn that changes nothing.
-_ENOUGH = 1e-15
 
 
 @dataclass(frozen=True)
@@ -64,7 +57,7 @@ def fly(moment: Moment, region: Region, motion: Carried, force: Array) -> Flight
     else:
         centre, drift = mass @ places / mass.sum(), linear / mass.sum()
     offset, axes = places - centre, free_spin(pins)
-    angular = np.cross(offset, own).sum(axis=0)
+    angular = turning(offset.T @ own)
     turn = coasting(offset, mass, angular, axes, h)
     ahead = centre + h * drift + offset @ turn.T
     basis = rigid_basis(ahead, held_ahead(moment, region, ahead), mass)
@@ -77,23 +70,14 @@ def restored(flight: Flight, mass: Array, positions: Array, h: float) -> tuple[A
 
     mass: (f,) kg.
     """
-    total, whole = mass.sum(), np.eye(3)
-    for _ in range(_ROUNDS):
-        if flight.centre is None:
-            shift = h * flight.linear / total - mass @ (positions - flight.places) / total
-            positions = positions + shift
-        centre = mass @ positions / total if flight.centre is None else flight.centre
-        offset = positions - centre
-        now = (mass[:, None] * np.cross(offset, positions - flight.places)).sum(axis=0) / h
-        second = (mass[:, None] * offset).T @ offset
-        inertia = np.trace(second) * np.eye(3) - second
-        inverse = np.linalg.pinv(flight.axes.T @ inertia @ flight.axes, rcond=1e-9)
-        spin = flight.axes @ (inverse @ (flight.axes.T @ (flight.angular - now)))
-        turn = Rotation.from_rotvec(h * spin).as_matrix()
-        positions, whole = centre + offset @ turn.T, turn @ whole
-        if h * float(np.linalg.norm(spin)) < _ENOUGH:
-            break
-    return positions, whole
+    centre = flight.centre
+    if centre is None:
+        total = mass.sum()
+        positions = positions + (h * flight.linear - mass @ (positions - flight.places)) / total
+        centre = mass @ positions / total
+    offset = positions - centre
+    turn = coasting(offset, mass, flight.angular, flight.axes, h, flight.places - centre)
+    return centre + offset @ turn.T, turn
 
 
 def yielding(flight: Flight, dead: Array, mass: Array, h: float) -> Array:
@@ -108,6 +92,7 @@ def yielding(flight: Flight, dead: Array, mass: Array, h: float) -> Array:
     H = 0.5 * (product + product.T) - np.trace(product) * np.eye(3)
     second = (mass[:, None] * offset).T @ offset
     inertia = np.trace(second) * np.eye(3) - second
-    momenta = np.cross(offset[:, :, None], flight.basis, axisa=1, axisb=1, axisc=1)
-    spins = np.linalg.pinv(inertia, rcond=1e-9, hermitian=True) @ np.einsum("i,iak->ak", mass, momenta)
+    weighted = (mass[:, None] * offset).T
+    momenta = turning((weighted @ flight.basis.reshape(len(offset), -1)).reshape(3, 3, -1))
+    spins = np.linalg.pinv(inertia, rcond=1e-9, hermitian=True) @ momenta
     return np.asarray(-h * spins.T @ H @ spins)
