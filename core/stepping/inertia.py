@@ -9,13 +9,20 @@ import numpy as np
 
 from ..arrays import Array
 from ..geometry.rigid import coasting, free_spin, rigid_basis, rigid_motion
+from ..system.block import Block
 from ..system.region import Region
 from ..system.state import State
 from ..system.system import System
+from ..system.term import Factor
 from .carrier import Moment, Piece, carried, held_ahead, spread, turned
 from .flight import Flight, fly, yielding
 from .law import Coefficients
 from .potentials import AtStart
+
+
+# Where a flight is known, the rigid part's inertia over its own: the elastic forces of a step's start, up to a hundred
+# times the weight of those at its end, must not turn what they do not turn with (docs/decisions/0009).
+_FIRM = 1e4
 
 
 @dataclass(frozen=True)
@@ -117,7 +124,8 @@ def waveform_terms(
         fields = flight.basis.reshape(3 * len(free), -1)
         momenta = (mass[:, None, None] * flight.basis).reshape(fields.shape)
         u = u - (fields @ (momenta.T @ u.ravel())).reshape(-1, 3)
-        more = yielding(flight, dead, mass, h)
+        alone = flight.exact and not any(_pushed(system.blocks[part.block]) for part in parts)
+        more = _FIRM / h * np.eye(fields.shape[1]) if alone else yielding(flight, dead, mass, h)
     load = load - dead
     if flight is not None:
         # What acts on the rigid part is in the flight.
@@ -136,6 +144,11 @@ def waveform_terms(
         turn=turn,
         flight=flight,
     )
+
+
+def _pushed(block: Block) -> bool:
+    """Whether more than elasticity and weight may act on a block."""
+    return any(term.factor is Factor.FIXED for term in block.terms)
 
 
 def _steadied(turn: Array) -> float | Array:
