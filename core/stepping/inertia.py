@@ -19,7 +19,6 @@ from .flight import Flight, fly, yielding
 from .law import Coefficients
 from .potentials import AtStart
 
-
 # Where a flight is known, the rigid part's inertia over its own: the elastic forces of a step's start, up to a hundred
 # times the weight of those at its end, must not turn what they do not turn with (docs/decisions/0009).
 _FIRM = 1e4
