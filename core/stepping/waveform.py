@@ -75,13 +75,19 @@ class WaveformLaw:
 
     def _ends(self, time: float | Array) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
         """(A, B) of z^2 - (1 + A - B) z + A for the first mode and for the stiffest. time: s, in units of pace 1."""
-        z = np.exp(-self.decay * time)
+        phase = self.decay * time
+        z = np.exp(-phase)
         if self.frequency == 0.0:
-            z2 = np.exp(-_SECOND * self.decay * time)
-            z3 = np.exp(-_SECOND * self.whip**2 * self.decay * time)
-            return (z * z2, (1.0 - z) * (1.0 - z2)), (z * z3, (1.0 - z) * (1.0 - z3))
-        first = 1.0 + z**2 - 2.0 * z * np.cos(self.frequency * time)
-        stiff = 1.0 + z**2 - 2.0 * z * np.cos(np.minimum(self.whip * self.frequency * time, np.pi))
+            second, last = _SECOND * phase, _SECOND * self.whip**2 * phase
+            gone = -np.expm1(-phase)
+            return (
+                (z * np.exp(-second), -gone * np.expm1(-second)),
+                (z * np.exp(-last), -gone * np.expm1(-last)),
+            )
+        # 1 + z^2 - 2 z cos t without its cancellation at short steps.
+        half = 0.5 * self.frequency * time
+        first = np.expm1(-phase) ** 2 + 4.0 * z * np.sin(half) ** 2
+        stiff = np.expm1(-phase) ** 2 + 4.0 * z * np.sin(np.minimum(self.whip * half, 0.5 * np.pi)) ** 2
         return (z**2, first), (z**2, np.maximum(stiff, _LEAST_SPREAD * first))
 
     def _kicked(self, time: float | Array) -> float | Array:
