@@ -65,6 +65,7 @@ class StepProblem:
         """calm: whether the laws' calmer coefficients are taken."""
         system = stepper.system
         self._stepper, self._state, self._inputs, self._h = stepper, state, inputs, h
+        self._calm = calm
         self._factors = controls.factors(len(system.blocks))
         self._next = system.placed(state.positions, inputs)
         self._reference = (self._next - state.positions) / h
@@ -216,7 +217,9 @@ class StepProblem:
         if self._begin is None:
             return State(state.time + h, x, velocities, self._reference, forgotten(memory))
         kept = self._kept(x, velocities, self._begin)
-        return State(state.time + h, x, velocities, self._reference, kept.kept(stepper.system, memory))
+        # A calm step may come back all of a swing at once: taken for a velocity, it would go on as far again, and farther.
+        memory = forgotten(memory) if self._calm else kept.kept(stepper.system, memory)
+        return State(state.time + h, x, velocities, self._reference, memory)
 
     def _kept(self, x: Array, velocities: Array, begin: AtStart) -> Remembered:
         """What the law keeps of a step that ends at positions and velocities (n, 3), whose momenta are set right."""
