@@ -217,7 +217,7 @@ class StepProblem:
         if self._begin is None:
             return State(state.time + h, x, velocities, self._reference, forgotten(memory))
         kept = self._kept(x, velocities, self._begin)
-        # A calm step may come back all of a swing at once: taken for a velocity, it would go on as far again, and farther.
+        # A calm step may come back all of a swing at once: taken for a velocity, it would go on farther each time.
         memory = forgotten(memory) if self._calm else kept.kept(stepper.system, memory)
         return State(state.time + h, x, velocities, self._reference, memory)
 
