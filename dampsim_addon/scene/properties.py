@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterable
 from typing import Any, get_type_hints
 
 import bpy
@@ -20,11 +22,13 @@ from bpy.types import Object, PropertyGroup, WindowManager
 
 from ...core.bodies.registry import KINDS
 from ...core.geometry.affine import transformed
-from ...core.scene.parameters import PARAMETERS, Parameter, Settings
+from ...core.scene.parameters import PARAMETERS, Choice, Parameter, Settings
 from ..targets import TARGETS
 from .anchors import has_bone, standing
 from .on_disk import look
 
+# Which law Settle and Bounce are of, as objects say: files from before it have 0; see earlier_law.
+LAW = 2
 # The dials that ghosts have of their own.
 VARIED = ("settle", "bounce", "follow_through", "stiffness_by", "stiffness", "sag")
 
@@ -34,7 +38,7 @@ def _property(parameter: Parameter, keyed: bool = True) -> Any:
     if not parameter.animatable or not keyed:
         common["options"] = set()
     if parameter.choices:
-        return EnumProperty(items=[(c.name, c.label, c.text) for c in parameter.choices], **common)
+        return EnumProperty(items=_items(parameter.choices), **common)
     if isinstance(parameter.default, bool):
         return BoolProperty(**common)
     limits = {
@@ -48,9 +52,20 @@ def _property(parameter: Parameter, keyed: bool = True) -> Any:
     return FloatProperty(**common, **limits, subtype="PERCENTAGE" if parameter.unit == "%" else "NONE")
 
 
+def _items(choices: Iterable[Choice]) -> list[tuple[str, str, str, int]]:
+    """Files keep the number of a choice, so that one put between others must not shift them."""
+    places = itertools.count()
+    return [(c.name, c.label, c.text, next(places) if c.number is None else c.number) for c in choices]
+
+
 def _look(group: PropertyGroup, context: object) -> None:
     """The cache is elsewhere now."""
     look(group.id_data)
+
+
+def _switched(group: PropertyGroup, context: object) -> None:
+    """Who switches it on now dials by the law at hand; what an older file has switched on has no mark of it."""
+    group.law = LAW
 
 
 def _kind_chosen(group: PropertyGroup, context: object) -> None:
@@ -114,7 +129,11 @@ class DampSimLink(PropertyGroup):
 class DampSimObject(PropertyGroup):
     """What DampSim keeps with an object. The parameters of core.scene.parameters.PARAMETERS are added below."""
 
-    enabled: BoolProperty(name="DampSim", description="This object is simulated by DampSim")
+    enabled: BoolProperty(name="DampSim", description="This object is simulated by DampSim", update=_switched)
+    law: IntProperty(options={"HIDDEN"})
+    law_told: BoolProperty(options={"HIDDEN"})
+    law_factor: FloatProperty(options={"HIDDEN"})
+    law_settle: FloatProperty(options={"HIDDEN"})
     pin_group: StringProperty(
         name="Pin Group",
         description="Vertices of this group follow the animation: 1 exactly, less as if held by springs",

@@ -22,6 +22,7 @@ from ..scene.objects import chosen, working
 from ..scene.presets import draw_presets
 from ..scene.properties import read_settings
 from ..scene.snapshot import deforming
+from . import earlier_law_operators
 from .bake_panel import DAMPSIM_PT_bake
 from .doctor import is_linked
 from .ghost_operators import (
@@ -60,6 +61,7 @@ class DAMPSIM_PT_main(Sidebar, Panel):
             dials(column, obj.dampsim, "springs")
         draw_presets(column)
         dials(column, obj.dampsim, "dials")
+        earlier_law_operators.draw(column, context)
         by = next(choice for choice in PARAMETERS["damping_by"].choices if choice.name == obj.dampsim.damping_by)
         if by.name != PARAMETERS["damping_by"].default:
             column.label(text=f"Damped by {by.label}, see Advanced", icon="INFO")
@@ -121,7 +123,7 @@ class DAMPSIM_PT_curve(Child, Panel):
             column.label(text=f"From the {shown.source}")
         column = split(layout.column(), context)
         column.prop(obj.dampsim, "swing")
-        if obj.dampsim.damping_by == DampingBy.DIALS:
+        if read_settings(obj).by_settle:
             column.prop(obj.dampsim, "calibration")
         layout.operator(DAMPSIM_OT_calibrate.bl_idname, icon="FCURVE")
 
