@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any, get_type_hints
 
 import bpy
@@ -52,9 +51,9 @@ def _property(parameter: Parameter, keyed: bool = True) -> Any:
     return FloatProperty(**common, **limits, subtype="PERCENTAGE" if parameter.unit == "%" else "NONE")
 
 
-def _items(choices: Iterable[Choice]) -> list[tuple[str, str, str, int]]:
+def _items(choices: Sequence[Choice]) -> list[tuple[str, str, str, int]]:
     """Files keep the number of a choice, so that one put between others must not shift them."""
-    places = itertools.count()
+    places = iter(range(len(choices)))
     return [(c.name, c.label, c.text, next(places) if c.number is None else c.number) for c in choices]
 
 
@@ -219,6 +218,7 @@ class DampSimObject(PropertyGroup):
     baked_error: FloatProperty(options={"HIDDEN"})
     baked_part: FloatProperty(options={"HIDDEN"})
     baked_seconds: FloatProperty(options={"HIDDEN"})
+    baked_helped: IntProperty(options={"HIDDEN"})
     exported: StringProperty(options={"HIDDEN"})
     swing: FloatProperty(
         name="Swing",

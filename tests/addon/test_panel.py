@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -136,6 +137,37 @@ def test_what_was_measured_of_a_bake_that_falls_holds_for_the_coefficients_alone
     assert load("dampsim_addon.scene.measured").holds(obj, scene)
     assert obj.dampsim.measured_young == 0.0
     assert "In force: τ" in load("dampsim_addon.ui.main_panel").in_force(obj, scene)
+
+
+def test_steps_that_had_to_be_tried_again_are_told_after_a_bake_and_others_are_not(
+    load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fresh()
+    obj = wobbler(tmp_path)
+    obj.dampsim.bounce = 0.0
+
+    def told() -> list[str]:
+        texts: list[str] = []
+        load("dampsim_addon.ui.bake_panel").DAMPSIM_PT_bake.draw(SimpleNamespace(layout=Layout(texts)), Context())
+        return [text[:10] for text in texts if "violent" in text]
+
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    assert (obj.dampsim.baked_helped, told()) == (0, [])
+    stepper = load("core.stepping.step").Stepper
+    usual = stepper.step
+
+    def helped(one: object, state: object, inputs: object, h: float, controls: object, *given: object) -> object:
+        after, report = usual(one, state, inputs, h, controls, *given)
+        return after, replace(report, helped=int(after.time > 9.0 / 24.0))
+
+    monkeypatch.setattr(stepper, "step", helped)
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    assert obj.dampsim.baked_helped == 3
+    assert told() == ["In 3 steps"]
+    # Those frames are in the cache, and a bake that finds them there says it again.
+    monkeypatch.undo()
+    obj.dampsim.baked_helped = 0
+    assert load("dampsim_addon.api").bake([obj])[0].helped == 3
 
 
 def advanced(load: Load) -> list[str]:
