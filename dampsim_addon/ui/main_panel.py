@@ -243,8 +243,8 @@ def in_force(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
         tau, kappa = float(found.s), float(found.kappa)
         if found.waveform:
             return (
-                f"In force: inertia time {tau:.3g} s, of the velocity κ {kappa:.3g}, "
-                f"of the force θ {float(found.theta):.3g} and σ {float(found.sigma):.3g}, {needed.count} substeps"
+                f"In force: τ {tau:.3g} s, κ {kappa:.3g}, θ {float(found.theta):.3g}, σ {float(found.sigma):.3g}, "
+                f"{needed.count} substeps"
             )
     else:
         return "τ, κ and γ are known after a simulation with these dials and this mesh"
