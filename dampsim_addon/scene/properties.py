@@ -222,7 +222,7 @@ class DampSimObject(PropertyGroup):
     exported: StringProperty(options={"HIDDEN"})
     swing: FloatProperty(
         name="Swing",
-        description="How far Calibrate pulls the object before it lets go, in percent of its size",
+        description="How far Calibrate pulls the object, as a stop would throw it, in percent of its size",
         default=10.0,
         min=0.1,
         max=60.0,

@@ -120,7 +120,7 @@ class DAMPSIM_PT_curve(Child, Panel):
             row.label(text="Dialled", icon="STRIP_COLOR_05")
             column.label(text="Where it is to be at rest", icon="STRIP_COLOR_01")
             wrapped(column, shown.curve.text, "NONE", context)
-            column.label(text=f"From the {shown.source}")
+            wrapped(column, f"From the {shown.source}", "NONE", context)
         column = split(layout.column(), context)
         column.prop(obj.dampsim, "swing")
         if read_settings(obj).by_settle:

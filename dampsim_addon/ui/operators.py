@@ -151,7 +151,7 @@ class DAMPSIM_OT_measure(Operator):
 
 
 class DAMPSIM_OT_calibrate(ChosenJob, Operator):
-    """Pull the object as far as given, let it go, measure when it rests, and correct Settle for what bends differ"""
+    """Pull the object as far as a stop might throw it, let it go, and correct Settle for what large bends change"""
 
     bl_idname = "dampsim.calibrate"
     bl_label = "Calibrate"

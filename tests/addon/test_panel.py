@@ -172,10 +172,30 @@ def test_steps_that_had_to_be_tried_again_are_told_after_a_bake_and_others_are_n
 
 def advanced(load: Load) -> list[str]:
     """The labels that the panel Advanced draws."""
+    return drawn(load, "DAMPSIM_PT_advanced")
+
+
+def drawn(load: Load, panel: str) -> list[str]:
     texts: list[str] = []
-    panel = load("dampsim_addon.ui.main_panel").DAMPSIM_PT_advanced
-    panel.draw(SimpleNamespace(layout=Layout(texts)), Context())
+    getattr(load("dampsim_addon.ui.main_panel"), panel).draw(SimpleNamespace(layout=Layout(texts)), Context())
     return texts
+
+
+def test_the_first_law_is_calibrated_and_told_as_such_and_has_no_whip(load: Load, tmp_path: Path) -> None:
+    scene = fresh()
+    obj = wobbler(tmp_path)
+    in_force = load("dampsim_addon.ui.main_panel").in_force
+    assert bpy.ops.dampsim.measure() == {"FINISHED"}
+    assert "Whip" in advanced(load)
+    assert ", θ " in in_force(obj, scene)
+    obj.dampsim.damping_by = "FIRST_MODE"
+    assert "Whip" not in advanced(load)
+    assert {"Settle (frames)", "Bounce"} <= set(drawn(load, "DAMPSIM_PT_main"))
+    assert ", γ " in in_force(obj, scene)
+    assert bpy.ops.dampsim.calibrate() == {"FINISHED"}
+    text = " ".join(drawn(load, "DAMPSIM_PT_curve"))
+    assert "frames after the release" in text
+    assert "stop" not in text
 
 
 def test_the_reference_motion_is_shown_where_it_has_an_effect_and_by_no_older_word(load: Load, tmp_path: Path) -> None:
