@@ -46,7 +46,8 @@ class DAMPSIM_OT_dismiss_law(_OfTold, Operator):
 def draw(layout: UILayout, context: Context) -> None:
     obj = chosen(context)
     group = obj.dampsim
-    if not group.law_told:
+    # Somebody may have chosen another damping since.
+    if not group.law_told or (is_kept(obj) and group.damping_by != DampingBy.FIRST_MODE):
         return
     box = layout.box().column(align=True)
     row = box.row()

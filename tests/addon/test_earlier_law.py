@@ -124,10 +124,20 @@ def test_keyframes_are_taken_over_with_their_handles_and_go_back(load: Load, tmp
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "new.blend"))
     obj = opened(tmp_path / "new.blend")
     assert values(obj) == pytest.approx(factor(load, 60.0) * before, rel=CLOSE)
+    bpy.ops.ed.undo_push(message="Opened")
     assert bpy.ops.dampsim.earlier_law() == {"FINISHED"}
+    bpy.ops.ed.undo_push(message="Use the Earlier Law")
     assert values(obj) == pytest.approx(before, rel=CLOSE)
     bpy.context.scene.frame_set(5)
     assert obj.dampsim.settle == 20.5
+    bpy.ops.ed.undo()
+    obj = bpy.data.objects["Wobbler"]
+    assert values(obj) == pytest.approx(factor(load, 60.0) * before, rel=CLOSE)
+    assert (obj.dampsim.damping_by, obj.dampsim.law_told) == ("DIALS", True)
+    bpy.ops.ed.redo()
+    obj = bpy.data.objects["Wobbler"]
+    assert values(obj) == pytest.approx(before, rel=CLOSE)
+    assert said() == []
 
 
 def test_keyframes_that_objects_share_are_taken_over_once(load: Load, tmp_path: Path) -> None:
@@ -231,6 +241,8 @@ def test_a_settle_that_a_driver_sets_keeps_the_earlier_law(load: Load, tmp_path:
     obj = opened(unmarked(tmp_path / "old.blend"))
     assert obj.dampsim.damping_by == "FIRST_MODE"
     assert said() == ["Made with the earlier law", "still moved by it"]
+    obj.dampsim.damping_by = "DIALS"
+    assert said() == []
     assert bpy.ops.dampsim.dismiss_law() == {"FINISHED"}
 
 
