@@ -100,6 +100,7 @@ class FrameCache:
             "time": state.time,
             "inputs": {self._mark(name): value for name, value in frame.inputs.items()},
             "iterations": frame.iterations,
+            "helped": frame.helped,
         }
         arrays = {name: getattr(state, name) for name in _STATE}
         arrays |= {f"{_MEMORY}{self._mark(name)}": value for name, value in state.memory.items()}
@@ -133,7 +134,9 @@ class FrameCache:
             if not isinstance(made_from, dict):
                 raise ValueError("its head is damaged")
             inputs = {self._name(name): value for name, value in made_from.items()}
-            return Frame(number, state, shapes, inputs, int(data.facts["iterations"]))
+            # Older frames do not say how many.
+            helped = int(data.facts.get("helped", 0))
+            return Frame(number, state, shapes, inputs, int(data.facts["iterations"]), helped)
 
     def _mark(self, name: str) -> str:
         """A body's name, or a memory's that begins with it, as the files have it."""

@@ -18,6 +18,7 @@ class Frame:
     shapes: (v, 3) m, the surface of each body by name.
     inputs: digests of what it was made from, by body and collider.
     iterations: of the solver.
+    helped: how many of its steps another way had to be tried in, see StepReport.
     """
 
     number: int
@@ -25,6 +26,7 @@ class Frame:
     shapes: Mapping[str, Array]
     inputs: Mapping[str, str]
     iterations: int
+    helped: int = 0
 
     @property
     def surface(self) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,7 +26,7 @@ class SettleCurve:
     frames: (k,) from where the animation stops; a release begins where its largest swing would come after a stop.
     measured: (k,) signed.  predicted, envelope: (k,) of the dialled law, from the largest swing on as measured; None
     where the coefficients were given by name.  dial, rest: frames, dialled and measured; the latter infinite where it
-    is not at rest in the end.  bounce, overshoot: dialled and measured.
+    is not at rest in the end.  bounce, overshoot: dialled and measured.  since: from when the frames count.
     """
 
     frames: Array
@@ -37,14 +37,15 @@ class SettleCurve:
     rest: float
     bounce: float
     overshoot: float
+    since: str = "stop"
 
     @property
     def text(self) -> str:
         """One line that says it."""
         if np.isfinite(self.rest):
-            rest = f"At rest after {self.rest:.1f} frames"
+            rest = f"At rest {self.rest:.1f} frames after the {self.since}"
         else:
-            rest = f"Not at rest after {self.frames[-1]:.0f} frames"
+            rest = f"Not at rest {self.frames[-1]:.0f} frames after the {self.since}"
         swing = f"bounce {100 * self.overshoot:.0f}% (dialled {100 * self.bounce:.0f}%)"
         return f"{rest} (dialled {self.dial:.4g}), {swing}"
 
@@ -53,7 +54,9 @@ def released_curve(release: Release, law: DialledLaw, fps: float, dial: float, b
     """Of a release test. dial: frames.  bounce: 0 to 1."""
     signed = np.copysign(release.distance, release.along)
     rest, lead = (release.rest + law.lead) * fps, law.lead * fps
-    return _curve(lead + release.times * fps, signed, lead, rest, release.overshoot, law, fps, dial, bounce)
+    curve = _curve(lead + release.times * fps, signed, lead, rest, release.overshoot, law, fps, dial, bounce)
+    # The first law counts from there.
+    return curve if lead > 0.0 else replace(curve, since="release")
 
 
 def simulation_curve(

@@ -15,7 +15,10 @@ from .parameters import PARAMETERS, Affects
 from .scene import Scene
 
 # Raised whenever the same inputs would give other frames than before.
-RESULTS_VERSION = 5
+RESULTS_VERSION = 6
+
+# What labels were called in older caches.
+_FORMER = {"Carrier": "Reference Motion"}
 
 
 def digest(*arrays: Array) -> str:
@@ -98,7 +101,8 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 
 def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     defaults = {parameter.label: parameter.default for parameter in PARAMETERS.values()}
-    old = {**{name: defaults[name] for name in now if name in defaults}, **before}
+    known = {_FORMER.get(name, name): value for name, value in before.items()}
+    old = {**{name: defaults[name] for name in now if name in defaults}, **known}
     return [
         f"{name} ({_short(old[name])}, now {_short(now[name])})"
         if isinstance(now.get(name), int | float) and name in old

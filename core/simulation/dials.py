@@ -43,7 +43,8 @@ def dialled_law(settings: Settings, overshoot: float, frame_time: float, eigenva
     settle = settings.settle * settings.calibration * frame_time
     if slack:
         # It swings as a pendulum does, and does not stretch like rubber meanwhile.
-        return first_mode_law(settle, overshoot, eigenvalue, slack=True, stops=True)
+        by_stop = settings.damping_by == DampingBy.DIALS
+        return first_mode_law(settle, overshoot, eigenvalue, slack=True, stops=by_stop)
     if settings.carrier == Reference.NONE and settings.damping_by == DampingBy.DIALS:
         # Only what is damped by its mass is damped in a place.
         return first_mode_law(settle, overshoot, eigenvalue, stops=True)

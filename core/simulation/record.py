@@ -15,11 +15,15 @@ from .simulation import Simulation
 
 @dataclass(frozen=True)
 class Progress:
-    """done of total: frames in the cache, or parts of the preparation.  stage: what is being done."""
+    """done of total: frames in the cache, or parts of the preparation.  stage: what is being done.
+
+    helped: in how many steps of the frames so far another way had to be tried, see Frame.
+    """
 
     done: int
     total: int
     stage: str
+    helped: int = 0
 
 
 def bake(
@@ -36,7 +40,7 @@ def bake(
     made_from = inputs(scene)
     numbers = [] if restart else _kept(cache, made_from, scene.first, scene.last, start)
     last: Frame | None = None
-    count = 1
+    count, helped = 1, 0
     for done, number in enumerate(numbers, 1):
         last = cache.read(number)
         if not _fits(last, simulation):
@@ -50,7 +54,8 @@ def bake(
                 f"{', '.join(changed)}: its animation or dials at frame {number} changed since the last bake; "
                 f"{mend}, or clear it."
             )
-        yield Progress(done, total, "Checking")
+        helped += last.helped
+        yield Progress(done, total, "Checking", helped)
     if not numbers:
         cache.start(made_from)
         for prepared, parts in simulation.warm_up():
@@ -59,7 +64,8 @@ def bake(
         cache.drop_from(start)
     for done, frame in enumerate(simulation.frames(last), len(numbers) + 1):
         cache.append(frame)
-        yield Progress(done, total, "Simulating")
+        helped += frame.helped
+        yield Progress(done, total, "Simulating", helped)
     if [number for number in cache.numbers() if number <= scene.last] != list(range(scene.first, scene.last + 1)):
         raise CacheError(f"{cache.name}: frames vanished from the cache {cache.folder} during the bake; bake again.")
 

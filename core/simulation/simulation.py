@@ -134,10 +134,10 @@ class Simulation:
         """The inputs of a frame, see Sampling.sampled."""
         return self.sampling.sampled(number, before)
 
-    def step(self, state: State, pose: Pose, sampled: Sampled) -> tuple[State, Pose, int]:
-        """The state at the end of a frame from the one at its start, at the pose; and the solver's iterations."""
+    def step(self, state: State, pose: Pose, sampled: Sampled) -> tuple[State, Pose, int, int]:
+        """The state at the end of a frame from the one at its start, at the pose; iterations and helped, see Frame."""
         parts = len(sampled.animated)
-        iterations = 0
+        iterations = helped = 0
         for animated, settings in zip(sampled.animated, sampled.settings, strict=True):
             following = self.posing.pose(animated)
             after = []
@@ -147,13 +147,15 @@ class Simulation:
                 h = 1.0 / (self.scene.fps * parts)
                 own, report = self._stepping(k, settings).step(island.own(state), inputs, h, controls)
                 iterations += report.iterations
+                # A step that was cut into parts has been tried before as a whole.
+                helped += report.helped > 0 or report.substeps > 1
                 if report.outcome is not Outcome.CONVERGED:
                     raise self._failed(k, settings, sampled.number, report.outcome)
                 after.append(own)
             state, pose = State.joined(after), following
         # Exact frame times, whatever the number of substeps adds up to.
         time = sampled.number / self.scene.fps
-        return State(time, state.positions, state.velocities, state.reference, state.memory), pose, iterations
+        return State(time, state.positions, state.velocities, state.reference, state.memory), pose, iterations, helped
 
     def _stepping(self, island: int, settings: tuple[Settings, ...]) -> Stepper | Integration:
         """What takes an island's steps."""
@@ -214,8 +216,8 @@ class Run:
 
     def advance(self, sampled: Sampled) -> Frame:
         """Go on to the following frame, whose inputs are given. Where it fails, the run stays where it is."""
-        state, pose, iterations = self.simulation.step(self.frame.state, self._pose, sampled)
+        state, pose, iterations, helped = self.simulation.step(self.frame.state, self._pose, sampled)
         shapes = self.simulation.shapes(state, sampled.animated[-1])
-        self.frame = Frame(sampled.number, state, shapes, sampled.digests, iterations)
+        self.frame = Frame(sampled.number, state, shapes, sampled.digests, iterations, helped)
         self._pose, self.count = pose, sampled.count
         return self.frame

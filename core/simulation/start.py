@@ -37,7 +37,7 @@ class Stepping(Protocol):
 
     def sampled(self, number: int, before: int = 1) -> Sampled: ...
 
-    def step(self, state: State, pose: Pose, sampled: Sampled) -> tuple[State, Pose, int]: ...
+    def step(self, state: State, pose: Pose, sampled: Sampled) -> tuple[State, Pose, int, int]: ...
 
     def shapes(self, state: State, animated: Animated) -> dict[str, Array]: ...
 
@@ -95,7 +95,7 @@ def _preroll(stepping: Stepping, first: Sampled, count: int) -> Generator[tuple[
     for frame in range(1, count + 1):
         way = tuple(blend((frame - 1 + part / parts) / count) for part in range(1, parts + 1))
         step = Sampled(first.number - count + frame, way, (settings,) * parts, parts, {})
-        state, pose, _ = stepping.step(state, pose, step)
+        state, pose, *_ = stepping.step(state, pose, step)
         yield frame, count
     return _joined(stepping, [state])
 
@@ -110,7 +110,7 @@ def _loop(stepping: Stepping, first: Sampled, state: State) -> Generator[tuple[i
         pose, count, before = stepping.posing.pose(first.animated[-1]), first.count, state
         for number in range(scene.first + 1, end + 1):
             sampled = stepping.sampled(number, count)
-            state, pose, _ = stepping.step(state, pose, sampled)
+            state, pose, *_ = stepping.step(state, pose, sampled)
             count = sampled.count
             # How many cycles it will take is not known; the bar shows how near it came.
             near = min(max(np.log(max(change, _CLOSED)) / np.log(_CLOSED), 0.0), 0.99)

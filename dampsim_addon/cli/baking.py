@@ -86,7 +86,7 @@ def told(entry: dict[str, Any]) -> str:
     keys = f"{entry['keys']} shape keys, " if entry["keys"] else ""
     return (
         f"{entry['target'].lower()}: {keys}{entry['size'] / 1e6:.3g} MB, largest error {entry['error']:.2g} m, "
-        f"{entry['seconds']:.1f} s"
+        f"{entry['seconds']:.1f} s" + (f"; {job.retried(entry['helped'])}" if entry["helped"] else "")
     )
 
 

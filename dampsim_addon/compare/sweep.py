@@ -37,8 +37,8 @@ TABLE, PAGE, SHEET = "sweep.csv", "index.html", "contact_sheet.png"
 class Row:
     """number: from 1 on.  curve: of a release, or of the shot where nothing can be released.  problem: see errors.
 
-    shot_rest: frames after the shot's last push.  offset: largest distance from the animation, in parts of the size.
-    young: Pa.  sag: in parts of the size.  pace: s for one frame.
+    shot_rest: frames after the shot's animation stops.  offset: largest distance from the animation, in parts of the
+    size.  young: Pa.  sag: in parts of the size.  pace: s for one frame.
     """
 
     number: int
@@ -229,7 +229,8 @@ def _page(rows: Sequence[Row], name: str, pictures: bool) -> str:
         "border-bottom:1px solid #ccc}img{max-width:100%}</style>\n"
         f"<h1>{title}</h1>\n<table><tr>{heads}</tr>\n"
         + "".join(f"<tr>{line}</tr>\n" for line in lines)
-        + f"</table>\n<h2>After a release</h2>\n{curves}{seen}</html>\n"
+        + "</table>\n<h2>After a release, with frames from the stop that would throw it as far</h2>\n"
+        + f"{curves}{seen}</html>\n"
     )
 
 

@@ -32,8 +32,9 @@ from .write import write
 @dataclass(frozen=True)
 class Result:
     """Of one object's bake. keys, size: see bake.Cost.  error: m, largest distance of a vertex from the simulation at
-    any frame, as it plays.  bound: m, what it had to stay below; None where the target is exact.  problem: why there
-    is no bake, in a sentence; then the rest says nothing."""
+    any frame, as it plays.  bound: m, what it had to stay below; None where the target is exact.  helped: in how many
+    steps another way had to be tried, of all that is simulated with it.  problem: why there is no bake, in a sentence;
+    then the rest says nothing."""
 
     name: str
     target: str
@@ -44,7 +45,19 @@ class Result:
     error: float = 0.0
     bound: float | None = None
     seconds: float = 0.0
+    helped: int = 0
     problem: str = ""
+
+
+def retried(steps: int) -> str:
+    """What is to be said of so many steps that were helped; '' of none."""
+    if not steps:
+        return ""
+    where, they = ("one step", "it") if steps == 1 else (f"{steps} steps", "they")
+    return (
+        f"In {where} the motion was so violent that {they} had to be tried again; "
+        "where it looks wrong, slow the pins down or raise Substeps"
+    )
 
 
 def run(
@@ -84,15 +97,17 @@ def run_group(
             note(obj, scene, simulation)
         for done, total in own_cache(group):
             yield Step(done, total, "Copying")
+        helped = 0
         with held(group.members[0]) as cache:
             for progress in bake(simulation, cache, restart, start):
+                helped = max(helped, progress.helped)
                 yield Step(progress.done, progress.total, progress.stage)
             cache.claim()
             sampler.leave()
             results = []
             for obj in group.members:
                 try:
-                    result = yield from _written(sampler.of(obj), simulation, cache, time.monotonic() - began)
+                    result = yield from _written(sampler.of(obj), simulation, cache, helped, time.monotonic() - began)
                 except DampSimError as error:
                     if group.alone:
                         raise
@@ -105,9 +120,9 @@ def run_group(
 
 
 def _written(
-    sampler: Sampler, simulation: Simulation, cache: FrameCache, before: float
+    sampler: Sampler, simulation: Simulation, cache: FrameCache, helped: int, before: float
 ) -> Generator[Step, None, Result]:
-    """The bake of one member. before: s that went by since it began."""
+    """The bake of one member. helped: see Result.  before: s that went by since it began."""
     began = time.monotonic()
     obj, taken = sampler.obj, simulation.scene
     kind = target(obj.dampsim.target)
@@ -122,7 +137,7 @@ def _written(
     keep_curve(obj, _curve(simulation, obj.name, cache, numbers), "bake")
     bound = None if kind.exact else shot.bound
     seconds = before + time.monotonic() - began
-    result = Result(obj.name, kind.name, taken.first, taken.last, cost.keys, cost.size, error, bound, seconds)
+    result = Result(obj.name, kind.name, taken.first, taken.last, cost.keys, cost.size, error, bound, seconds, helped)
     _keep(obj, result, taken)
     return result
 
@@ -159,7 +174,7 @@ def _keep(obj: bpy.types.Object, result: Result, taken: Scene) -> None:
     group = obj.dampsim
     group.baked, group.baked_fps = result.target, taken.fps
     group.baked_keys, group.baked_size, group.baked_seconds = result.keys, result.size / 1e6, result.seconds
-    group.baked_error, group.exported = result.error, ""
+    group.baked_error, group.baked_helped, group.exported = result.error, result.helped, ""
     group.baked_part = 100.0 * result.error / taken.body(obj.name).surface.size
 
 

@@ -41,4 +41,5 @@ def calibrate(
         test = core_calibrate(simulation, obj.name, obj.dampsim.swing / 100.0)
         result: Calibration = yield from paired(test, "Releasing")
     obj.dampsim.calibration = result.correction
-    keep_curve(obj, result.after, f"release from {obj.dampsim.swing:.3g}%")
+    meant = ", as if a stop had thrown it so far" if result.after.since == "stop" else ""
+    keep_curve(obj, result.after, f"release from {obj.dampsim.swing:.3g}%{meant}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, get_type_hints
 
 import bpy
@@ -20,11 +21,13 @@ from bpy.types import Object, PropertyGroup, WindowManager
 
 from ...core.bodies.registry import KINDS
 from ...core.geometry.affine import transformed
-from ...core.scene.parameters import PARAMETERS, Parameter, Settings
+from ...core.scene.parameters import PARAMETERS, Choice, Parameter, Settings
 from ..targets import TARGETS
 from .anchors import has_bone, standing
 from .on_disk import look
 
+# Which law Settle and Bounce are of, as objects say: files from before it have 0; see earlier_law.
+LAW = 2
 # The dials that ghosts have of their own.
 VARIED = ("settle", "bounce", "follow_through", "stiffness_by", "stiffness", "sag")
 
@@ -34,7 +37,7 @@ def _property(parameter: Parameter, keyed: bool = True) -> Any:
     if not parameter.animatable or not keyed:
         common["options"] = set()
     if parameter.choices:
-        return EnumProperty(items=[(c.name, c.label, c.text) for c in parameter.choices], **common)
+        return EnumProperty(items=_items(parameter.choices), **common)
     if isinstance(parameter.default, bool):
         return BoolProperty(**common)
     limits = {
@@ -48,9 +51,20 @@ def _property(parameter: Parameter, keyed: bool = True) -> Any:
     return FloatProperty(**common, **limits, subtype="PERCENTAGE" if parameter.unit == "%" else "NONE")
 
 
+def _items(choices: Sequence[Choice]) -> list[tuple[str, str, str, int]]:
+    """Files keep the number of a choice, so that one put between others must not shift them."""
+    places = iter(range(len(choices)))
+    return [(c.name, c.label, c.text, next(places) if c.number is None else c.number) for c in choices]
+
+
 def _look(group: PropertyGroup, context: object) -> None:
     """The cache is elsewhere now."""
     look(group.id_data)
+
+
+def _switched(group: PropertyGroup, context: object) -> None:
+    """Who switches it on now dials by the law at hand; what an older file has switched on has no mark of it."""
+    group.law = LAW
 
 
 def _kind_chosen(group: PropertyGroup, context: object) -> None:
@@ -114,7 +128,11 @@ class DampSimLink(PropertyGroup):
 class DampSimObject(PropertyGroup):
     """What DampSim keeps with an object. The parameters of core.scene.parameters.PARAMETERS are added below."""
 
-    enabled: BoolProperty(name="DampSim", description="This object is simulated by DampSim")
+    enabled: BoolProperty(name="DampSim", description="This object is simulated by DampSim", update=_switched)
+    law: IntProperty(options={"HIDDEN"})
+    law_told: BoolProperty(options={"HIDDEN"})
+    law_factor: FloatProperty(options={"HIDDEN"})
+    law_settle: FloatProperty(options={"HIDDEN"})
     pin_group: StringProperty(
         name="Pin Group",
         description="Vertices of this group follow the animation: 1 exactly, less as if held by springs",
@@ -200,10 +218,11 @@ class DampSimObject(PropertyGroup):
     baked_error: FloatProperty(options={"HIDDEN"})
     baked_part: FloatProperty(options={"HIDDEN"})
     baked_seconds: FloatProperty(options={"HIDDEN"})
+    baked_helped: IntProperty(options={"HIDDEN"})
     exported: StringProperty(options={"HIDDEN"})
     swing: FloatProperty(
         name="Swing",
-        description="How far Calibrate pulls the object before it lets go, in percent of its size",
+        description="How far Calibrate pulls the object, as a stop would throw it, in percent of its size",
         default=10.0,
         min=0.1,
         max=60.0,

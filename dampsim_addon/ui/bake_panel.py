@@ -5,6 +5,7 @@ from __future__ import annotations
 import bpy
 from bpy.types import Context, Panel, UILayout
 
+from ..jobs.bake import retried
 from ..scene.groups import group_of, groups_of
 from ..scene.objects import chosen, working
 from ..scene.on_disk import known
@@ -52,6 +53,7 @@ class DAMPSIM_PT_bake(Child, Panel):
             size = amount(group.baked_keys, group.baked_size)
             error = f"largest error {group.baked_part:.2g}% ({length(group.baked_error, scene)})"
             wrapped(layout, f"{size}, {error}, {group.baked_seconds:.1f} s", "BLANK1", context)
+            wrapped(layout, retried(group.baked_helped), "INFO", context)
             layout.operator(DAMPSIM_OT_export.bl_idname, icon="EXPORT")
             wrapped(layout, f"Error after export: {group.exported}" if group.exported else "", "BLANK1", context)
 

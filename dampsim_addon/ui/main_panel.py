@@ -22,6 +22,7 @@ from ..scene.objects import chosen, working
 from ..scene.presets import draw_presets
 from ..scene.properties import read_settings
 from ..scene.snapshot import deforming
+from . import earlier_law_operators
 from .bake_panel import DAMPSIM_PT_bake
 from .doctor import is_linked
 from .ghost_operators import (
@@ -60,6 +61,7 @@ class DAMPSIM_PT_main(Sidebar, Panel):
             dials(column, obj.dampsim, "springs")
         draw_presets(column)
         dials(column, obj.dampsim, "dials")
+        earlier_law_operators.draw(column, context)
         by = next(choice for choice in PARAMETERS["damping_by"].choices if choice.name == obj.dampsim.damping_by)
         if by.name != PARAMETERS["damping_by"].default:
             column.label(text=f"Damped by {by.label}, see Advanced", icon="INFO")
@@ -118,10 +120,10 @@ class DAMPSIM_PT_curve(Child, Panel):
             row.label(text="Dialled", icon="STRIP_COLOR_05")
             column.label(text="Where it is to be at rest", icon="STRIP_COLOR_01")
             wrapped(column, shown.curve.text, "NONE", context)
-            column.label(text=f"From the {shown.source}")
+            wrapped(column, f"From the {shown.source}", "NONE", context)
         column = split(layout.column(), context)
         column.prop(obj.dampsim, "swing")
-        if obj.dampsim.damping_by == DampingBy.DIALS:
+        if read_settings(obj).by_settle:
             column.prop(obj.dampsim, "calibration")
         layout.operator(DAMPSIM_OT_calibrate.bl_idname, icon="FCURVE")
 
@@ -241,8 +243,8 @@ def in_force(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
         tau, kappa = float(found.s), float(found.kappa)
         if found.waveform:
             return (
-                f"In force: inertia time {tau:.3g} s, of the velocity κ {kappa:.3g}, "
-                f"of the force θ {float(found.theta):.3g} and σ {float(found.sigma):.3g}, {needed.count} substeps"
+                f"In force: τ {tau:.3g} s, κ {kappa:.3g}, θ {float(found.theta):.3g}, σ {float(found.sigma):.3g}, "
+                f"{needed.count} substeps"
             )
     else:
         return "τ, κ and γ are known after a simulation with these dials and this mesh"

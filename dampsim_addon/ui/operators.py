@@ -9,13 +9,13 @@ import numpy as np
 from bpy.types import Context, Operator
 
 from ...core.errors import DampSimError
-from ...core.scene.parameters import PARAMETERS
 from .. import live
 from ..jobs.calibrate import calibrate, measure
 from ..jobs.clear import clear
 from ..scene.groups import group_of
 from ..scene.objects import chosen, is_simulated, working
 from ..scene.on_disk import known
+from ..scene.properties import read_settings
 from ..scene.results import curve_of
 from ..work.steps import Step
 from .chosen_job import ChosenJob
@@ -151,7 +151,7 @@ class DAMPSIM_OT_measure(Operator):
 
 
 class DAMPSIM_OT_calibrate(ChosenJob, Operator):
-    """Pull the object as far as given, let it go, measure when it rests, and correct Settle for what bends differ"""
+    """Pull the object as far as a stop might throw it, let it go, and correct Settle for what large bends change"""
 
     bl_idname = "dampsim.calibrate"
     bl_label = "Calibrate"
@@ -160,7 +160,7 @@ class DAMPSIM_OT_calibrate(ChosenJob, Operator):
     @classmethod
     def poll(cls, context: Context) -> bool:
         obj = chosen(context)
-        if obj is not None and obj.dampsim.damping_by != PARAMETERS["damping_by"].default:
+        if obj is not None and not read_settings(obj).by_settle:
             cls.poll_message_set("Calibrate corrects Settle; dial the damping by Settle and Bounce")
             return False
         return super().poll(context)

@@ -156,6 +156,7 @@ def test_the_command_line_bakes_and_saves(load: Load, saved: Path, capfd: pytest
     assert (baked["name"], baked["target"], baked["first"], baked["last"]) == ("Wobbler", "POINT_CACHE", 1, 6)
     assert baked["size"] == 32 + 6 * 12 * len(obj.data.vertices)
     assert 0.0 <= baked["error"] < 1e-5
+    assert baked["helped"] == 0
     # The same again has nothing to simulate; other dials start over and say so.
     assert cli.main(["bake"]) == cli.DONE
     assert "Simulating" not in capfd.readouterr().out

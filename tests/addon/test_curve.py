@@ -20,9 +20,9 @@ Load = Callable[[str], ModuleType]
 def test_calibrate_corrects_the_dial_and_shows_the_curve(load: Load, tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)
-    # Long and thin, it bends far.
+    # Long and thin, it bends far. With overshoot it would rest within half a frame as it is.
     obj.scale, obj.dampsim.stiffness = (0.1, 0.1, 1.0), 3000.0
-    obj.dampsim.settle, obj.dampsim.swing = 48.0, 60.0
+    obj.dampsim.settle, obj.dampsim.bounce, obj.dampsim.swing = 48.0, 0.0, 60.0
     bpy.context.view_layer.update()
     assert bpy.ops.dampsim.calibrate() == {"FINISHED"}
     shown = load("dampsim_addon.scene.results").curve_of(obj)
@@ -30,6 +30,9 @@ def test_calibrate_corrects_the_dial_and_shows_the_curve(load: Load, tmp_path: P
     # Half a frame is what the search is content with, and as much is rounding.
     assert shown.curve.rest == pytest.approx(obj.dampsim.settle, abs=1.0)
     assert shown.curve.measured[0] == 1.0
+    # As long before the release as a stop would have thrown it so far: ln 2 of 5.99 parts of the dial.
+    assert shown.curve.frames[0] == pytest.approx(48.0 * obj.dampsim.calibration * 0.1157, rel=1e-3)
+    assert shown.curve.text.startswith(f"At rest {shown.curve.rest:.1f} frames after the stop (dialled 48)")
     assert 0.5 < obj.dampsim.calibration < 2.0
     assert obj.dampsim.calibration != 1.0
 

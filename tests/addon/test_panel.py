@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -138,12 +139,63 @@ def test_what_was_measured_of_a_bake_that_falls_holds_for_the_coefficients_alone
     assert "In force: τ" in load("dampsim_addon.ui.main_panel").in_force(obj, scene)
 
 
+def test_steps_that_had_to_be_tried_again_are_told_after_a_bake_and_others_are_not(
+    load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fresh()
+    obj = wobbler(tmp_path)
+    obj.dampsim.bounce = 0.0
+
+    def told() -> list[str]:
+        texts: list[str] = []
+        load("dampsim_addon.ui.bake_panel").DAMPSIM_PT_bake.draw(SimpleNamespace(layout=Layout(texts)), Context())
+        return [text[:10] for text in texts if "violent" in text]
+
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    assert (obj.dampsim.baked_helped, told()) == (0, [])
+    stepper = load("core.stepping.step").Stepper
+    usual = stepper.step
+
+    def helped(one: object, state: object, inputs: object, h: float, controls: object, *given: object) -> object:
+        after, report = usual(one, state, inputs, h, controls, *given)
+        return after, replace(report, helped=int(after.time > 9.0 / 24.0))
+
+    monkeypatch.setattr(stepper, "step", helped)
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    assert obj.dampsim.baked_helped == 3
+    assert told() == ["In 3 steps"]
+    # Those frames are in the cache, and a bake that finds them there says it again.
+    monkeypatch.undo()
+    obj.dampsim.baked_helped = 0
+    assert load("dampsim_addon.api").bake([obj])[0].helped == 3
+
+
 def advanced(load: Load) -> list[str]:
     """The labels that the panel Advanced draws."""
+    return drawn(load, "DAMPSIM_PT_advanced")
+
+
+def drawn(load: Load, panel: str) -> list[str]:
     texts: list[str] = []
-    panel = load("dampsim_addon.ui.main_panel").DAMPSIM_PT_advanced
-    panel.draw(SimpleNamespace(layout=Layout(texts)), Context())
+    getattr(load("dampsim_addon.ui.main_panel"), panel).draw(SimpleNamespace(layout=Layout(texts)), Context())
     return texts
+
+
+def test_the_first_law_is_calibrated_and_told_as_such_and_has_no_whip(load: Load, tmp_path: Path) -> None:
+    scene = fresh()
+    obj = wobbler(tmp_path)
+    in_force = load("dampsim_addon.ui.main_panel").in_force
+    assert bpy.ops.dampsim.measure() == {"FINISHED"}
+    assert "Whip" in advanced(load)
+    assert ", θ " in in_force(obj, scene)
+    obj.dampsim.damping_by = "FIRST_MODE"
+    assert "Whip" not in advanced(load)
+    assert {"Settle (frames)", "Bounce"} <= set(drawn(load, "DAMPSIM_PT_main"))
+    assert ", γ " in in_force(obj, scene)
+    assert bpy.ops.dampsim.calibrate() == {"FINISHED"}
+    text = " ".join(drawn(load, "DAMPSIM_PT_curve"))
+    assert "frames after the release" in text
+    assert "stop" not in text
 
 
 def test_the_reference_motion_is_shown_where_it_has_an_effect_and_by_no_older_word(load: Load, tmp_path: Path) -> None:

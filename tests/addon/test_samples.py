@@ -1,4 +1,4 @@
-"""The dials' promise on the samples: rest and overshoot after a sudden stop, measured in each region's first mode."""
+"""The dials' promise on the samples: rest and overshoot after a sudden stop, of all that moves in each region."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import bpy
 import numpy as np
@@ -14,8 +15,9 @@ import pytest
 pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
 SAMPLES = Path(__file__).parents[2] / "sample_blends"
-# How far the stop shall throw a region, in parts of its size: more is a large bend, which Calibrate is for.
-SWING = 0.05
+# How far the stop shall throw a region, in parts of its size. All of it is thrown alike, and bends at its pins alone:
+# the antenna's foot is thin, so that more is a large bend, which Calibrate is for.
+SWING = 0.01
 DIRECTION = np.array([1.0, 0.3, 0.1]) / np.linalg.norm([1.0, 0.3, 0.1])
 
 
@@ -31,11 +33,7 @@ DIRECTION = np.array([1.0, 0.3, 0.1]) / np.linalg.norm([1.0, 0.3, 0.1])
 def test_rest_after_a_sudden_stop_is_as_dialled(load: Load, name: str, resolution: int, fps: int) -> None:
     bpy.ops.wm.open_mainfile(filepath=str(SAMPLES / f"{name}.blend"))
     scene = bpy.context.scene
-    snapshot, simulate, test = (
-        load("dampsim_addon.scene.snapshot"),
-        load("core.simulation.simulation"),
-        load("core.measure.release"),
-    )
+    snapshot, simulate = load("dampsim_addon.scene.snapshot"), load("core.simulation.simulation")
     with snapshot.GroupSampler(scene, bpy.context.view_layer, [bpy.context.object]) as sampler:
         taken = snapshot.take(sampler)
         (body,) = taken.bodies
@@ -56,29 +54,30 @@ def test_rest_after_a_sudden_stop_is_as_dialled(load: Load, name: str, resolutio
     system, (controls,) = simulation.islands[0].system, simulation.controls()
     laws, factors = controls.laws, np.array(controls.stiffness)
     first = simulation.first_frame()
-    # A stop from speed v throws the first mode by about v w / lambda_1.
+    # A stop throws all of a region by its speed times this, whatever it is made of.
     speed = min(
-        SWING * float(np.ptp(system.rest[r.free], axis=0).max()) * system.eigenvalue_at(r, factors) / law.frequency
+        SWING * float(np.ptp(system.rest[r.free], axis=0).max()) / thrown(law)
         for r, law in zip(system.regions, laws, strict=True)
     )
     moving = np.tile(speed * DIRECTION, (len(system.rest), 1))
     state = replace(first.state, velocities=moving, reference=moving)
-    frames = list(simulation.frames(replace(first, state=state)))[stop - 1 :]
-    # Constant speed leaves no deformation, so that the shape at the stop is the one at rest.
-    rest = frames[0].state.positions
-    hanging = test.Still(system, frames[0].state, None, factors)
-    stiff = system.tangent(frames[0].state, np.ones(1))
+    frames = list(simulation.frames(replace(first, state=state)))[stop:]
+    end = simulation.sampled(last).animated[-1]
+    rest = simulation.statics.settled_pose(0, end, factors).positions
+    limit = load("core.stepping.waveform").REST_FRACTION
     for region in system.regions:
-        mode = (system.mass[:, None] * test.first_mode(hanging, region, stiff))[region.free]
-        along = np.array([float(np.vdot(mode, (f.state.positions - rest)[region.free])) for f in frames])
-        peak = next(k for k in range(1, len(along)) if abs(along[k]) >= abs(along[k + 1]))
-        # The turning point lies between frames, on a parabola.
-        before, top, after = along[peak - 1 : peak + 2]
-        shift = 0.5 * (before - after) / (before - 2.0 * top + after)
-        size = top - 0.25 * (before - after) * shift
-        relative = np.abs(along[peak:] / size)
-        limit = load("core.stepping.law").REST_FRACTION
+        ways = np.array([(f.state.positions - rest)[region.free] for f in frames])
+        distance = np.linalg.norm(ways, axis=2).max(axis=1)
+        peak = int(distance.argmax())
+        relative = distance / distance[peak]
         k = int(np.flatnonzero(relative > limit)[-1])
-        frames_to_rest = k + (relative[k] - limit) / (relative[k] - relative[k + 1]) - shift
-        assert frames_to_rest == pytest.approx(settings.settle, abs=1.0)
-        assert -(along[peak:] / size).min() == pytest.approx(settings.overshoot, abs=0.05)
+        frames_to_rest = k + (relative[k] - limit) / (relative[k] - relative[k + 1])
+        along = (ways * ways[peak]).sum(axis=(1, 2)) / (ways[peak] ** 2).sum()
+        # What is stiffer swings faster by Whip, and so rests earlier by as much.
+        assert settings.settle / settings.whip - 1.0 <= frames_to_rest <= settings.settle + 1.0
+        assert -along[peak:].min() == pytest.approx(settings.overshoot, abs=0.05)
+
+
+def thrown(law: Any) -> float:
+    """How far a stop throws what moved with 1 m/s, m."""
+    return float(np.exp(-law.decay * law.lead) * np.sin(law.frequency * law.lead) / law.frequency)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,6 +24,9 @@ from dampsim.core.scene.parameters import Settings
 from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.record import bake
 from dampsim.core.simulation.simulation import Simulation
+from dampsim.core.stepping.controls import StepReport
+from dampsim.core.stepping.step import Stepper
+from dampsim.core.system.state import State
 from dampsim.core.system.system import assemble
 from shapes import box, sphere, with_body
 
@@ -51,6 +55,29 @@ def run(scene: Scene, folder: Path, **options: bool) -> list[bytes]:
 
 def contents(folder: Path) -> list[bytes]:
     return [path.read_bytes() for path in sorted(folder.iterdir())]
+
+
+def test_steps_that_were_helped_are_counted_over_a_bake_that_was_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Without overshoot a frame is one step.
+    simulation, cache = Simulation(swaying(last=6, bounce=0.0)), FrameCache(tmp_path, "Bar")
+    simulation.first_frame()
+    usual = Stepper.step
+    helps = iter([(0, 1), (3, 1), (0, 2), (2, 4), (0, 1)])
+
+    def helped(stepper: Stepper, *given: Any) -> tuple[State, StepReport]:
+        state, report = usual(stepper, *given)
+        how, parts = next(helps)
+        return state, replace(report, helped=how, substeps=parts)
+
+    monkeypatch.setattr(Stepper, "step", helped)
+    running = bake(simulation, cache)
+    assert [next(running).helped for _ in range(4)] == [0, 0, 1, 2]
+    running.close()
+    sums = [progress.helped for progress in bake(simulation, cache)]
+    assert [cache.read(number).helped for number in cache.numbers()] == [0, 0, 1, 1, 1, 0]
+    assert sums == [0, 0, 1, 2, 3, 3]
 
 
 def test_pinned_vertices_stay_on_their_animation_and_the_rest_is_thrown() -> None:

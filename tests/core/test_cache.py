@@ -38,7 +38,7 @@ def cache(tmp_path: Path) -> FrameCache:
         arrays = rng.standard_normal((3, 2, 3))
         state = State(number / 24.0, *arrays, memory={"Cape/stretched": rng.standard_normal(4)})
         shapes = {"Cape": rng.standard_normal((3, 3)), "Tail": rng.standard_normal((2, 3))}
-        made.append(Frame(number, state, shapes, {"Cape": "a", "Tail": "b"}, 5))
+        made.append(Frame(number, state, shapes, {"Cape": "a", "Tail": "b"}, 5, 2))
     return made
 
 
@@ -102,7 +102,7 @@ def test_frames_come_back_as_they_went(cache: FrameCache) -> None:
             [state.positions, state.velocities, state.reference], rng.standard_normal((3, 2, 3))
         )
         np.testing.assert_array_equal(state.memory["Cape/stretched"], rng.standard_normal(4))
-        assert (frame.number, state.time, frame.iterations) == (number, number / 24.0, 5)
+        assert (frame.number, state.time, frame.iterations, frame.helped) == (number, number / 24.0, 5, 2)
         assert frame.inputs == {"Cape": "a", "Tail": "b"}
         for name, count in (("Cape", 3), ("Tail", 2)):
             shape = rng.standard_normal((count, 3)).astype(np.float32)
@@ -179,6 +179,14 @@ def test_a_header_of_a_huge_length_is_not_read(cache: FrameCache) -> None:
     refused_header(cache)
 
 
+def test_an_older_frame_that_does_not_say_how_often_it_was_helped_is_read(cache: FrameCache) -> None:
+    content = frame_file(cache).read_bytes()
+    head = head_of(content)
+    del head["facts"]["helped"]
+    frame_file(cache).write_bytes(headed(content, json.dumps(head).encode()))
+    assert cache.read(NUMBER).helped == 0
+
+
 HUGE, ENDLESS, NAN = 10**18, float("inf"), float("nan")
 # Of the entry of an array, of the head, and of its facts.
 ENTRY: dict[str, tuple[Any, ...]] = {
@@ -199,6 +207,7 @@ FACTS: dict[str, tuple[Any, ...]] = {
     "time": (None, "late", [], {}, 10**400),
     "inputs": (None, 5, [5], "ab"),
     "iterations": (None, "many", [], ENDLESS, NAN),
+    "helped": (None, "many", [], ENDLESS, NAN),
 }
 
 

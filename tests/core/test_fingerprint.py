@@ -98,6 +98,14 @@ def test_a_parameter_that_the_older_inputs_lack_counts_as_its_default(parameter:
     assert not any(one.startswith("Tail") for one in said)
 
 
+def test_a_parameter_that_older_inputs_have_by_another_label_is_compared() -> None:
+    before = kept(scene(body("Cape", carrier="PINS")))
+    (old,) = before["bodies"].values()
+    old["Carrier"] = old.pop("Reference Motion")
+    assert changes(before, inputs(scene(body("Cape", carrier="PINS")))) == []
+    assert "Reference Motion" in changes(before, inputs(scene(body("Cape", carrier="NONE"))))
+
+
 def test_fingerprints_tell_what_has_to_be_made_anew() -> None:
     one = scene(body("Cape", settle=24.0), body("Tail"))
     dialled = scene(body("Cape", settle=12.0), body("Tail"))

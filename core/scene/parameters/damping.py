@@ -25,7 +25,10 @@ class Dampings:
             Choice(DampingBy.DIALS, "Settle and Bounce", "By what one sees: frames until rest, and overshoot"),
             Choice(
                 DampingBy.FIRST_MODE, "Settle and Bounce, First Mode Only",
-                "As up to DampSim 1.2: other deflections than the slowest rest earlier, and throws go with Stiffness",
+                "The earlier law: Settle counts from a release, other deflections than the slowest rest earlier, "
+                "and the stiffer it is, the less it is thrown",
+                # Files from before it had no number between the others.
+                number=100,
             ),
             Choice(DampingBy.TAU_KAPPA, "τ and κ", "By inertia time and remembered part of the deformation's velocity"),
             Choice(DampingBy.TAU_GAMMA, "τ and γ", "By inertia time and removed part of the deformation's velocity"),

@@ -19,11 +19,15 @@ class Affects(Enum):
 
 @dataclass(frozen=True)
 class Choice:
-    """One of the values of a parameter that is chosen from a list."""
+    """One of the values of a parameter that is chosen from a list.
+
+    number: under which Blender's files keep it; its place among those without one of their own if None.
+    """
 
     name: str
     label: str
     text: str
+    number: int | None = None
 
 
 @dataclass(frozen=True)
