@@ -2,9 +2,9 @@ import bpy
 
 dampsim = bpy.context.object.dampsim
 
-dampsim.settle = 10.0
+dampsim.settle = 16.0
 dampsim.bounce = 0.0
-dampsim.follow_through = 0.6
+dampsim.follow_through = 0.35
 dampsim.stiffness_by = "MODULUS"
 dampsim.stiffness = 15.0
 dampsim.poisson = 0.45

@@ -2,9 +2,9 @@ import bpy
 
 dampsim = bpy.context.object.dampsim
 
-dampsim.settle = 36.0
-dampsim.bounce = 45.0
-dampsim.follow_through = 1.0
+dampsim.settle = 32.0
+dampsim.bounce = 50.0
+dampsim.follow_through = 0.9
 dampsim.stiffness_by = "MODULUS"
 dampsim.stiffness = 10.0
 dampsim.poisson = 0.45

@@ -4,7 +4,7 @@ dampsim = bpy.context.object.dampsim
 
 dampsim.settle = 60.0
 dampsim.bounce = 0.0
-dampsim.follow_through = 0.6
+dampsim.follow_through = 0.08
 dampsim.stiffness_by = "MODULUS"
 dampsim.stiffness = 20.0
 dampsim.poisson = 0.15

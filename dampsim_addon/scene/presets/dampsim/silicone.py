@@ -2,10 +2,10 @@ import bpy
 
 dampsim = bpy.context.object.dampsim
 
-dampsim.settle = 24.0
-dampsim.bounce = 40.0
-dampsim.follow_through = 1.0
+dampsim.settle = 26.0
+dampsim.bounce = 35.0
+dampsim.follow_through = 0.6
 dampsim.stiffness_by = "MODULUS"
-dampsim.stiffness = 250.0
+dampsim.stiffness = 400.0
 dampsim.poisson = 0.47
 dampsim.density = 1100.0

@@ -4,7 +4,7 @@ dampsim = bpy.context.object.dampsim
 
 dampsim.settle = 8.0
 dampsim.bounce = 0.0
-dampsim.follow_through = 0.8
+dampsim.follow_through = 0.4
 dampsim.stiffness_by = "MODULUS"
 dampsim.stiffness = 60.0
 dampsim.poisson = 0.2

@@ -2,10 +2,10 @@ import bpy
 
 dampsim = bpy.context.object.dampsim
 
-dampsim.settle = 24.0
-dampsim.bounce = 35.0
+dampsim.settle = 26.0
+dampsim.bounce = 25.0
 dampsim.follow_through = 0.8
 dampsim.stiffness_by = "MODULUS"
-dampsim.stiffness = 800.0
+dampsim.stiffness = 3000.0
 dampsim.poisson = 0.42
 dampsim.density = 1050.0
