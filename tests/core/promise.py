@@ -85,6 +85,14 @@ def simulated(body: Body, fps: float, last: int, gravity: np.ndarray = NOTHING) 
 
 def stop(body: Body, way: Callable[[float], np.ndarray], fps: float, gravity: np.ndarray = NOTHING) -> Outcome:
     """The body goes a way and stops. way: of the surface (v, 3) m by the time in s, steady, from its rest shape."""
+    ways, iterations, count = after_stop(body, way, fps, gravity)
+    return Outcome.of(ways, iterations, count)
+
+
+def after_stop(
+    body: Body, way: Callable[[float], np.ndarray], fps: float, gravity: np.ndarray = NOTHING
+) -> tuple[np.ndarray, list[int], int]:
+    """See stop(): ways (k, v, 3) m of the surface from rest from the stop on, iterations, and substeps in a frame."""
     settle = body.settings.settle
     moving = replace(body, motion=lambda frame: way(min(frame - 1.0, _MOVING) / fps))
     simulation = simulated(moving, fps, 1 + _MOVING + int(_WATCHED * settle) + 6, gravity)
@@ -95,7 +103,7 @@ def stop(body: Body, way: Callable[[float], np.ndarray], fps: float, gravity: np
     shapes = np.array([frame.shapes[body.name] for frame in frames if frame.number >= 1 + _MOVING])
     end = simulation.shapes(_hanging(simulation, way(_MOVING / fps)), simulation.sampled(1 + _MOVING).animated[-1])
     counts = [frame.iterations for frame in frames]
-    return Outcome.of(shapes - end[body.name], counts, simulation.substeps(body.name, body.settings).count)
+    return shapes - end[body.name], counts, simulation.substeps(body.name, body.settings).count
 
 
 def _going(simulation: Simulation, first: Frame, way: Callable[[float], np.ndarray], fps: float) -> State:
