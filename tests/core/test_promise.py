@@ -4,34 +4,66 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from promise import along, direction, made, poke, released, stop, straight, turning
+from promise import Outcome, along, bent, direction, in_first_mode, made, poke, released, stop, straight, turning
 
 from shapes import belly, dumbbell, ear, horn, horseshoe
 
 SHAPES = {"horn": horn, "ear": ear, "dumbbell": dumbbell, "horseshoe": horseshoe, "belly": belly}
+PULL = 0.02
+
+
+def broken(outcome: Outcome, settle: float, bounce: float, stopped: bool, first_mode: bool = False) -> list[str]:
+    """What an outcome does not keep of the dials. settle: frames.  bounce: percent."""
+    found = []
+    if stopped and abs(outcome.rest - settle) > max(1.0, 0.05 * settle):
+        found.append("stops")
+    # A release leaves out the time to the largest swing, 0.83 to 0.9 of the dial remain; 5% either way as for a stop.
+    if not stopped and not 0.8 * settle <= outcome.rest <= 1.05 * settle:
+        found.append("releases")
+    # Five points: two of them are what keeps peaks off the threshold. Other directions mix what swings alike but not
+    # quite in step.
+    if abs(outcome.overshoot - bounce / 100.0) > (0.05 if first_mode else 0.10):
+        found.append("bounces")
+    if bounce == 0.0 and outcome.overshoot > 0.02:
+        found.append("swings back")
+    return found
+
+
+def watched(shape: str, bounce: float, count: int) -> list[object]:
+    """What breaks the promise in so many random stops and releases, and what is pulled into the first mode."""
+    rng = np.random.default_rng([5, list(SHAPES).index(shape)])
+    surface, wrong = SHAPES[shape](), []
+    for k in range(count):
+        settle = float(rng.choice([8, 12, 24, 48]))
+        body = made(surface, 0.05, settle=settle, bounce=bounce)
+        way = turning(surface, 0.5 * direction(rng)) if k % 4 == 3 else straight(surface, 0.2 * direction(rng))
+        load = poke(rng, surface) if k % 4 == 3 else in_first_mode if k % 4 == 0 else along(direction(rng))
+        for name, outcome in (("stop", stop(body, way, 24.0)), ("release", released(body, load, PULL, 24.0))):
+            found = broken(outcome, settle, bounce, name == "stop", name == "release" and k % 4 == 0)
+            wrong += [(name, k, settle, found, outcome)] if found else []
+    return wrong
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("bounce", [0.0, 10.0, 30.0])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_any_stop_and_any_release_rests_at_the_dialled_frame(shape: str, bounce: float) -> None:
-    rng = np.random.default_rng([5, list(SHAPES).index(shape)])
-    surface = SHAPES[shape]()
+    assert not watched(shape, bounce, 16)
+
+
+@pytest.mark.parametrize(("shape", "bounce"), [("horn", 0.0), ("ear", 30.0)])
+def test_a_few_stops_and_releases_rest_at_the_dialled_frame(shape: str, bounce: float) -> None:
+    assert not watched(shape, bounce, 4)
+
+
+@pytest.mark.parametrize("bounce", [0.0, pytest.param(30.0, marks=pytest.mark.slow)])
+def test_what_nothing_holds_calms_as_dialled_too(bounce: float) -> None:
+    rng = np.random.default_rng(6)
     wrong = []
-    for k in range(20):
-        settle = float(rng.choice([8, 12, 24, 48]))
-        body = made(surface, 0.05, settle=settle, bounce=bounce)
-        if k % 4 == 3:
-            outcome = stop(body, turning(surface, 0.5 * direction(rng)), 24.0)
-        else:
-            outcome = stop(body, straight(surface, 0.2 * direction(rng)), 24.0)
-        late = outcome.rest - settle
-        if abs(late) > max(1.0, 0.05 * settle) or outcome.overshoot > bounce / 100.0 + 0.10:
-            wrong.append(("stop", k, settle, outcome))
-        load = poke(rng, surface) if k % 4 == 3 else along(direction(rng))
-        outcome = released(body, load, 0.05, 24.0)
-        if not 0.8 * settle <= outcome.rest <= 1.05 * settle or outcome.overshoot > bounce / 100.0 + 0.10:
-            wrong.append(("release", k, settle, outcome))
-        if bounce == 0.0 and outcome.overshoot > 0.02:
-            wrong.append(("swings back", k, settle, outcome))
+    for settle in (8.0, 24.0):
+        for shape in (horn, dumbbell):
+            body = made(shape(), -1.0, settle=settle, bounce=bounce)
+            outcome = bent(body, rng, PULL, 24.0)
+            found = broken(outcome, settle, bounce, False)
+            wrong += [(shape.__name__, settle, found, outcome)] if found else []
     assert not wrong
