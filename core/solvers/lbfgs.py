@@ -33,7 +33,7 @@ def minimise_lbfgs(problem: Problem, start: Array, tolerance: Tolerance, pairs: 
             slope = float(np.vdot(gradient, direction))
         error = np.sqrt(max(-slope, 0.0))
         first = error if first is None else first
-        if error <= max(tolerance.relative * first, tolerance.absolute):
+        if error <= max(tolerance.relative * min(first, problem.motion(v)), tolerance.absolute):
             outcome = Outcome.CONVERGED
             break
         if iteration == most:

@@ -34,7 +34,7 @@ def minimise_newton(problem: Problem, start: Array, tolerance: Tolerance, most: 
             break
         error = np.sqrt(-slope)
         first = error if first is None else first
-        if error <= max(tolerance.relative * first, tolerance.absolute):
+        if error <= max(tolerance.relative * min(first, problem.motion(v)), tolerance.absolute):
             outcome = Outcome.CONVERGED
             break
         if iteration == most:

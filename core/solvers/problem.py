@@ -35,6 +35,10 @@ class Problem(Protocol):
         """The inverse of the metric applied to a gradient: velocities (f, 3) m/s."""
         ...
 
+    def motion(self, v: Array) -> float:
+        """How large the motion at v is by the estimate that the error has, sqrt(W s); infinite where not known."""
+        ...
+
     def largest_step(self, v: Array, direction: Array) -> float:
         """The largest part, at most 1, of a direction (f, 3) from v that may be tried."""
         ...

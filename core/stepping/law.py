@@ -19,6 +19,7 @@ class Coefficients:
     theta: part of the elastic force that is taken at the substep's end; the rest, 1 - theta, at its start.
     sigma: remembered part of what the elastic force changed by.
     throw: inertia with which the deformation feels the reference motion's acceleration, over its mass.
+    q: h s lambda_1.
     fresh: what the elastic force is taken to have changed by before the first substep, in parts of what it is out of
         balance: it then is at rest at the substep's start, not half a substep earlier.
     decay: 1/s, how fast the deformation comes to rest; 0 where the law does not say.
@@ -31,6 +32,7 @@ class Coefficients:
     theta: float | Array = 1.0
     sigma: float | Array = 0.0
     throw: float | Array = 1.0
+    q: float | Array = 0.0
     fresh: float | Array = 0.0
     decay: float | Array = 0.0
     waveform: bool = False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 from scipy.sparse import csr_matrix, diags
@@ -26,8 +25,6 @@ from .step_problem import StepProblem, Viscous
 Minimiser = Callable[[Problem, Array, Tolerance], Minimum]
 # How often a failed step is cut in halves before it is reported.
 _HALVINGS = 4
-# Iterations after which calmer coefficients are the better way: what is remembered no longer fits the motion.
-_PATIENCE = 100
 # Binary digits of the inertia that make a factorisation another one.
 _DIGITS = 40
 # Factorisations that are kept.
@@ -125,8 +122,6 @@ class Stepper:
         found: list[tuple[bool, Minimiser]] = [(False, self._minimiser)]
         remembers = any(law.waveform for law in controls.laws)
         if remembers:
-            patient = self._minimiser is minimise_lbfgs
-            found = [(False, partial(minimise_lbfgs, most=_PATIENCE) if patient else self._minimiser)]
             found.append((True, self._minimiser))
         if self._minimiser is not minimise_newton:
             found.append((remembers, minimise_newton))

@@ -179,6 +179,23 @@ class StepProblem:
         potential, slope = self._potentials.value_gradient(x)
         return value + potential / self._h, gradient + slope[free]
 
+    def motion(self, v: Array) -> float:
+        """Of the deformation, as if all of it were in the first mode.
+
+        What is predicted along straight lines may stretch a slender body so much that a small part of that error is
+        still more than all of its bending.
+        """
+        if self._begin is None:
+            return np.inf
+        total = 0.0
+        for (slots, terms), one in zip(self._terms, self._coefficients, strict=True):
+            if terms.ahead is None:
+                return np.inf
+            x = self._state.positions[self._stepper.free[slots]]
+            inner = ((v[slots] - (terms.ahead - x) / self._h) ** 2).sum(axis=1)
+            total += float((terms.inertia * (1.0 + one.theta * one.q)) @ inner)
+        return float(np.sqrt(total))
+
     def allowed(self, v: Array) -> Array:
         """Velocities (f, 3) to start from, as many parts of them as terms allow from where the nodes are."""
         part = self.largest_step(np.zeros_like(v), v)

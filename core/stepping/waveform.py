@@ -71,7 +71,7 @@ class WaveformLaw:
         kappa = A * (1.0 + theta * q) - sigma * q
         throw = self.eigenvalue * h * (h / time) * self._kicked(time) / B
         fresh = (1.0 + kappa / (sigma * q)) * (1.0 - self.released(-time))
-        return Coefficients(kappa, q / (h * self.eigenvalue), theta, sigma, throw, fresh, self._decay, waveform=True)
+        return Coefficients(kappa, q / (h * self.eigenvalue), theta, sigma, throw, q, fresh, self._decay, waveform=True)
 
     def _ends(self, time: float | Array) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
         """(A, B) of z^2 - (1 + A - B) z + A for the first mode and for the stiffest. time: s, in units of pace 1."""
@@ -107,7 +107,7 @@ class WaveformLaw:
         else:
             q = 1.0 / (2.0 * np.exp(-self.decay * time) * np.cos(self.frequency * time) - d) - 1.0
             kappa = np.minimum(d * (1.0 + q), 1.0)
-        return Coefficients(kappa, q / (h * self.eigenvalue), throw=throw, decay=self._decay, waveform=True)
+        return Coefficients(kappa, q / (h * self.eigenvalue), throw=throw, q=q, decay=self._decay, waveform=True)
 
     @property
     def _decay(self) -> float | Array:
