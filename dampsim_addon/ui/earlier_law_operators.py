@@ -67,7 +67,8 @@ def _text(obj: bpy.types.Object) -> str:
     before = group.law_settle
     return (
         f"Made with the earlier law; its Settle was taken over: {before:.4g} is now {before * group.law_factor:.4g}, "
-        "which counts from where the animation stops"
+        "which counts from where the animation stops. How far it is thrown goes with Settle now, not with Stiffness: "
+        "Follow-through may want another value"
     )
 
 
