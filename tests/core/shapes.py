@@ -149,3 +149,16 @@ def belly() -> Surface:
     return swept(
         "Belly", np.stack([0.5 * t, 0.0 * t, 0.0 * t], 1), 0.02 + 0.55 * np.sqrt(np.maximum(1.0 - t**2, 0.0)), 16
     )
+
+
+def tail() -> Surface:
+    """A metre long, a quarter as thick at its end as at its root."""
+    t = np.linspace(0.0, 1.0, 21)
+    return swept("Tail", np.stack([t, 0.0 * t, 0.0 * t], 1), 0.1 - 0.075 * t)
+
+
+def lump() -> Surface:
+    """Nearly a ball, with a waist."""
+    angle = np.linspace(0.05, np.pi - 0.05, 13)
+    points = np.stack([0.3 * (1.0 - np.cos(angle)), 0.0 * angle, 0.0 * angle], 1)
+    return swept("Lump", points, 0.3 * np.sin(angle) * (1.0 + 0.15 * np.cos(3.0 * angle)))
