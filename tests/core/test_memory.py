@@ -26,7 +26,10 @@ from shapes import box
 
 ROOT = Path(__file__).parents[2]
 STATM = Path("/proc/self/statm")
-pytestmark = pytest.mark.skipif(not STATM.exists(), reason="the system does not tell what is resident in /proc")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not STATM.exists(), reason="the system does not tell what is resident in /proc"),
+]
 # MB that a shot of which each substep asks for factors of its own may grow: what allocators leave between them. The
 # factors of one substep of it are 16 MB.
 FACTORS = 50.0
@@ -114,29 +117,24 @@ def growth(folder: Path, shot: str, first: int, last: int, kept: str = "") -> fl
     return grown
 
 
-@pytest.mark.slow
 def test_a_keyframed_stiffness_with_rayleigh_damping_keeps_no_factors_of_its_substeps(tmp_path: Path) -> None:
     assert growth(tmp_path, "stiffening", 5, 250) < FACTORS
 
 
-@pytest.mark.slow
 def test_factors_that_were_kept_would_be_seen(tmp_path: Path) -> None:
     assert growth(tmp_path, "stiffening", 5, 30, "factors") > FACTORS
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("shot", ["solid", "rope", "keyframed"])
 def test_a_thousand_frames_take_no_more_memory_than_fifty(tmp_path: Path, shot: str) -> None:
     assert growth(tmp_path, shot, 50, 1000) < FLAT
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("method", DAMPINGS, ids=lambda one: one.name)
 def test_no_damping_takes_more_memory_as_the_shot_goes_on(tmp_path: Path, method: type) -> None:
     assert growth(tmp_path, method.name, 50, 250) < FLAT
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("shot", ["solid", "rope"])
 def test_frames_that_were_kept_would_be_seen(tmp_path: Path, shot: str) -> None:
     assert growth(tmp_path, shot, 50, 1000, "frames") > FLAT
