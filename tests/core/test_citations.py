@@ -23,7 +23,7 @@ GREEK = {"α": "alpha", "β": "beta", "γ": "gamma", "κ": "kappa", "λ": "lambd
 _ITEM = r"(?:\(\d+(?:\.\d+)?\)|\d+(?:\.\d+)*)"
 _ITEMS = rf"{_ITEM}(?:(?:, | and |, and | to |–|-){_ITEM})*"
 # Not after a word: that would be a type's parameter.
-TAG = re.compile(rf"(?<![\w\]])\[([A-Z][A-Za-z]{{2}})\](?!\()(?: (?:after |sections? )?({_ITEMS}))?")
+TAG = re.compile(rf"(?<![\w\]\[])\[([A-Z][A-Za-z]{{2}})\](?!\()(?: (?:after |sections? )?({_ITEMS}))?")
 SECTION = re.compile(r"physics\.md\)?,? sections? (\d+)(?: (?:and|to) (\d+)\b)?")
 TITLE = re.compile(r'physics\.md\)?(?: section \d+)?, "([^"]+)"')
 EQUATION = re.compile(r"physics\.md\)? \((\d+\.\d+)\)")

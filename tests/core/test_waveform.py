@@ -418,9 +418,6 @@ def linked_stop(first: dict[str, Any], second: dict[str, Any]) -> float:
     return float(np.flatnonzero(distance > REST_FRACTION * distance.max())[-1])
 
 
-SLIPS = "what the solver leaves of the rigid links' force is remembered, unlike at both ends"
-
-
 @pytest.mark.parametrize(
     ("settles", "bounces", "accuracy"),
     [
@@ -430,7 +427,7 @@ SLIPS = "what the solver leaves of the rigid links' force is remembered, unlike 
         pytest.param((36.0, 12.0), (0.0, 60.0), "BAKE", marks=pytest.mark.slow),
         pytest.param((12.0, 36.0), (30.0, 0.0), "TIGHT", marks=pytest.mark.slow),
         pytest.param((12.0, 36.0), (0.0, 60.0), "TIGHT", marks=pytest.mark.slow),
-        pytest.param((12.0, 36.0), (0.0, 0.0), "BAKE", marks=[pytest.mark.slow, pytest.mark.xfail(reason=SLIPS)]),
+        pytest.param((12.0, 36.0), (0.0, 0.0), "BAKE", marks=pytest.mark.slow),
     ],
 )
 def test_linked_bodies_of_unlike_dials_rest_by_the_slower_ones(
