@@ -1,0 +1,21 @@
+"""Makes docs/validation/{schmedding,srd,young,integrators}.md: what the papers claim beside what DampSim measures."""
+
+from __future__ import annotations
+
+import conftest  # noqa: F401  (loads the checkout as the package dampsim)
+
+from . import integrators, schmedding, srd, young
+from .page import OUT
+
+PAGES = {
+    "schmedding": schmedding.schmedding,
+    "srd": srd.srd,
+    "young": young.young,
+    "integrators": integrators.integrators,
+}
+
+
+def main() -> None:
+    for name, page in PAGES.items():
+        (OUT / f"{name}.md").write_text(page(), encoding="utf-8")
+        print(OUT / f"{name}.md", flush=True)
