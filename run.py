@@ -1,7 +1,8 @@
 """DampSim's task runner: makes a private environment from requirements/ and calls the real tools in it.
 
     python run.py demo          bake the sample creature without a window; pictures and files go to out/
-    python run.py test          run all tests; with --quick those that take less than a minute together
+    python run.py test          run the tests but the longest; with --quick those that take less than a minute together,
+                                with --all all, with --rest the longest, the core's quick ones and the add-on's
     python run.py lint          style and types
     python run.py docs          make the tables and plots of docs/ anew; with --parameters only the page of parameters
     python run.py compare       run a scene under several dampings; table and plots
@@ -25,6 +26,8 @@ ROOT = Path(__file__).resolve().parent
 SUPPORTED = ((3, 11), (3, 13))
 # Follows the core's tests, so that both cores are busy about as long.
 FAULTS = "tests/addon/test_faults.py"
+# What an option leaves of the core's and of the other tests, as pytest's -m; nothing is left out where tests are named.
+CHOICES = {"": ("not long", ""), "--quick": ("not slow",) * 2, "--rest": ("long or not slow", ""), "--all": ("", "")}
 # Options of pytest whose value could be taken for a path.
 WITH_VALUE = ("-k", "-m", "--deselect", "--ignore")
 # pytest's exit code where a choice leaves none.
@@ -74,21 +77,27 @@ def test_path(part: str) -> str:
 def test(requirements: str | None, rest: list[str]) -> None:
     """Core tests in an environment without Blender, the others in Blender's; side by side, as two cores are for."""
     common, chosen = ["-m", "pytest"], []
+    choice = next((part for part in rest if part in CHOICES), "")
     for option, part in zip(["", *rest], rest, strict=False):
-        if part == "--quick":
-            common += ["-m", "not slow"]
-        elif option not in WITH_VALUE and (path := test_path(part)):
+        if part in CHOICES:
+            continue
+        if option not in WITH_VALUE and (path := test_path(part)):
             chosen.append(path)
         else:
             common.append(part)
+    if not choice and (chosen or "-m" in rest):
+        choice = "--all"
+    of_core, of_others = (["-m", marks] if marks else [] for marks in CHOICES[choice])
     if not chosen or "tests" in chosen:
         chosen = ["tests/core", "tests/addon"]
     core = [part for part in chosen if f"{part}/".startswith("tests/core/")]
     addon = [part for part in chosen if part not in core]
-    lane = [("core", core)] if core else []
+    lane = [("core", [*of_core, *core])] if core else []
     if "tests/addon" in addon:
         addon.append(f"--ignore={FAULTS}")
-        lane.append(("bpy", [FAULTS]))
+        lane.append(("bpy", [*of_others, FAULTS]))
+    if addon:
+        addon = [*of_others, *addon]
     if not lane:
         lane, addon = [("bpy", addon)], []
     codes, beside = [], None

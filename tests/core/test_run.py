@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 MODULES = sorted((ROOT / "tests").rglob("test_*.py"))
 IGNORE, FAULTS = "--ignore=tests/addon/test_faults.py", "tests/addon/test_faults.py"
-SLOW = "pytest.mark.slow"
+SLOW = {"pytest.mark.slow", "pytest.mark.long"}
 
 
 class _Done:
@@ -58,12 +58,30 @@ def started(
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ("-q", {"core -m -q tests/core", f"bpy -m -q {FAULTS}", f"bpy -m -q tests/addon {IGNORE}"}),
-        ("-k core", {"core -m -k core tests/core", f"bpy -m -k core {FAULTS}", f"bpy -m -k core tests/addon {IGNORE}"}),
+        ("-q", {"core -m -q -m not long tests/core", f"bpy -m -q {FAULTS}", f"bpy -m -q tests/addon {IGNORE}"}),
+        (
+            "-k core",
+            {
+                "core -m -k core -m not long tests/core",
+                f"bpy -m -k core {FAULTS}",
+                f"bpy -m -k core tests/addon {IGNORE}",
+            },
+        ),
+        ("--all", {"core -m tests/core", f"bpy -m {FAULTS}", f"bpy -m tests/addon {IGNORE}"}),
+        ("--rest", {"core -m -m long or not slow tests/core", f"bpy -m {FAULTS}", f"bpy -m tests/addon {IGNORE}"}),
+        (
+            "--quick",
+            {
+                "core -m -m not slow tests/core",
+                f"bpy -m -m not slow {FAULTS}",
+                f"bpy -m -m not slow tests/addon {IGNORE}",
+            },
+        ),
+        ("-m long", {"core -m -m long tests/core", f"bpy -m -m long {FAULTS}", f"bpy -m -m long tests/addon {IGNORE}"}),
         ("tests/", {"core -m tests/core", f"bpy -m {FAULTS}", f"bpy -m tests/addon {IGNORE}"}),
         ("tests/core -k dial", {"core -m -k dial tests/core"}),
         ("./tests/core/test_dial.py::test_x[a/b] -x", {"core -m -x tests/core/test_dial.py::test_x[a/b]"}),
-        ("--quick tests/core -k dial", {"core -m -m not slow -k dial tests/core"}),
+        ("--quick tests/core -k dial", {"core -m -k dial -m not slow tests/core"}),
         ("tests/addon", {f"bpy -m {FAULTS}", f"bpy -m tests/addon {IGNORE}"}),
         (f"{FAULTS} -q", {f"bpy -m -q {FAULTS}"}),
         ("tests/addon/test_live.py tests/core", {"bpy -m tests/addon/test_live.py", "core -m tests/core"}),
@@ -101,4 +119,4 @@ def test_a_choice_may_leave_one_side_without_tests(
 def test_every_module_keeps_something_quick_or_is_slow_as_a_whole(path: Path) -> None:
     body = ast.parse(path.read_text(encoding="utf-8")).body
     tests = [one for one in body if isinstance(one, ast.FunctionDef) and one.name.startswith("test_")]
-    assert any(SLOW not in map(ast.unparse, one.decorator_list) for one in tests), "mark the module: pytestmark"
+    assert any(SLOW.isdisjoint(map(ast.unparse, one.decorator_list)) for one in tests), "mark the module: pytestmark"

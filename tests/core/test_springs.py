@@ -231,7 +231,7 @@ def measured_rest(body: Body, fps: float) -> float:
     return ended(steps).rest
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("bounce", [0.0, 40.0])
 @pytest.mark.parametrize("fps", [24.0, 60.0])
 @pytest.mark.parametrize("name", SETTLING)
@@ -242,7 +242,7 @@ def test_springs_rest_within_a_frame_of_the_dial_as_baked(name: str, fps: float,
     assert measured_rest(body, fps) == pytest.approx(fps, abs=1.0)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("bounce", [0.0, 40.0])
 @pytest.mark.parametrize("fps", [24.0, 60.0])
 def test_a_sheet_with_struts_rests_within_a_frame_or_three_hundredths_of_the_dial(fps: float, bounce: float) -> None:
