@@ -311,9 +311,6 @@ Beside these runs, measured one by one, some of it in `tests/core/test_waveform.
 
 - The bend in a *steady* turn or acceleration is a little less in long steps, so that stops can be exact: by 4% where Settle is 12 steps, by 14% where it
   is 6.
-- Settle painted twenty times as short at the pins as behind them grows from step to step at Bounce 30% and 60%; ten times is stable.
-- Two bodies joined by rigid links, the held one at rest in 12 frames and the other in 36, did not come to rest in 37 at the accuracy for baking after a stop
-  from 0.3 m/s; they do with Accuracy *Tight*.
 - A free bar of half a metre, bent by 3 cm in waves shorter than itself and spun, did not come back to its shape at the accuracy for baking and 12 fps; bent by
   1 cm, or at 24 fps, it did.
 

@@ -25,7 +25,7 @@ from .pins import pin_nodes, spread
 # Part of the dialled modulus where Stiffness is painted 0; in between it goes by equal ratios.
 _SOFTEST = 0.01
 # Least part of the settle time that can be painted.
-LEAST_PACE = 0.05
+LEAST_PACE = 0.1
 
 
 @dataclass(frozen=True)

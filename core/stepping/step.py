@@ -23,8 +23,11 @@ from .sleep import asleep, resting
 from .step_problem import StepProblem, Viscous
 
 Minimiser = Callable[[Problem, Array, Tolerance], Minimum]
-# How often a failed step is cut in halves before it is reported.
+# How often a failed step is cut in halves before what its parts came to is taken, or the failure is reported.
 _HALVINGS = 4
+# The error, in parts of the first estimate, up to which the shortest parts may stay short of their minimum: what is
+# crushed may creep towards it for hundreds of iterations. Its potential is below the start's, so that nothing runs away by it.
+_ROUGH = 0.1
 # Binary digits of the inertia that make a factorisation another one.
 _DIGITS = 40
 # Factorisations that are kept.
@@ -80,8 +83,8 @@ class Stepper:
     ) -> tuple[State, StepReport]:
         """Advance by h seconds while the pins move. guess: velocities (n, 3) to start the search from.
 
-        A substep that fails is tried again by Newton's method, then with halved h, and then reported in the outcome;
-        the state returned with a failed outcome is the one given.
+        A substep that fails is tried again by Newton's method, then with halved h; the shortest parts may be rough.
+        Then it is reported in the outcome; the state returned with a failed outcome is the one given.
         """
         if asleep(self.system, state, inputs, controls):
             return resting(state, h), StepReport(Outcome.CONVERGED, 0, 0, 1, 0.0, 0)
@@ -112,6 +115,8 @@ class Stepper:
                     break
             residual = max(residual, minimum.residual)
             state = problem.state_after(minimum.velocities)
+            if parts == 2**_HALVINGS and _creeping(minimum):
+                continue
             if minimum.outcome is not Outcome.CONVERGED or not state.is_finite:
                 outcome = minimum.outcome if state.is_finite else Outcome.NOT_FINITE
                 return state, StepReport(outcome, iterations, evaluations, parts, residual, helped)
@@ -165,6 +170,11 @@ class Stepper:
             force = force + pull[self.free].ravel()
         # Next to links of extreme stiffness, rounding may leave less than nothing.
         return float(np.sqrt(max(float(force @ solve(force)), 0.0)))
+
+
+def _creeping(minimum: Minimum) -> bool:
+    """Whether it was on its way, and is near."""
+    return minimum.outcome is Outcome.ITERATIONS and minimum.residual <= _ROUGH
 
 
 def highest_frequency(stepper: Stepper, factors: Array) -> float:

@@ -35,6 +35,9 @@ LEAST_WHIP = 1.05
 # Angle in rad that the first mode turns in one substep beyond which a step that failed remembers no velocity.
 _CALM_PHASE = math.pi / 5.0
 
+# Decay of the first mode in one step beyond which nothing changes but what rounding makes of it: it leaves 5e-5.
+_MOST_DECAY = 10.0
+
 Shape = Callable[[float], float | Array]
 """A deflection over time in s."""
 
@@ -63,7 +66,7 @@ class WaveformLaw:
         return replace(unit, s=unit.s / self.eigenvalue, throw=unit.throw * self.eigenvalue)
 
     def _coefficients(self, h: float) -> Coefficients:
-        time = h if self.pace is None else h / self.pace
+        time = self._time(h)
         (A, B), (A_stiff, B_stiff) = self._ends(time)
         theta = 1.0 / B_stiff
         q = B / (1.0 - B / B_stiff)
@@ -72,6 +75,11 @@ class WaveformLaw:
         throw = self.eigenvalue * h * (h / time) * self._kicked(time) / B
         fresh = (1.0 + kappa / (sigma * q)) * (1.0 - self.released(-time))
         return Coefficients(kappa, q / (h * self.eigenvalue), theta, sigma, throw, q, fresh, self._decay, waveform=True)
+
+    def _time(self, h: float) -> float | Array:
+        """A step in s as the pace makes it."""
+        most = _MOST_DECAY / self.decay
+        return min(h, most) if self.pace is None else np.minimum(h / self.pace, most)
 
     def _ends(self, time: float | Array) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
         """(A, B) of z^2 - (1 + A - B) z + A for the first mode and for the stiffest. time: s, in units of pace 1."""
@@ -99,7 +107,7 @@ class WaveformLaw:
 
     def calmer(self, h: float) -> Coefficients:
         """As [You]: nothing is remembered of the force, and of the velocity what the first mode alone needs."""
-        time = h if self.pace is None else h / self.pace
+        time = self._time(h)
         throw = self.coefficients(h).throw
         d = np.exp(-2.0 * self.decay * time)
         if self.frequency == 0.0 or np.max(self.frequency * time) > _CALM_PHASE:

@@ -14,11 +14,14 @@ from dampsim.core.measure.diagnostics import angular_momentum, linear_momentum
 from dampsim.core.papers.bar import bar
 from dampsim.core.solvers.lbfgs import minimise_lbfgs
 from dampsim.core.solvers.newton import minimise_newton
-from dampsim.core.solvers.problem import Outcome
+from dampsim.core.solvers.problem import Minimum, Outcome, Problem, Tolerance
+from dampsim.core.stepping import step as stepping
 from dampsim.core.stepping.controls import Controls
 from dampsim.core.stepping.law import BackwardEulerLaw
+from dampsim.core.stepping.remembered import Remembered
 from dampsim.core.stepping.static import settled
-from dampsim.core.stepping.step import Stepper
+from dampsim.core.stepping.step import Minimiser, Stepper
+from dampsim.core.stepping.step_problem import StepProblem
 from dampsim.core.stepping.substeps import choose_substeps
 from dampsim.core.stepping.waveform import settle_law
 from dampsim.core.system.inputs import BlockInputs, Inputs
@@ -272,3 +275,47 @@ def test_a_step_that_fails_says_so_and_keeps_the_state() -> None:
     state, report = Stepper(system).step(broken, still(system), 1 / 24, controls(system, 0.5, 0.0))
     assert report.outcome is Outcome.NOT_FINITE
     assert state is broken
+
+
+def stopped_short(residual: float, monkeypatch: pytest.MonkeyPatch) -> Minimiser:
+    """Newton's method that says to have used up its iterations so far from the minimum."""
+
+    def minimiser(problem: Problem, start: np.ndarray, tolerance: Tolerance) -> Minimum:
+        return replace(minimise_newton(problem, start, tolerance), outcome=Outcome.ITERATIONS, residual=residual)
+
+    monkeypatch.setattr(stepping, "minimise_newton", minimiser)
+    return minimiser
+
+
+def test_only_the_shortest_parts_of_a_step_are_taken_where_they_are_rough(monkeypatch: pytest.MonkeyPatch) -> None:
+    system = bar((2, 1, 1), gravity=DOWN)
+    start, dials = State.at_rest(system.rest), controls(system, 0.5, 0.0)
+    near = Stepper(system, stopped_short(0.09, monkeypatch))
+    state, report = near.step(start, still(system), 1 / 24, dials)
+    assert report.outcome is Outcome.CONVERGED
+    assert (report.substeps, report.residual) == (16, 0.09)
+    assert report.helped > 0
+    assert state.is_finite
+    assert (state.positions != system.rest).any()
+    far = Stepper(system, stopped_short(0.11, monkeypatch))
+    state, report = far.step(start, still(system), 1 / 24, dials)
+    assert report.outcome is Outcome.ITERATIONS
+    assert state is start
+
+
+def test_a_step_by_calmer_coefficients_is_not_taken_for_a_velocity(monkeypatch: pytest.MonkeyPatch) -> None:
+    system = bar((2, 1, 1), gravity=DOWN)
+    dials = controls(system, 0.5, 0.3)
+
+    def failing(problem: StepProblem, start: np.ndarray, tolerance: Tolerance) -> Minimum:
+        found = minimise_lbfgs(problem, start, tolerance)
+        return found if problem._calm else replace(found, outcome=Outcome.LINE_SEARCH)
+
+    whole, helped = Stepper(system), Stepper(system, failing)  # type: ignore[arg-type]
+    state = State.at_rest(system.rest)
+    for _ in range(3):
+        state = advance(whole, state, still(system), 1 / 24, dials)
+    assert Remembered.of(system, state) is not None
+    after, report = helped.step(state, still(system), 1 / 24, dials)
+    assert report.helped == 1
+    assert Remembered.of(system, after) is None

@@ -353,21 +353,11 @@ def painted_radius(painted: Painted, least: float, settle: float, overshoot: flo
 @pytest.mark.parametrize("overshoot", [0.0, 0.3, pytest.param(0.6, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("painted", PAINTED)
 def test_no_painted_settle_makes_the_step_grow(painted: str, overshoot: float) -> None:
-    for least in (0.1, 0.25):
-        for settle in (0.25, 2.0):
+    for least in (LEAST_PACE, 0.25):
+        # From one frame on: where that is painted shorter it is at rest in a part of a step.
+        for settle in (1 / 24, 0.25, 2.0):
             # The slowest motion decays; of differences of 1e-4 the square remains.
             assert painted_radius(PAINTED[painted], least, settle, overshoot) <= 1.0 + 1e-9
-
-
-@pytest.mark.xfail(reason="twenty times as fast at the pins as behind: 1.04 at Bounce 30, 1.08 at 60")
-@pytest.mark.parametrize("overshoot", [0.3, 0.6])
-def test_nor_does_the_least_that_can_be_painted_at_the_pins(overshoot: float) -> None:
-    assert painted_radius(PAINTED["abrupt at the pins"], LEAST_PACE, 2.0, overshoot) <= 1.0 + 1e-9
-
-
-@pytest.mark.xfail(reason="below a third of a frame 1 - B/B_stiff is 0 by rounding", raises=RuntimeWarning)
-def test_a_settle_of_a_part_of_a_frame_is_possible() -> None:
-    assert painted_radius(PAINTED["abrupt"], LEAST_PACE, 0.25, 0.0) <= 1.0 + 1e-9
 
 
 @pytest.mark.parametrize("bounce", [0.0, *(pytest.param(bounce, marks=pytest.mark.slow) for bounce in (30.0, 60.0))])
