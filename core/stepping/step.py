@@ -26,7 +26,7 @@ Minimiser = Callable[[Problem, Array, Tolerance], Minimum]
 # How often a failed step is cut in halves before what its parts came to is taken, or the failure is reported.
 _HALVINGS = 4
 # The error, in parts of the first estimate, up to which the shortest parts may stay short of their minimum: what is
-# crushed may creep towards it for hundreds of iterations. Its potential is below the start's, so that nothing runs away by it.
+# crushed may creep towards it for hundreds of iterations. Its potential is below the start's: nothing runs away by it.
 _ROUGH = 0.1
 # Binary digits of the inertia that make a factorisation another one.
 _DIGITS = 40
