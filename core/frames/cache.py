@@ -22,6 +22,7 @@ from .arrays_file import ArraysFile, opened, packed
 from .frame import Frame
 from .header import Header, read_header
 from .lock import Busy, locked
+from .part import begun
 
 _HEADER, _LOCK = "header.json", "lock"
 _FRAME = re.compile(r"frame_(-?\d+)\.frame")
@@ -207,7 +208,12 @@ class FrameCache:
         for done, number in enumerate(numbers, 1):
             part = self.folder / f"{self._path(number).name}.part"
             with self._saying_why():
-                shutil.copyfile(other._path(number), part)
+                try:
+                    source, _ = opened(other._path(number))
+                except ValueError as error:
+                    raise other.damaged(number) from error
+                with source, begun(part) as file:
+                    shutil.copyfileobj(source, file)
                 part.replace(self._path(number))
             yield done, len(numbers)
         self._write_header(Header(header.inputs, self.owner))
@@ -241,7 +247,7 @@ class FrameCache:
         part = self.folder / f"{name}.part"
         with self._saying_why():
             try:
-                with part.open("wb") as file:
+                with begun(part) as file:
                     file.write(content)
                     file.flush()
                     os.fsync(file.fileno())

@@ -25,7 +25,8 @@ def locked(path: Path) -> Iterator[None]:
     Where the system cannot lock (some network drives), or the file cannot be made, it goes on without.
     """
     try:
-        file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        # A link would make a file elsewhere.
+        file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
     except OSError:
         # What is to be written next says why it can't be.
         yield

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import re
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,8 @@ from ...core.errors import CacheError
 from ...core.frames.cache import FrameCache
 from .groups import Group, group_of, marks
 
+# A cache's name as own_cache() gives it.
+_OWN = re.compile("[0-9a-f]{16}")
 _ROOT = __package__.removesuffix(".dampsim_addon.scene")
 
 
@@ -37,12 +40,17 @@ def cache_folder(obj: bpy.types.Object) -> Path:
     group = group_of(obj)
     if group.alone:
         return target_folder(obj)
-    return _base(group.members[0]) / str(obj.dampsim.together)
+    return _base(group.members[0]) / _folder(obj.dampsim.together)
 
 
 def target_folder(obj: bpy.types.Object) -> Path:
     """Of the files that its bake is in."""
-    return _base(obj) / str(obj.dampsim.cache_id)
+    return _base(obj) / _folder(obj.dampsim.cache_id)
+
+
+def _folder(name: str) -> str:
+    """A folder's name for what a .blend says; that may come from anywhere, and only our own names are taken as such."""
+    return name if _OWN.fullmatch(name) else hashlib.sha256(name.encode()).hexdigest()[:16]
 
 
 # The name under which the file at hand will be saved, where that is another one than it has.

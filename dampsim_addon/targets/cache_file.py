@@ -14,6 +14,7 @@ import bpy
 import numpy as np
 
 from ...core.errors import CacheError
+from ...core.frames.part import begun
 from ..blender.marks import MODIFIER, PREFIX, is_ours
 from ..blender.mesh_cache import attach, check_stack, detach, play
 from .motion import NoShapeError, can_precede, places
@@ -67,7 +68,7 @@ def _written(shot: Shot, part: Path, header: bytes, kind: str, before: bool) -> 
     with contextlib.closing(shapes), saying_why(shot, part):
         try:
             part.parent.mkdir(parents=True, exist_ok=True)
-            with part.open("wb") as out:
+            with begun(part) as out:
                 out.write(header)
                 for done, shape in enumerate(shapes, 1):
                     content = np.asarray(shape).astype(kind).tobytes()
@@ -100,7 +101,8 @@ def store(shot: Shot, recorded: Recorded, file: str, attached: Callable[[str], N
     clear(shot.sampler.obj)
     with saying_why(shot, path):
         recorded.part.replace(path)
-        _sum_file(path).write_text(recorded.sum, encoding="utf-8")
+        with begun(_sum_file(path)) as file_of_sum:
+            file_of_sum.write(recorded.sum.encode())
         size = path.stat().st_size
     relative = shot.sampler.obj.dampsim.cache_folder.startswith("//") and bpy.data.filepath
     attached(bpy.path.relpath(str(path)) if relative else str(path))

@@ -275,6 +275,28 @@ def test_a_stopped_bake_resumes_and_a_duplicate_has_its_own_cache(load: Load, tm
     assert copy.dampsim.cache_id != obj.dampsim.cache_id
 
 
+@pytest.mark.parametrize(
+    "name", ["../../victim", "/victim", ".", "..", "", "0123456789ABCDEF", "0123456789abcdef/../../victim"]
+)
+def test_a_cache_named_by_somebody_else_stays_in_the_cache_folder(load: Load, tmp_path: Path, name: str) -> None:
+    fresh()
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    for file in ("frame_000001.frame", "header.json", "cache.pc2", "keep.part"):
+        (victim / file).write_text("precious")
+    obj = wobbler(tmp_path / "caches" / "of artist")
+    absolute = name if name != "/victim" else str(victim)
+    obj.dampsim.cache_id = obj.dampsim.together = absolute
+    caches = load("dampsim_addon.scene.caches")
+    for folder in (caches.cache_folder(obj), caches.target_folder(obj)):
+        assert folder.resolve().parent == (tmp_path / "caches" / "of artist").resolve()
+    bake(obj, "POINT_CACHE")
+    assert bpy.ops.dampsim.clear() == {"FINISHED"}
+    assert {path.name: path.read_text() for path in victim.iterdir()} == dict.fromkeys(
+        ("frame_000001.frame", "header.json", "cache.pc2", "keep.part"), "precious"
+    )
+
+
 @pytest.mark.slow
 def test_several_objects_bake_in_a_row_and_one_that_cannot_stops_no_other(load: Load, tmp_path: Path) -> None:
     scene = fresh()

@@ -131,6 +131,30 @@ def test_what_is_no_file_is_refused_at_once(cache: FrameCache, made: Callable[[P
         refused(lambda: list(copy.copy_from(cache)), "Cape: ")
 
 
+@posix
+def test_links_in_the_folder_lead_no_write_elsewhere(cache: FrameCache, tmp_path: Path) -> None:
+    names = ("header.json", f"frame_{NUMBER:06d}.frame", "lock")
+    victims = {name: tmp_path / f"victim of {name}" for name in (*names, "nothing")}
+    for name in names:
+        victims[name].write_text("precious")
+        part = cache.folder / (name if name == "lock" else f"{name}.part")
+        part.symlink_to(victims[name])
+    copy = FrameCache(tmp_path / "copy", "Cape")
+    copy.folder.mkdir()
+    (copy.folder / f"frame_{NUMBER:06d}.frame.part").symlink_to(victims["nothing"])
+    frame = cache.read(NUMBER)
+    with cache.held():
+        cache.claim()
+        cache.append(frame)
+        FrameCache(cache.folder, "Cape", "another owner").claim()
+    list(copy.copy_from(cache))
+    assert not victims["nothing"].exists()
+    assert [victims[name].read_text() for name in names] == ["precious"] * 3
+    assert cache.numbers() == copy.numbers() == [1, NUMBER, 3]
+    cache.clear()
+    assert [victims[name].read_text() for name in names] == ["precious"] * 3
+
+
 def test_every_flipped_byte_of_a_frame_is_found(cache: FrameCache) -> None:
     content = frame_file(cache).read_bytes()
     for place in range(len(content)):
