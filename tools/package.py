@@ -9,6 +9,7 @@ that a distribution built with another Python needs a zip with that one's wheel.
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shutil
 import subprocess
@@ -24,6 +25,9 @@ PLATFORMS = {
     "windows-x64": ["win_amd64"],
     "macos-arm64": ["macosx_12_0_arm64", "macosx_14_0_arm64"],
 }
+# When everything in a zip was made, s since 1970: what a zip has no date for would make two of the same content differ.
+# The first day that zips know, where the build names none.
+DATE = int(os.environ.get("SOURCE_DATE_EPOCH", "315619200"))
 CONTENTS = ("__init__.py", "blender_manifest.toml", "LICENSE", "README.md", "CHANGELOG.md", "core", "dampsim_addon")
 
 
@@ -72,6 +76,9 @@ def main() -> None:
     manifest = (STAGE / "blender_manifest.toml").read_text(encoding="utf-8")
     extra = f"platforms = [{names}]\nwheels = [\n{lines}]\n\n[permissions]"
     (STAGE / "blender_manifest.toml").write_text(manifest.replace("[permissions]", extra, 1), encoding="utf-8")
+    for path in (STAGE, *STAGE.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+        os.utime(path, (DATE, DATE))
     print(f"{STAGE}: {len(wheels)} wheels")
 
 

@@ -11,6 +11,7 @@ import bpy
 import numpy as np
 
 from ...core.arrays import Array, Single
+from ...core.errors import MeshError
 from ...core.geometry.affine import transformed
 from .marks import is_ours
 from .modifiers import DEFORMING, deforms
@@ -39,6 +40,17 @@ def world_matrix(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> Arra
 def world_vertices(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> Array:
     """Evaluated vertices (v, 3) in world space, now."""
     return transformed(world_matrix(obj, view_layer), local_vertices(obj, view_layer))
+
+
+# A column of an object's matrix shorter than this times the longest squeezes it flat.
+_FLAT = 1e-9
+
+
+def check_scale(obj: bpy.types.Object, matrix: Array, when: str = "") -> None:
+    """Raise MeshError where a matrix (4, 4) to world space cannot be undone. when: in words, of a frame."""
+    columns = np.linalg.norm(matrix[:3, :3], axis=0)
+    if not columns.min() > _FLAT * max(columns.max(), 1e-30):
+        raise MeshError(f"{obj.name}: its scale is zero along an axis{when}; set a scale above zero.")
 
 
 # Those at work: while there is one, nothing else may answer to a change of frame.
@@ -144,6 +156,7 @@ class Sampler:
 
     def here(self) -> Array:
         """Animated vertices (v, 3) m in world space, now."""
+        check_scale(self.obj, self.matrix(), f" at frame {self.scene.frame_current}")
         return world_vertices(self.obj, self.view_layer)
 
     def rest(self) -> Array:

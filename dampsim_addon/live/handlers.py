@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import bpy
@@ -100,26 +101,28 @@ def _prepare(scene: bpy.types.Scene, todo: list[Waiting]) -> None:
                 break
             first = min(session.next for _, session, _ in late)
             late = [one for one in late if one[1].next == first]
-            _sample(late, until=float(first))
-            failed = [one for one in late if not _guarded(one[1], one[1].advance, one[2])]
-            todo = [one for one in todo if one not in failed]
+            sampled = _sample(late, until=float(first))
+            done = [one for one in sampled if _guarded(one[1], one[1].advance, one[2])]
+            todo = [one for one in todo if one in done or one not in late]
         # Past the end, or between two frames, nothing is evaluated that could be sampled.
         ready = [one for one in todo if one[1].next == number and shown == (number, 0.0)]
         for one in todo:
             if one not in ready:
                 one[2].unmute()
-        _sample(ready, until=number - 0.5 / 64.0)
-        _waiting.extend(ready)
+        _waiting.extend(_sample(ready, until=number - 0.5 / 64.0))
     finally:
         # No evaluation: that is about to come.
         scene.frame_current, scene.frame_subframe = shown
 
 
-def _sample(sessions: list[Waiting], until: float) -> None:
+def _sample(sessions: list[Waiting], until: float) -> list[Waiting]:
+    """Take the samples up to a frame; of which sessions they could be taken."""
     for when in sorted({when for _, session, _ in sessions for when in session.wanted() if when <= until}):
+        if not sessions:
+            break
         sessions[0][2].members[0].go(when)
-        for _, session, _ in sessions:
-            session.sample(when)
+        sessions = [one for one in sessions if _guarded(one[1], partial(one[1].sample, when), one[2])]
+    return sessions
 
 
 def _guarded(session: Session, work: Callable[[], object], sampler: GroupSampler) -> bool:
@@ -147,9 +150,12 @@ def after_frame(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
     _waiting.clear()
     number = scene.frame_current
     try:
-        for _, session, _ in waiting:
-            session.sample(float(number))
-        done = [(group, session) for group, session, sampler in waiting if _guarded(session, session.advance, sampler)]
+        done = []
+        for group, session, sampler in waiting:
+            if _guarded(session, partial(session.sample, float(number)), sampler) and _guarded(
+                session, session.advance, sampler
+            ):
+                done.append((group, session))
         if (scene.frame_current, scene.frame_subframe) != (number, 0.0):
             scene.frame_set(number)
     finally:

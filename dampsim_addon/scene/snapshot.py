@@ -13,7 +13,7 @@ from ...core.scene.body import Body
 from ...core.scene.scene import Scene
 from ..blender.animation import animated_paths
 from ..blender.modifiers import deforms
-from ..blender.sampler import GroupSampler, Sampler, frame_rate
+from ..blender.sampler import GroupSampler, Sampler, check_scale, frame_rate
 from ..blender.vertex_groups import weights
 from .anchors import check_links, colliders, joined
 from .groups import Group, marks
@@ -21,8 +21,6 @@ from .properties import read_settings
 
 # Properties of DampSimObject that name a vertex group.
 GROUPS = ("pin_group", "settle_group", "stiffness_group", "length_group")
-# A column of the object's matrix shorter than this times the longest squeezes the mesh flat.
-_FLAT = 1e-9
 
 
 def check_object(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> None:
@@ -43,9 +41,7 @@ def check_object(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> None
         if group and group not in obj.vertex_groups:
             what = role.replace("_", " ")
             raise PinError(f"{obj.name}: {what} '{group}' is gone; choose a {what}.")
-    columns = np.linalg.norm(np.array(obj.matrix_world)[:3, :3], axis=0)
-    if not columns.min() > _FLAT * max(columns.max(), 1e-30):
-        raise MeshError(f"{obj.name}: its scale is zero along an axis; set a scale above zero.")
+    check_scale(obj, np.array(obj.matrix_world))
 
 
 def group_weights(obj: bpy.types.Object) -> dict[str, Array]:

@@ -315,3 +315,21 @@ def test_what_the_artist_must_mend_is_said_and_mending_helps(live: ModuleType, t
     play(last=3)
     assert live.find(obj).problem == ""
     assert standing(live, obj, 3) == "VALID"
+
+
+def test_a_scale_that_goes_through_zero_is_said_and_hinders_no_other(live: ModuleType, tmp_path: Path) -> None:
+    fresh()
+    flat, other = wobbler(tmp_path, "Flat"), wobbler(tmp_path, "Other")
+    flat.scale = (0.0, 1.0, 1.0)
+    flat.keyframe_insert("scale", frame=4)
+    flat.scale = (1.0, 1.0, 1.0)
+    flat.keyframe_insert("scale", frame=3)
+    play()
+    assert live.find(flat).problem == ("Flat: its scale is zero along an axis at frame 4; set a scale above zero.")
+    assert [standing(live, other, frame) for frame in range(1, LAST + 1)] == ["VALID"] * LAST
+    assert all(obj.modifiers["Subdivision"].show_viewport for obj in (flat, other))
+    flat.scale.x = 0.5
+    flat.keyframe_insert("scale", frame=4)
+    bpy.context.view_layer.update()
+    play()
+    assert [standing(live, flat, frame) for frame in range(1, LAST + 1)] == ["VALID"] * LAST

@@ -141,6 +141,19 @@ def test_a_linked_mesh_is_refused_for_shape_keys_and_baked_to_a_point_cache(tmp_
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
 
 
+def test_a_scale_that_goes_through_zero_ends_a_bake_at_that_frame(load: Load, tmp_path: Path) -> None:
+    fresh()
+    obj = wobbler(tmp_path)
+    for frame, scale in ((5, 0.5), (9, -0.5)):
+        obj.scale.x = scale
+        obj.keyframe_insert("scale", frame=frame)
+    before = dump()
+    with pytest.raises(RuntimeError, match=r"Wobbler: its scale is zero along an axis at frame 7; set a scale above"):
+        bpy.ops.dampsim.bake()
+    assert dump() == before
+    assert load("dampsim_addon.scene.caches").frames_done(obj) == 6
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs a folder that nobody can write to")
 def test_a_cache_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     fresh()
