@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Collection
 from typing import Any
 
 import bpy
@@ -23,9 +24,13 @@ def mdd_header(vertices: int, times: list[float]) -> bytes:
     return struct.pack(">ii", len(times), vertices) + np.asarray(times, dtype=">f4").tobytes()
 
 
-def check_stack(obj: bpy.types.Object) -> None:
-    """Raise SceneError where no place in the modifier stack comes after the deforming and before the other ones."""
-    kinds = [m.type in DEFORMING for m in obj.modifiers if m.show_viewport and not is_ours(m.name)]
+def check_stack(obj: bpy.types.Object, muted: Collection[str] = ()) -> None:
+    """Raise SceneError where no place in the modifier stack comes after the deforming and before the other ones.
+
+    muted: names of modifiers that are switched off for a while, and count.
+    """
+    shown = [m for m in obj.modifiers if (m.show_viewport or m.name in muted) and not is_ours(m.name)]
+    kinds = [m.type in DEFORMING for m in shown]
     last = max((place for place, deforms in enumerate(kinds) if deforms), default=-1)
     if not all(kinds[: last + 1]):
         raise SceneError(

@@ -101,6 +101,11 @@ class Sampler:
             self._absolute = keys.session_uid
             keys.use_relative = True
 
+    @property
+    def muted(self) -> tuple[str, ...]:
+        """The modifiers that are switched off now."""
+        return tuple(self._modifiers)
+
     def unmute(self) -> None:
         """Switch on again what mute() switched off."""
         for name in self._modifiers:

@@ -140,7 +140,7 @@ class Session:
         try:
             for member in sampler.members:
                 check_object(member.obj, sampler.view_layer)
-                check_stack(member.obj)
+                check_stack(member.obj, member.muted)
             taken = take(sampler)
             self._anchors = anchors_of([member.obj for member in sampler.members])
             taken = self._recalling(taken)
