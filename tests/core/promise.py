@@ -155,12 +155,12 @@ def _let_go(simulation: Simulation, state: State) -> Outcome:
     shapes = np.array([one[body.name] for one in (shape, *(frame.shapes for frame in frames))])
     rest = first.shapes[body.name]
     if not simulation.is_held(body.name):
-        shapes = np.array([_beside(rest, one) for one in shapes])
+        shapes = np.array([beside(rest, one) for one in shapes])
     counts = [frame.iterations for frame in frames]
     return Outcome.of(shapes - rest, counts, simulation.substeps(body.name, body.settings).count)
 
 
-def _beside(rest: np.ndarray, shape: np.ndarray) -> np.ndarray:
+def beside(rest: np.ndarray, shape: np.ndarray) -> np.ndarray:
     """A shape (v, 3) m without the rigid motion that fits the rest shape to it best."""
     turn, shift = rigid_motion(rest, shape)
     return np.asarray((shape - shift) @ turn)
@@ -188,7 +188,7 @@ def bent(body: Body, rng: np.random.Generator, part: float, fps: float) -> Outco
         for _ in range(12):
             state = State.at_rest(_balanced(system, state.positions, strength * load, momenta))
             shape = simulation.shapes(state, animated)[body.name]
-            reached = float(np.linalg.norm(_beside(rest, shape) - rest, axis=1).max())
+            reached = float(np.linalg.norm(beside(rest, shape) - rest, axis=1).max())
             if abs(reached / (part * size) - 1.0) < 1e-2:
                 break
             strength *= float(np.clip(part * size / reached, 0.3, 2.0))
