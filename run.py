@@ -142,6 +142,7 @@ def main() -> None:
         call(environment("core"), "tools/parameters_page.py")
     elif options.task == "docs":
         call(environment("docs"), "tools/validate.py", *rest)
+        call(environment("bpy"), "tools/samples_page.py")
     else:
         python = environment("lint")
         call(python, "-m", "ruff", "check", ".")

@@ -22,9 +22,10 @@ import matplotlib.pyplot as plt  # noqa: E402
 import numpy as np  # noqa: E402
 import papers  # noqa: E402
 import parameters_page  # noqa: E402
-import promise  # noqa: E402
+import waveform_table  # noqa: E402
 
 import conftest  # noqa: E402, F401  (loads the checkout as the package dampsim)
+import promise  # noqa: E402
 import shapes  # noqa: E402
 from builders import gridded  # noqa: E402
 from dampsim.core.errors import StepError  # noqa: E402
@@ -267,8 +268,8 @@ def plot() -> None:
 PAGE = """# The dial and what comes of it
 
 {count} stops and releases of nine shapes, drawn at random by fixed seeds and not chosen after a look at what they give. Made by
-`python run.py docs`; every single run is in [settle.csv](settle.csv). The samples' meshes are not among them: Blender's tools make them, and
-this page is made without Blender.
+`python run.py docs`; every single run is in [settle.csv](settle.csv). The samples, which Blender's tools make,
+have [a page of their own](samples.md).
 
 ![Deflection against frames](settle.png)
 
@@ -417,6 +418,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="two shapes only")
     options = parser.parse_args()
     parameters_page.main()
+    waveform_table.main()
     settle_page(options.quick)
     papers.main()
 

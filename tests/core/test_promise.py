@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from promise import Outcome, along, bent, direction, in_first_mode, made, poke, released, stop, straight, turning
 
+from promise import Outcome, along, bent, direction, in_first_mode, made, poke, released, stop, straight, turning
 from shapes import belly, dumbbell, ear, horn, horseshoe
 
 SHAPES = {"horn": horn, "ear": ear, "dumbbell": dumbbell, "horseshoe": horseshoe, "belly": belly}

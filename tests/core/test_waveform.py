@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from promise import after_stop, beside, held_at, made, stop, straight
 from scipy.spatial.transform import Rotation
 
 from builders import DOWN, bar, scene, still, weld
 from dampsim.core.bodies.volume import LEAST_PACE
 from dampsim.core.energies import Material
 from dampsim.core.frames.frame import Frame
+from dampsim.core.geometry.surface import Surface
 from dampsim.core.measure.diagnostics import angular_momentum, linear_momentum
 from dampsim.core.papers.bar import bar as clamped_bar
 from dampsim.core.scene.parameters import TOLERANCES
@@ -29,6 +29,7 @@ from dampsim.core.stepping.waveform import REST_FRACTION, settle_law
 from dampsim.core.system.inputs import BlockInputs, Inputs
 from dampsim.core.system.state import State
 from dampsim.core.system.system import System, build_system
+from promise import after_stop, beside, held_at, made, stop, straight
 from shapes import dumbbell, ear, horn
 
 TIGHT = TOLERANCES["TIGHT"]
@@ -133,9 +134,9 @@ def test_a_substep_is_what_the_formulas_say_however_the_pins_turn(overshoot: flo
 RATES = [(fps, substeps) for fps in (12, 24, 60, 120) for substeps in (1, 4, 16) if fps * substeps <= 480]
 
 
-def of_a_stop(fps: int, substeps: int, bounce: float) -> np.ndarray:
+def of_a_stop(fps: int, substeps: int, bounce: float, shape: Callable[[], Surface] = ear) -> np.ndarray:
     """Rest in s, overshoot and throw in m of a stop with a Settle of a second, as seen at 12 frames a second."""
-    body = made(ear(), 0.05, settle=float(fps), bounce=bounce, substeps=substeps, resolution=150)
+    body = made(shape(), 0.05, settle=float(fps), bounce=bounce, substeps=substeps, resolution=150)
     ways = after_stop(body, straight(body.surface, WAY), float(fps))[0][:: fps // 12]
     size = np.linalg.norm(ways, axis=2)
     distance = size.max(axis=1)
@@ -198,8 +199,11 @@ def thrown(speed: float, **dials: float) -> float:
     return stop(body, straight(body.surface, speed * WAY), 24.0).largest
 
 
+MODULI = (1.0, 10.0, 100.0, 1000.0, 10000.0)
+
+
 def test_a_throw_does_not_depend_on_youngs_modulus() -> None:
-    found = [thrown(0.3, stiffness=stiffness) for stiffness in (1.0, 10.0, 100.0, 1000.0, 10000.0)]
+    found = [thrown(0.3, stiffness=stiffness) for stiffness in MODULI]
     # The solver's tolerance, a thousandth of each step's motion.
     np.testing.assert_allclose(found, found[0], rtol=0.005)
 
@@ -285,11 +289,8 @@ def test_a_stiff_pendulum_on_a_point_neither_gains_nor_loses_height() -> None:
 # Sag.
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("settle", [6, 24, 96])
-@pytest.mark.parametrize("bounce", [0.0, 0.5])
-@pytest.mark.parametrize("fps", [12, 60])
-def test_the_sag_that_it_comes_to_is_the_static_one(settle: int, bounce: float, fps: int) -> None:
+def sag_missed(settle: int, bounce: float, fps: int) -> float:
+    """How far from the static sag a bar is four settle times after it was let go, in parts of it."""
     system = clamped_bar((4, 1, 1), gravity=DOWN, material=Material(3e5, 0.4, 1000.0))
     stepper, start = Stepper(system), State.at_rest(system.rest)
     count = choose_substeps(settle / fps, bounce, 1 / fps, 1).count
@@ -300,8 +301,16 @@ def test_the_sag_that_it_comes_to_is_the_static_one(settle: int, bounce: float, 
     static = settled(stepper, start, system.still(), 1e-9)
     sag = float(np.abs(static.positions - system.rest).max())
     assert sag > 0.02
+    return float(np.abs(state.positions - static.positions).max()) / sag
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("settle", [6, 24, 96])
+@pytest.mark.parametrize("bounce", [0.0, 0.5])
+@pytest.mark.parametrize("fps", [12, 60])
+def test_the_sag_that_it_comes_to_is_the_static_one(settle: int, bounce: float, fps: int) -> None:
     # Four settle times leave 1e-8 of the motion.
-    assert np.abs(state.positions - static.positions).max() < 1e-6 * sag
+    assert sag_missed(settle, bounce, fps) < 1e-6
 
 
 # Painted dials, links, carriers.
@@ -448,8 +457,8 @@ def test_a_mesh_that_moves_rigidly_leads_as_its_pins_do() -> None:
 # Whatever the animation does.
 
 
-def violent(seed: int) -> float:
-    """How far (m) a random body of random dials gets from its random, jerky animation."""
+def violent(seed: int) -> tuple[float, int, int]:
+    """How far (m) a random body of random dials gets from its random, jerky animation; steps, and helped ones."""
     rng = np.random.default_rng(seed)
     surface = (horn, ear, dumbbell)[rng.integers(3)]()
     rest, centre, kind = surface.vertices, surface.vertices.mean(axis=0), rng.integers(3)
@@ -475,10 +484,11 @@ def violent(seed: int) -> float:
         "poisson": float(rng.choice([0.2, 0.4, 0.48])),
     }
     body = still(surface, held_at(surface, 0.05), motion, resolution=150, **dials)
-    simulation, far = Simulation(scene(body, last=36)), 0.0
+    simulation, far, helped = Simulation(scene(body, last=36)), 0.0, 0
     for frame in simulation.frames():
         far = max(far, float(np.abs(frame.shapes[body.name] - motion(float(frame.number))).max()))
-    return far
+        helped += frame.helped
+    return far, 35 * simulation.substeps(body.name, body.settings).count, helped
 
 
 @pytest.mark.parametrize(
@@ -487,4 +497,4 @@ def violent(seed: int) -> float:
 def test_no_animation_is_too_violent(seeds: range) -> None:
     for seed in seeds:
         # A step that fails raises. Jerks of 7 m/s over Settles of seconds throw some by several times their size.
-        assert violent(seed) < 20.0
+        assert violent(seed)[0] < 20.0
