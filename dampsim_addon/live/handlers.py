@@ -188,7 +188,17 @@ def after_update(scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) -> None
 
 @persistent
 def after_undo(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
+    """An undo may change the frame, and no change of frame is told of it: show what is kept of the one at hand."""
     _touch()
+    with _Unseen():
+        for group in groups_of(scene.objects):
+            session, place = find(group.members[0]), scene.frame_current - scene.frame_start
+            kept = session.frames[place].locals if session and 0 <= place < len(session.frames) else {}
+            fits = all(len(kept.get(obj.session_uid, ())) == len(obj.data.vertices) for obj in group.members)
+            if session and fits and is_live(group.members[0]):
+                display.show_frame(group, session, scene, scene.frame_current)
+            else:
+                display.hide_group(group)
 
 
 def _touch() -> None:

@@ -305,6 +305,28 @@ def test_undo_and_redo_of_each_operator_never_show_a_wrong_frame(live: ModuleTyp
             assert standing(live, obj, LAST) == ("VALID" if expected else "MISSING") or not expected
 
 
+def test_an_undo_that_goes_to_another_frame_shows_that_frame(live: ModuleType, tmp_path: Path) -> None:
+    fresh()
+    name = wobbler(tmp_path).name
+    play()
+    shown = {number: kept.locals for number, kept in enumerate(live.find(bpy.data.objects[name]).frames, 1)}
+
+    def seen() -> np.ndarray:
+        mesh = bpy.data.objects[name].evaluated_get(bpy.context.evaluated_depsgraph_get()).data
+        return np.array([vertex.co for vertex in mesh.vertices])
+
+    bpy.data.objects[name].modifiers["Subdivision"].show_viewport = False
+    for number in (4, 9):
+        bpy.context.scene.frame_set(number)
+        bpy.ops.ed.undo_push(message=f"at frame {number}")
+    for move, number in ((bpy.ops.ed.undo, 4), (bpy.ops.ed.redo, 9)):
+        move()
+        assert bpy.context.scene.frame_current == number
+        (local,) = shown[number].values()
+        np.testing.assert_allclose(seen(), local, atol=1e-6)
+        assert standing(live, bpy.data.objects[name], number) == "STALE"
+
+
 def test_what_the_artist_must_mend_is_said_and_mending_helps(live: ModuleType, tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)
