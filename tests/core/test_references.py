@@ -5,6 +5,7 @@ Whatever is in a registry must have its reference here.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import fields, replace
 
 import numpy as np
@@ -26,7 +27,7 @@ from dampsim.core.energies.springs import springs
 from dampsim.core.energies.strain_energy import StrainEnergy, without_compression
 from dampsim.core.energies.strain_energy import isotropic as components_of
 from dampsim.core.geometry.rigid import rigid_basis
-from dampsim.core.integrators import INTEGRATORS, Integration
+from dampsim.core.integrators import INTEGRATORS, Integration, Integrator
 from dampsim.core.papers.bar import bar
 from dampsim.core.papers.flat_scenes import cloth
 from dampsim.core.scene.parameters import PARAMETERS, Settings
@@ -443,6 +444,24 @@ def test_a_step_of_every_integrator_is_its_equation(name: str, damped: str | Non
         # What the minimisation leaves of its residual: its floor is the rounding of positions.
         same(after.positions, places, 1e-11)
         same(after.velocities, speeds, 1e-9)
+
+
+@pytest.mark.parametrize("integrator", INTEGRATORS, ids=lambda one: one.name)
+def test_the_declared_order_holds_where_the_drag_changes_with_the_places(integrator: type[Integrator]) -> None:
+    """Springs that turn as they swing: their strain rate's C is another one in every step."""
+    _, system, damping = scene(None)
+    place, ends = system.rest[system.pinned], []
+    controls = Controls((BackwardEulerLaw(),) * len(system.regions), 1.0, 1e-12)
+    for count in (100, 200, 400):
+        state = State.at_rest(system.rest)
+        stepping = Integration(integrator, system, damping)
+        for _ in range(count):
+            state, report = stepping.step(state, (BlockInputs(place, place),), 0.5 / count, controls)
+            assert report.outcome is Outcome.CONVERGED
+        ends.append(state.positions)
+    coarse, fine = (float(np.abs(b - a).max()) for a, b in itertools.pairwise(ends))
+    # Halving the step once more would bring it nearer.
+    assert np.log2(coarse / fine) == pytest.approx(integrator.order, abs=0.15)
 
 
 def test_dampings_of_many_bodies_act_on_each_alone() -> None:

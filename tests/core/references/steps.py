@@ -73,15 +73,16 @@ def held(scene: Scene, start: Start, x: np.ndarray, v: np.ndarray) -> tuple[np.n
 
 def euler(
     scene: Scene, x: np.ndarray, before: np.ndarray, guess: np.ndarray, pins: tuple[np.ndarray, np.ndarray], h: float,
-    most: int = 200,
+    most: int = 200, damped_at: np.ndarray | None = None,
 ) -> np.ndarray:  # fmt: skip
-    """v+ of M (v+ - v)/h = f(x + h v+) - C(x) v+ by Newton's method, for the free nodes.
+    """v+ of M (v+ - v)/h = f(x + h v+) - C v+ by Newton's method, for the free nodes.
 
     pins: where the hard ones begin, and where all pins end.  most: iterations; of a single one the positive Hessian.
+    damped_at: where C is taken, x if None.
     """
     begin, end = pins
     free = dof(sorted(set(range(len(x))) - set(map(int, scene.hard))))
-    v, C = guess.copy(), scene.drag(x)
+    v, C = guess.copy(), scene.drag(x if damped_at is None else damped_at)
     v[scene.hard] = (end - begin)[scene.hard] / h
     for _ in range(most):
         ahead = x + h * v
@@ -105,7 +106,9 @@ def backward_euler(scene: Scene, start: Start, most: int = 200) -> tuple[np.ndar
 def midpoint(scene: Scene, start: Start) -> tuple[np.ndarray, np.ndarray]:
     before = scene.damped(start.x, start.v, start.v)
     middle = 0.5 * (start.begin + start.end)
-    v = euler(scene, start.x, before, start.v, (start.begin, middle), 0.5 * start.h)
+    there = start.x + 0.5 * start.h * before
+    there[scene.hard] = middle[scene.hard]
+    v = euler(scene, start.x, before, start.v, (start.begin, middle), 0.5 * start.h, damped_at=there)
     return held(scene, start, start.x + start.h * v, 2 * v - before)
 
 
@@ -117,7 +120,8 @@ def newmark(scene: Scene, start: Start) -> tuple[np.ndarray, np.ndarray]:
     half = 0.5 * (start.begin + start.end)
     middle[scene.hard] = half[scene.hard]
     speed = before + 0.5 * h * force / scene.mass[:, None]
-    v = euler(scene, middle, speed, start.v, (half, start.end), 0.5 * h)
+    there, _ = held(scene, start, start.x + h * before, before)
+    v = euler(scene, middle, speed, start.v, (half, start.end), 0.5 * h, damped_at=there)
     return held(scene, start, start.x + 0.5 * h * (before + v), v)
 
 
