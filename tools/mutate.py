@@ -5,7 +5,7 @@
     python tools/mutate.py --named             only those planted by hand
     python tools/mutate.py --list              what would be planted
     python tools/mutate.py --page              all, and write docs/mutations.md anew
-    python tools/mutate.py --page --unseen     of the last page's faults only those again that no test saw, or that are new
+    python tools/mutate.py --page --unseen     the same, but with only those again that no test saw, or that are new
     python tools/mutate.py --jobs 2            so many at once
 
 The checkout is not touched. NAMED are faults that an audit found unseen once; the rest is drawn from the syntax tree
