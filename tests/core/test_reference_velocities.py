@@ -110,14 +110,26 @@ def test_rings_of_two_steps_reach_what_two_edges_do() -> None:
     assert [sorted(found.nodes[found.of == k].tolist()) for k in range(found.count)] == wanted
 
 
-def test_a_factor_above_one_is_never_taken_along_edges() -> None:
-    """Two nodes: along their only edge both factors would be half; of three equal ones less still; so is the cap."""
-    x = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
-    tets = np.array([[0, 1, 2, 3]])
-    block = Block("Tet", x, np.ones(4), (tets,), (), np.zeros(0, dtype=np.int64), np.zeros(0))
+@pytest.mark.parametrize("torque", ["EDGES", "EDGES_PRINTED"])
+def test_a_factor_above_one_is_never_taken_along_edges(torque: str) -> None:
+    """A chain that is stretched evenly: its edges know little of the force at its ends."""
+    rng = np.random.default_rng(5)
+    x = np.arange(7.0)[:, None] * [1.0, 0.2, 0.0] + 0.05 * rng.standard_normal((7, 3))
+    v = x + 0.02 * rng.standard_normal(x.shape)
+    edges = np.stack([np.arange(6), np.arange(1, 7)], axis=1)
+    block = Block("Chain", x, np.ones(7), (edges,), (), np.zeros(0, dtype=np.int64), np.zeros(0))
     system = assemble((block,), np.zeros(3), None, modal=False)
-    for torque in ("EDGES", "EDGES_PRINTED"):
-        compared("DIRECT", system, clusters="BODY", torque=torque, gamma=0.2)
+    body = velocities.Body(block.mass, edges, x, v, v, H)
+    damping = made("DIRECT", system, clusters="BODY", torque=torque, gamma=0.3)
+    found = damping.velocities(x, v, v, H)
+    same(found, velocities.direct(body, damping.body.dials))
+    relative = v - v.mean(axis=0)
+    forces = -velocities.removed_in(H, 0.3) / H * relative
+    pairs = [(i, i + 1) for i in range(6)]
+    whole = velocities.along_edges(velocities.Cluster(x, relative, forces, block.mass, pairs, H))
+    if torque == "EDGES":
+        assert -np.sum(relative * whole) > H * np.sum(whole**2)
+        same(found, v + H * whole)
 
 
 def test_dampings_of_many_bodies_act_on_each_alone() -> None:

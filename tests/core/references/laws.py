@@ -61,18 +61,6 @@ def calmer(a: float, w: float, C: float, lam: float, h: float) -> dict[str, floa
     }  # fmt: skip
 
 
-def settled(shape: str, overshoot: float) -> tuple[float, float]:
-    """(t_1 + t_p, t_p) of (2.28) for a = 1, on a fine grid: when it falls below 1% for the last time after a stop."""
-    w = 0.0 if overshoot == 0 else -np.pi / np.log(overshoot)
-    t = np.linspace(0.0, 40.0, 4_000_001)
-    if shape == "released by the first law":
-        x = np.exp(-t) if w == 0 else np.exp(-t) * (np.cos(w * t) + np.sin(w * t) / w)
-        return float(t[np.flatnonzero(np.abs(x) > 0.01)[-1]]), 0.0
-    x = 2 * np.exp(-t) - np.exp(-2 * t) if w == 0 else np.exp(-t) * (np.cos(w * t) + np.sin(w * t) / w)
-    lead = np.log(2) if w == 0 else np.arctan2(w, 1) / w
-    return float(t[np.flatnonzero(np.abs(x) > 0.01)[-1]] + lead), float(lead)
-
-
 def crossed(arms: np.ndarray) -> np.ndarray:
     """Velocity fields (3n, 3) of spins about the origin of arms (n, 3)."""
     return np.stack([np.cross(axis, arms).ravel() for axis in np.eye(3)], axis=1)
