@@ -12,7 +12,8 @@ from cases import CLOSE, DENSITY, POISSON, chain, deformed, same, solid
 from dampsim.core.energies import ELASTIC_MODELS, DeadLoad, Energy, Material, SoftPins
 from dampsim.core.energies.springs import springs
 from dampsim.core.energies.strain_energy import StrainEnergy
-from dampsim.core.papers.flat_scenes import cloth
+from dampsim.core.energies.tetrahedra import lumped_mass
+from dampsim.core.papers.flat_scenes import annulus, cloth, trapezoid
 from dampsim.core.system.links import Joints, rigid_stiffness
 from references import elastic, rates
 
@@ -136,6 +137,16 @@ def test_differences_of_energies_count_as_rounding_up_to_eight_last_digits_of_th
     assert energy.rounding == pytest.approx(8 * eps * largest * volume, rel=1e-9)
 
 
+def test_the_moduli_of_triangles_count_too_and_every_corner_has_its_share_of_the_mass() -> None:
+    (energy,) = cloth(3, np.zeros(0, dtype=np.int64)).blocks[0].energies
+    # lambda + 2 mu on the diagonal, of a square metre.
+    assert energy.rounding == pytest.approx(8 * np.finfo(float).eps * 200.0, rel=1e-9)
+    tets, weights = np.array([[0, 1, 2, 3], [1, 2, 3, 4]]), np.array([0.3, 0.5])
+    np.testing.assert_allclose(
+        lumped_mass(tets, weights, 8.0, 6), np.array([0.3, 0.8, 0.8, 0.8, 0.5, 0.0]) * 8.0 / 4.0, rtol=1e-14
+    )
+
+
 def test_a_rigid_link_is_ten_thousand_times_as_stiff_as_its_ends() -> None:
     assert rigid_stiffness(np.array([2.0, 30.0])).tolist() == [2e4, 3e5]
 
@@ -157,3 +168,22 @@ def test_a_strains_energy_of_triangles_is_the_papers() -> None:
         pull = np.einsum("ra,ab,rbk->k", elastic.gradient(flat[face], x[face]), S, B)
         force[face] += area * pull.reshape(-1, 3)
     same(energy.value_gradient(x)[1], force)
+
+
+def test_the_papers_scenes_cover_their_plane_once() -> None:
+    """The annulus is a polygon of 23 sides in one; the trapezoid twelve triangles of unit sides."""
+    polygon = 0.5 * 23 * np.sin(2 * np.pi / 23)
+    for system, count, area in (
+        (trapezoid(), 12, 12 * np.sqrt(3) / 4),
+        (annulus(), 414, polygon * (4.0 - 1.0)),
+        (cloth(5, np.arange(5)), 32, 1.0),
+    ):
+        (faces,) = system.blocks[0].groups
+        corners = system.rest[faces]
+        normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+        assert len(faces) == count
+        assert set(faces.ravel()) == set(range(len(system.rest)))
+        # As many as there are, none of them over another.
+        assert 0.5 * np.abs(normals).sum() == pytest.approx(area, rel=1e-12)
+        sides = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2)
+        assert sides.max() < 2.0 * sides.min()

@@ -8,6 +8,7 @@ import pytest
 from dampsim.core.frames.matching import match
 from dampsim.core.geometry.box import box_tets
 from dampsim.core.geometry.embedding import embed
+from dampsim.core.geometry.rigid import rigid_basis
 from dampsim.core.geometry.surface import Surface, clean_triangles, sample_triangles
 from dampsim.core.geometry.winding import WindingNumber
 from shapes import ring
@@ -102,3 +103,26 @@ def test_a_copy_in_another_order_with_split_vertices_is_recognised_by_its_way() 
     assert match(source, off).error == pytest.approx(0.05, rel=1e-5)
     # What is missing counts with the way to the nearest: nothing else is anywhere near.
     assert match(source, source[:, order[1:-2]][:, 1:]).error > 1.0
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
+def test_rigid_motions_are_those_that_pins_leave_whatever_the_mass_and_the_size(scale: float, size: float) -> None:
+    rng = np.random.default_rng(0)
+    free, mass = size * rng.standard_normal((5, 3)), scale * rng.uniform(0.5, 2.0, 5)
+    line = size * np.array([[0.0, 0.0, 0.0], [1.0, 2.0, 0.5], [2.0, 4.0, 1.0]])
+    for held, count in ((np.zeros((0, 3)), 6), (line[:1], 3), (line, 1), (size * rng.standard_normal((3, 3)), 0)):
+        R = rigid_basis(free, held, mass)
+        assert R.shape == (5, 3, count)
+        flat = R.reshape(15, count)
+        np.testing.assert_allclose(flat.T @ (mass.repeat(3)[:, None] * flat), np.eye(count), atol=1e-9)
+        for k in range(count):
+            # The field that goes on as it does at the nodes: it stands still at what is held.
+            fields = np.concatenate(
+                [np.tile(np.eye(3), (5, 1)), np.stack([np.cross(a, free / size).ravel() for a in np.eye(3)], 1)], axis=1
+            )
+            motion = np.linalg.lstsq(fields, flat[:, k], rcond=None)[0]
+            speed = motion[:3] + np.cross(motion[3:], held / size)
+            assert np.abs(speed).max(initial=0.0) < 1e-8 * np.abs(motion).max()
+    # A node alone has nothing to turn.
+    assert rigid_basis(free[:1], np.zeros((0, 3)), mass[:1]).shape == (1, 3, 3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,9 +14,11 @@ from dampsim.core.damping.dissipation import Dissipation
 from dampsim.core.elements.strains import Stretch
 from dampsim.core.energies.springs import springs
 from dampsim.core.integrators import INTEGRATORS, Integration, Integrator
+from dampsim.core.papers.bar import bar
 from dampsim.core.solvers.problem import Outcome
 from dampsim.core.stepping.controls import Controls
-from dampsim.core.stepping.law import BackwardEulerLaw
+from dampsim.core.stepping.law import BackwardEulerLaw, FixedLaw, InertiaLaw
+from dampsim.core.stepping.step import Stepper
 from dampsim.core.system.block import Block
 from dampsim.core.system.inputs import BlockInputs
 from dampsim.core.system.state import State
@@ -90,13 +93,25 @@ def test_the_declared_order_holds_where_the_drag_changes_with_the_places(integra
     _, system, damping = scene(None)
     place, ends = system.rest[system.pinned], []
     controls = Controls((BackwardEulerLaw(),) * len(system.regions), 1.0, 1e-12)
-    for count in (100, 200, 400):
+    for count in (40, 80, 160):
         state = State.at_rest(system.rest)
         stepping = Integration(integrator, system, damping)
         for _ in range(count):
-            state, report = stepping.step(state, (BlockInputs(place, place),), 0.5 / count, controls)
+            state, report = stepping.step(state, (BlockInputs(place, place),), 0.2 / count, controls)
             assert report.outcome is Outcome.CONVERGED
         ends.append(state.positions)
     coarse, fine = (float(np.abs(b - a).max()) for a, b in itertools.pairwise(ends))
     # Halving the step once more would bring it nearer.
     assert np.log2(coarse / fine) == pytest.approx(integrator.order, abs=0.15)
+
+
+@pytest.mark.parametrize("law", [BackwardEulerLaw(), FixedLaw(0.4, 0.1)])
+def test_a_falling_body_is_where_its_search_begins(law: InertiaLaw) -> None:
+    """What its weight does to it is known beforehand: no step along a search has to find it."""
+    plain = bar((2, 1, 1), clamped=False)
+    system = replace(plain, gravity=np.array([0.0, 0.0, -9.81]))
+    stepper, controls = Stepper(system), Controls((law,), 1.0, 1e-8)
+    state = State(0.0, system.rest, np.tile([0.5, 0.0, 1.0], (len(system.rest), 1)), np.zeros_like(system.rest))
+    after, report = stepper.step(state, system.still(), 0.02, controls)
+    assert report.iterations == 0
+    np.testing.assert_allclose(after.velocities, state.velocities + 0.02 * system.gravity, atol=1e-12)
