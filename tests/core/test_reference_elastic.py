@@ -186,4 +186,4 @@ def test_the_papers_scenes_cover_their_plane_once() -> None:
         # As many as there are, none of them over another.
         assert 0.5 * np.abs(normals).sum() == pytest.approx(area, rel=1e-12)
         sides = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2)
-        assert sides.max() < 2.0 * sides.min()
+        assert (sides.max(axis=1) < 2.0 * sides.min(axis=1)).all()
