@@ -161,7 +161,7 @@ DRAWN: dict[str, tuple[int, str]] = {
     "core/stepping/flight.py": (3, "reference_laws step flight waveform"),
     "core/stepping/hanging.py": (2, "springs shot"),
     "core/stepping/inertia.py": (4, "reference_laws step flight waveform"),
-    "core/stepping/potentials.py": (3, "reference_laws step waveform links"),
+    "core/stepping/potentials.py": (3, "reference_potentials reference_laws step"),
     "core/stepping/step_problem.py": (4, "reference_laws step waveform"),
     "core/stepping/substeps.py": (2, "reference_laws settle"),
     "core/stepping/waveform.py": (6, "reference_laws settle"),
