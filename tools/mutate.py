@@ -159,13 +159,13 @@ DRAWN: dict[str, tuple[int, str]] = {
     "core/stepping/carrier.py": (2, "reference_laws step waveform links"),
     "core/stepping/first_mode.py": (3, "reference_laws settle"),
     "core/stepping/flight.py": (3, "reference_laws step flight waveform"),
-    "core/stepping/hanging.py": (2, "springs shot"),
+    "core/stepping/hanging.py": (2, "reference_laws springs shot"),
     "core/stepping/inertia.py": (4, "reference_laws step flight waveform"),
     "core/stepping/potentials.py": (3, "reference_potentials reference_laws step"),
     "core/stepping/step_problem.py": (4, "reference_laws step waveform"),
     "core/stepping/substeps.py": (2, "reference_laws settle"),
     "core/stepping/waveform.py": (6, "reference_laws settle"),
-    "core/system/inputs.py": (1, "step terms"),
+    "core/system/inputs.py": (1, "reference_steps step terms"),
     "core/system/links.py": (4, "reference_elastic links joints"),
     "core/system/system.py": (2, "reference_steps links step"),
     "core/bodies/springs.py": (2, "springs kinds"),
@@ -175,7 +175,23 @@ DRAWN: dict[str, tuple[int, str]] = {
 }
 
 # Why a fault that is seen by no test is none, by its file and line before and after.
-EXPLAINED: dict[str, str] = {}
+EXPLAINED: dict[str, str] = {
+    "core/frames/compression.py: low = int(np.argmax(tail <= vertices * frames * limit**2)) → "
+    "low = int(np.argmax(tail > vertices * frames * limit**2))": (
+        "The search then begins at none instead of the least number possible: it ends at the same one, later."
+    ),
+    "core/geometry/surface.py: _, first = np.unique(np.round(every / (0.5 * spacing)) @ "
+    "np.array([1.0, 2.0**20, 2.0**40]), return_index=True) → _, first = np.unique(np.round(every / (0.5 * spacing)) @ "
+    "np.array([0.5, 2.0**20, 2.0**40]), return_index=True)": (
+        "Any weights that keep cells apart do; halves are exact and do so too."
+    ),
+    "core/solvers/factor.py: unit = np.eye(update.signs.shape[1]) * update.signs[:, None, :] → "
+    "unit = np.eye(update.signs.shape[1]) / update.signs[:, None, :]": "The signs are 1 and -1, their own inverses.",
+    "core/solvers/modes.py: return np.asarray(shape * np.sign(shape.ravel()[np.abs(shape).argmax()])) → "
+    "return np.asarray(shape / np.sign(shape.ravel()[np.abs(shape).argmax()]))": (
+        "The sign is 1 or -1, its own inverse."
+    ),
+}
 
 SWAPPED: dict[type[ast.AST], tuple[str, str]] = {
     ast.Add: ("+", "-"),

@@ -7,23 +7,28 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
+from scipy.special import jn_zeros
 
-from cases import same
+from cases import chain, same
+from dampsim.core.energies.springs import springs
 from dampsim.core.geometry.rigid import rigid_basis
 from dampsim.core.papers.bar import bar
 from dampsim.core.solvers.problem import Outcome
 from dampsim.core.stepping.carrier import Moment, pieces
 from dampsim.core.stepping.controls import Controls
 from dampsim.core.stepping.first_mode import FirstModeLaw, first_mode_law
+from dampsim.core.stepping.hanging import floored
 from dampsim.core.stepping.inertia import region_terms
 from dampsim.core.stepping.law import BackwardEulerLaw, Coefficients, FixedLaw
 from dampsim.core.stepping.step import Stepper
 from dampsim.core.stepping.step_problem import StepProblem
 from dampsim.core.stepping.substeps import Dialled, choose_substeps
 from dampsim.core.stepping.waveform import WaveformLaw, settle_law
+from dampsim.core.system.block import Block
 from dampsim.core.system.inputs import BlockInputs
 from dampsim.core.system.state import State
-from dampsim.core.system.system import build_system
+from dampsim.core.system.system import assemble, build_system
+from dampsim.core.system.term import Potential
 from references import laws
 
 
@@ -203,3 +208,24 @@ def test_fixed_laws_are_their_numbers() -> None:
     assert (plain.kappa, plain.s) == (1.0, 0.01)
     assert plain.is_backward_euler(0.01)
     assert not found.is_backward_euler(0.01)
+
+
+def test_a_net_is_at_least_as_quick_as_a_hanging_chain_and_what_is_stiff_has_its_own_pace() -> None:
+    """(2.22): half of the first zero of J_0, squared, times g over the length that hangs down."""
+    x, edges, lengths, W = chain()
+    low, high = float(x[1:, 2].min()), float(x[0, 2])
+    fixed = np.array([0]), np.array([np.inf])
+    terms = (Potential(springs(edges, lengths, W / lengths)),)
+    for gravity, pull in ((np.array([0.0, 0.0, -4.0]), 4.0), (np.zeros(3), 9.81)):
+        for net in (True, False):
+            block = Block("Net", x, np.ones(5), (edges,), terms, *fixed, net=net)
+            system = assemble((block,), gravity, None, modal=False)
+            length = high - low if gravity.any() else float(np.ptp(x[1:], axis=0).max())
+            slowest = (jn_zeros(0, 1)[0] / 2.0) ** 2 * pull / length
+            for own in (0.3, 100.0):
+                known = replace(system, regions=(replace(system.regions[0], eigenvalue=own),))
+                # The dialled stiffness counts for what is elastic alone.
+                (region,) = floored(known, np.array([2.0]))
+                wanted = max(slowest, 2.0 * own) if net else 2.0 * own
+                # The chain's number has four digits.
+                assert region.with_weight(2.0 * own) == pytest.approx(wanted, rel=2e-4)

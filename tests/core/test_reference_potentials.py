@@ -44,7 +44,7 @@ def linked() -> System:
 
 
 def slope(x: np.ndarray, parts: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """(n, 3) N of all that is elastic, each element times the mean of parts (n,) at its nodes; also of complex places."""
+    """(n, 3) N of all that is elastic, each element times the mean of parts (n,) there; of complex places too."""
     _, edges, lengths, W = chain()
     total = np.zeros_like(x)
     for k, times in ((0, 1.0), (1, 2.0)):

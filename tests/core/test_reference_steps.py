@@ -115,3 +115,13 @@ def test_a_falling_body_is_where_its_search_begins(law: InertiaLaw) -> None:
     after, report = stepper.step(state, system.still(), 0.02, controls)
     assert report.iterations == 0
     np.testing.assert_allclose(after.velocities, state.velocities + 0.02 * system.gravity, atol=1e-12)
+
+
+def test_parts_of_a_step_lead_the_pins_along_a_straight_line() -> None:
+    start, end = np.zeros((2, 3)), np.array([[3.0, 0.0, 6.0], [0.0, -9.0, 1.5]])
+    whole = BlockInputs(start + 1.0, end + 1.0)
+    for k in range(3):
+        part = whole.part(k, 3)
+        np.testing.assert_allclose(part.start, 1.0 + end * k / 3, atol=1e-15)
+        np.testing.assert_allclose(part.end, 1.0 + end * (k + 1) / 3, atol=1e-15)
+    assert whole.part(0, 1) is whole
