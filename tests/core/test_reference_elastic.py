@@ -129,18 +129,18 @@ def replace_weights(energy: Energy, parts: np.ndarray) -> Energy:
 def test_differences_of_energies_count_as_rounding_up_to_eight_last_digits_of_the_moduli() -> None:
     eps = np.finfo(float).eps
     _, edges, lengths, W = chain()
-    assert springs(edges, lengths, W / lengths).rounding == pytest.approx(8 * eps * W.sum(), rel=1e-12)
+    assert springs(edges, lengths, W / lengths).rounding == pytest.approx(8 * eps * W.sum(), rel=1e-12, abs=0.0)
     system = solid("StVK")
     (energy,) = system.blocks[0].energies
     largest = np.abs(elastic.slopes(lambda F: elastic.stvk_stress(F, 1e5, POISSON).ravel(), np.eye(3))).max()
     volume = sum(rates.volumes(system.rest, system.blocks[0].groups[0]))
-    assert energy.rounding == pytest.approx(8 * eps * largest * volume, rel=1e-9)
+    assert energy.rounding == pytest.approx(8 * eps * largest * volume, rel=1e-9, abs=0.0)
 
 
 def test_the_moduli_of_triangles_count_too_and_every_corner_has_its_share_of_the_mass() -> None:
     (energy,) = cloth(3, np.zeros(0, dtype=np.int64)).blocks[0].energies
     # lambda + 2 mu on the diagonal, of a square metre.
-    assert energy.rounding == pytest.approx(8 * np.finfo(float).eps * 200.0, rel=1e-9)
+    assert energy.rounding == pytest.approx(8 * np.finfo(float).eps * 200.0, rel=1e-9, abs=0.0)
     tets, weights = np.array([[0, 1, 2, 3], [1, 2, 3, 4]]), np.array([0.3, 0.5])
     np.testing.assert_allclose(
         lumped_mass(tets, weights, 8.0, 6), np.array([0.3, 0.8, 0.8, 0.8, 0.5, 0.0]) * 8.0 / 4.0, rtol=1e-14

@@ -7,7 +7,7 @@ import pytest
 
 from dampsim.core.frames.matching import match
 from dampsim.core.geometry.box import box_tets
-from dampsim.core.geometry.embedding import embed
+from dampsim.core.geometry.embedding import embed, neighbours
 from dampsim.core.geometry.rigid import rigid_basis
 from dampsim.core.geometry.surface import Surface, clean_triangles, sample_triangles
 from dampsim.core.geometry.winding import WindingNumber
@@ -64,6 +64,19 @@ def test_points_are_carried_by_the_tetrahedron_that_holds_them_wherever_the_sear
     deepest = depths.max(axis=0)
     # Beside the mesh, one of those near: as deep as any but for the corners.
     assert (found.weights.min(axis=1)[50:] > deepest[50:] - 0.2).all()
+
+
+def test_behind_a_face_is_the_tetrahedron_that_shares_it() -> None:
+    _, tets = box_tets((1.0, 1.0, 1.0), (3, 4, 3))
+    # Numbers that are far apart and in no order, as keys of faces have to tell them apart.
+    tets = np.random.default_rng(5).permutation(int(tets.max()) + 1)[tets]
+    sets = [set(map(int, tet)) for tet in tets]
+    across = neighbours(tets)
+    for m, tet in enumerate(tets):
+        for k in range(4):
+            face = sets[m] - {int(tet[k])}
+            behind = [other for other in range(len(tets)) if other != m and face <= sets[other]]
+            assert across[m, k] == (behind[0] if behind else -1)
 
 
 @pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
