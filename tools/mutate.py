@@ -170,7 +170,7 @@ DRAWN: dict[str, tuple[int, str]] = {
     "core/system/system.py": (2, "reference_steps links step"),
     "core/bodies/springs.py": (2, "springs kinds"),
     "core/measure/calibrate.py": (1, "shot"),
-    "core/measure/diagnostics.py": (2, "step damping"),
+    "core/measure/diagnostics.py": (2, "reference_measures step damping"),
     "core/simulation/dials.py": (1, "dial combinations"),
 }
 
