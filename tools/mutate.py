@@ -162,7 +162,7 @@ DRAWN: dict[str, tuple[int, str]] = {
     "core/stepping/hanging.py": (2, "reference_laws springs shot"),
     "core/stepping/inertia.py": (4, "reference_laws step flight waveform"),
     "core/stepping/potentials.py": (3, "reference_potentials reference_laws step"),
-    "core/stepping/step_problem.py": (4, "reference_laws step waveform"),
+    "core/stepping/step_problem.py": (4, "reference_laws reference_steps step waveform"),
     "core/stepping/substeps.py": (2, "reference_laws settle"),
     "core/stepping/waveform.py": (6, "reference_laws settle"),
     "core/system/inputs.py": (1, "reference_steps step terms"),

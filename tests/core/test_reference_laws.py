@@ -170,6 +170,8 @@ def test_what_a_waveform_substep_minimises_is_the_formula_with_all_it_remembers(
             same(problem.value_gradient(v)[1], slope, 1e-9)
         state, report = stepper.step(state, inputs, h, controls)
         assert report.outcome is Outcome.CONVERGED
+        same(state.reference[free], c_home, 1e-9)
+        same(state.reference[system.pinned], (end - place) / h, 1e-9)
         own = (state.positions[free] - ahead) / h
         rate = (e * energy.value_gradient(state.positions)[1][free] - g @ turn.T) / h
         x, place, reference = state.positions, end, c_home
