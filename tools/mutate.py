@@ -167,9 +167,9 @@ DRAWN: dict[str, tuple[int, str]] = {
     "core/stepping/waveform.py": (6, "reference_laws settle"),
     "core/system/inputs.py": (1, "reference_steps step terms"),
     "core/system/links.py": (4, "reference_elastic links joints"),
-    "core/system/system.py": (2, "reference_steps links step"),
+    "core/system/system.py": (2, "reference_potentials reference_steps links step"),
     "core/bodies/springs.py": (2, "springs kinds"),
-    "core/measure/calibrate.py": (1, "shot"),
+    "core/measure/calibrate.py": (1, "reference_measures shot"),
     "core/measure/diagnostics.py": (2, "reference_measures step damping"),
     "core/simulation/dials.py": (1, "dial combinations"),
 }

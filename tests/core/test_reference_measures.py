@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from builders import bar, scene
+from dampsim.core.measure.calibrate import _deflected
 from dampsim.core.measure.diagnostics import count_swings, largest_distance, rest_time
+from dampsim.core.simulation.simulation import Simulation
 
 
 def test_a_curve_rests_where_it_passes_a_hundredth_of_its_start_for_the_last_time() -> None:
@@ -31,3 +34,14 @@ def test_swings_are_counted_past_rest_as_long_as_they_are_seen() -> None:
 def test_the_distance_of_the_farthest_node_counts() -> None:
     places, reference = np.array([[3.0, 4.0, 0.0], [0.0, 0.0, 6.0]]), np.array([[0.0, 0.0, 0.0], [0.0, 3.0, 2.0]])
     assert largest_distance(places, reference) == 5.0
+
+
+def test_a_release_test_begins_with_a_deflection_in_parts_of_the_size() -> None:
+    short = bar("Short", 0.0, 0.5, True, stiffness=300.0)
+    simulation = Simulation(scene(short, gravity=np.zeros(3)))
+    still, start = _deflected(simulation, "Short", 0.05)
+    free = ~simulation.system_of("Short").fixed
+    size = float(np.ptp(simulation.system_of("Short").rest[free], axis=0).max())
+    moved = largest_distance(start.positions, still.state.positions)
+    # Pulled by a load of the first mode's shape: a bend of so much is a little less than a straight line says.
+    assert moved == pytest.approx(0.05 * size, rel=0.1)

@@ -106,3 +106,10 @@ def test_each_element_has_its_share_of_force_and_memory_and_no_load_has_any(pain
     same(later.dead, wanted)
     same(later.velocity, before_v)
     assert later.elastic is None
+
+
+def test_regions_belong_to_the_blocks_whose_free_nodes_they_have() -> None:
+    system = linked()
+    assert [system.regions_of(k) for k in (0, 1)] == [(0,), (0,)]
+    apart = assemble(system.blocks, np.zeros(3), None, modal=False)
+    assert [apart.regions_of(k) for k in (0, 1)] == [(0,), (1,)]
