@@ -171,7 +171,7 @@ DRAWN: dict[str, tuple[int, str]] = {
     "core/bodies/springs.py": (2, "springs kinds"),
     "core/measure/calibrate.py": (1, "reference_measures shot"),
     "core/measure/diagnostics.py": (2, "reference_measures step damping"),
-    "core/simulation/dials.py": (1, "dial combinations"),
+    "core/simulation/dials.py": (1, "reference_laws dial"),
 }
 
 # Why a fault that is seen by no test is none, by its file and line before and after.

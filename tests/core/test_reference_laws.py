@@ -9,10 +9,14 @@ import pytest
 from scipy.spatial.transform import Rotation
 from scipy.special import jn_zeros
 
+from builders import bar as bar_of
+from builders import scene
 from cases import chain, same
 from dampsim.core.energies.springs import springs
 from dampsim.core.geometry.rigid import rigid_basis
 from dampsim.core.papers.bar import bar
+from dampsim.core.simulation.dials import dialled_law
+from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.solvers.problem import Outcome
 from dampsim.core.stepping.carrier import Moment, pieces
 from dampsim.core.stepping.controls import Controls
@@ -231,3 +235,17 @@ def test_a_net_is_at_least_as_quick_as_a_hanging_chain_and_what_is_stiff_has_its
                 wanted = max(slowest, 2.0 * own) if net else 2.0 * own
                 # The chain's number has four digits.
                 assert region.with_weight(2.0 * own) == pytest.approx(wanted, rel=2e-4)
+
+
+def test_frames_calibration_and_the_frame_rate_make_the_settle_time() -> None:
+    """T = N x calibration/f, for the law and for how many substeps carry it."""
+    for fps in (24.0, 60.0):
+        body = bar_of("Bar", 0.0, 1.0, True, settle=5.0, bounce=60.0, calibration=1.3, substeps=1, resolution=100)
+        settings, settle = body.settings, 5.0 * 1.3 / fps
+        found = Simulation(scene(body, fps=fps)).substeps("Bar", settings)
+        wanted = choose_substeps(settle, 0.6, 1.0 / fps, 1)
+        assert (found.count, found.overshoot) == (wanted.count, wanted.overshoot)
+        assert wanted.count > 1
+        law = dialled_law(settings, wanted.overshoot, 1.0 / fps, 50.0, False)
+        assert law == replace(settle_law(settle, wanted.overshoot, 50.0), whip=settings.whip)
+        assert dialled_law(settings, 0.6, 1.0 / fps, 50.0, True) == first_mode_law(settle, 0.6, 50.0, True, stops=True)
