@@ -23,14 +23,21 @@ def _damped(dynamics: Dynamics, state: State, h: float) -> State:
 
 
 def _stage(
-    stepper: Stepper, state: State, start: Array, velocities: Array, inputs: Inputs, h: float, controls: Controls
+    stepper: Stepper,
+    state: State,
+    start: Array,
+    velocities: Array,
+    inputs: Inputs,
+    h: float,
+    controls: Controls,
+    damped_at: Array | None = None,
 ) -> tuple[Array, StepReport]:
     """Velocities v (n, 3) of backward Euler from a start over h, M (v - v_start)/h = f(start + h v) - C v."""
     # For a follow-through of 1 the reference motion cancels, so there is none.
     begin = State(state.time, start, velocities, np.zeros_like(start), state.memory)
     plain = tuple(replace(one, reference=NoReferenceMotion()) for one in inputs)
     # The forces at the start may have thrown the velocities far off; the state's own are a better guess.
-    after, report = stepper.step(begin, plain, h, replace(controls, follow_through=1.0), state.velocities)
+    after, report = stepper.step(begin, plain, h, replace(controls, follow_through=1.0), state.velocities, damped_at)
     return after.velocities, report
 
 
@@ -86,7 +93,11 @@ class ImplicitMidpoint(Integrator):
     ) -> tuple[State, StepReport]:
         begin = _damped(dynamics, state, h)
         half = tuple(BlockInputs(one.start, 0.5 * (one.start + one.end)) for one in inputs)
-        middle, report = _stage(dynamics.stepper, state, state.positions, begin.velocities, half, 0.5 * h, controls)
+        # C at the start would leave an error of first order.
+        there = dynamics.system.placed(state.positions + 0.5 * h * begin.velocities, half)
+        middle, report = _stage(
+            dynamics.stepper, state, state.positions, begin.velocities, half, 0.5 * h, controls, there
+        )
         if report.outcome is not Outcome.CONVERGED:
             return state, report
         return dynamics.pinned(state, state.positions + h * middle, 2.0 * middle - begin.velocities, inputs, h), report
@@ -116,7 +127,9 @@ class Newmark(Integrator):
         # A pin's own mean velocity is the same in both halves.
         half = tuple(BlockInputs(0.5 * (one.start + one.end), one.end) for one in inputs)
         start = system.placed(start, tuple(BlockInputs(one.start, one.start) for one in half))
-        after, report = _stage(dynamics.stepper, state, start, speed, half, 0.5 * h, controls)
+        # As near to the end as is known: C in the middle would leave an error of first order.
+        there = system.placed(state.positions + h * begin.velocities, inputs)
+        after, report = _stage(dynamics.stepper, state, start, speed, half, 0.5 * h, controls, there)
         if report.outcome is not Outcome.CONVERGED:
             return state, report
         return dynamics.pinned(

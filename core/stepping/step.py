@@ -79,9 +79,17 @@ class Stepper:
         return matrix.tocsr()[self.dof][:, self.dof]
 
     def step(
-        self, state: State, inputs: Inputs, h: float, controls: Controls, guess: Array | None = None
+        self,
+        state: State,
+        inputs: Inputs,
+        h: float,
+        controls: Controls,
+        guess: Array | None = None,
+        damped_at: Array | None = None,
     ) -> tuple[State, StepReport]:
-        """Advance by h seconds while the pins move. guess: velocities (n, 3) to start the search from.
+        """Advance by h seconds while the pins move.
+
+        guess: velocities (n, 3) to start the search from.  damped_at: (n, 3) m, where C is taken, if not at the start.
 
         A substep that fails is tried again by Newton's method, then with halved h; the shortest parts may be rough.
         Then it is reported in the outcome; the state returned with a failed outcome is the one given.
@@ -89,19 +97,26 @@ class Stepper:
         if asleep(self.system, state, inputs, controls):
             return resting(state, h), StepReport(Outcome.CONVERGED, 0, 0, 1, 0.0, 0)
         for halving in range(_HALVINGS + 1):
-            answer, report = self._parts(state, inputs, h, 2**halving, controls, guess)
+            answer, report = self._parts(state, inputs, h, 2**halving, controls, guess, damped_at)
             if report.outcome is Outcome.CONVERGED and answer.is_finite:
                 return answer, report
         return state, report
 
     def _parts(
-        self, state: State, inputs: Inputs, h: float, parts: int, controls: Controls, guess: Array | None
+        self,
+        state: State,
+        inputs: Inputs,
+        h: float,
+        parts: int,
+        controls: Controls,
+        guess: Array | None,
+        damped_at: Array | None,
     ) -> tuple[State, StepReport]:
         iterations = evaluations = 0
         residual, helped = 0.0, 0
         for part in range(parts):
             for attempt, (calm, minimiser) in enumerate(self._attempts(controls)):
-                problem = StepProblem(self, state, parted(inputs, part, parts), h / parts, controls, calm)
+                problem = StepProblem(self, state, parted(inputs, part, parts), h / parts, controls, calm, damped_at)
                 tolerance = Tolerance(controls.tolerance, problem.noise)
                 start = problem.start if guess is None else problem.allowed(guess[self.free])
                 if len(self.free):

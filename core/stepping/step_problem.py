@@ -60,9 +60,16 @@ class StepProblem:
     """psi(v) over the free nodes' velocities (f, 3)."""
 
     def __init__(
-        self, stepper: Prefactored, state: State, inputs: Inputs, h: float, controls: Controls, calm: bool = False
+        self,
+        stepper: Prefactored,
+        state: State,
+        inputs: Inputs,
+        h: float,
+        controls: Controls,
+        calm: bool = False,
+        damped_at: Array | None = None,
     ) -> None:
-        """calm: whether the laws' calmer coefficients are taken."""
+        """calm: whether the laws' calmer coefficients are taken.  damped_at: see step.Stepper."""
         system = stepper.system
         self._stepper, self._state, self._inputs, self._h = stepper, state, inputs, h
         self._calm = calm
@@ -78,7 +85,8 @@ class StepProblem:
         self._scale = float(self._factors[0]) * float(theta)
         parts = None if share.uniform else np.asarray(share.theta)
         self._solve = stepper.factor(h, self._inertia / self._scale, self._factors, parts)
-        self._drag = stepper.viscous(state.positions).tocsr() if stepper.viscous else None
+        place = state.positions if damped_at is None else damped_at
+        self._drag = stepper.viscous(place).tocsr() if stepper.viscous else None
         # Of the pins, which the drag feels.
         self._given = (self._next - state.positions) / h
         # Without a way back to the problem: a circle would keep factors until the collector happens to come by.

@@ -1,0 +1,65 @@
+"""Bodies, states and comparisons for the tests against references/."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import csr_matrix
+from scipy.spatial.transform import Rotation
+
+from dampsim.core.damping.damping import DampedBody, Damping
+from dampsim.core.damping.registry import DAMPINGS
+from dampsim.core.energies import ELASTIC_MODELS, Material
+from dampsim.core.papers.bar import bar
+from dampsim.core.scene.parameters import Settings
+from dampsim.core.system.system import System
+
+# Sums of a few hundred products lose two or three digits of sixteen; the papers' formulas are met to this part.
+CLOSE = 1e-10
+
+
+POISSON, DENSITY = 0.37, 900.0
+
+
+ACTING = {method.name: method for method in DAMPINGS if method.velocities is not Damping.velocities}
+
+
+PUSHING = {method.name: method for method in DAMPINGS if method.matrix is not Damping.matrix}
+
+
+def same(found: np.ndarray, wanted: np.ndarray, close: float = CLOSE) -> None:
+    found = np.asarray(found.toarray() if isinstance(found, csr_matrix) else found)
+    assert found.shape == wanted.shape
+    assert np.abs(found - wanted).max() <= close * np.abs(wanted).max()
+
+
+def made(name: str, system: System, stiffness: float = 1.0, eigenvalue: float = 90.0, **dials: object) -> Damping:
+    """With the stiffness as dialled, a factor on the block's own of 1e5 Pa."""
+    values = Settings(damping_by=name, poisson=POISSON, **dials).as_dict()  # type: ignore[arg-type]
+    method = {**ACTING, **PUSHING}[name]
+    chosen = {key: values[key] for key in method.parameters}
+    material = Material(1e5 * stiffness, POISSON, DENSITY)
+    return method(DampedBody(system.blocks[0], chosen, material, eigenvalue, stiffness))
+
+
+def deformed(system: System, count: int = 3, size: float = 0.06) -> list[np.ndarray]:
+    """Some of the elements are turned over."""
+    rng = np.random.default_rng(4)
+    found = []
+    for _ in range(count):
+        turn = Rotation.random(random_state=rng).as_matrix()
+        found.append((system.rest + size * rng.standard_normal(system.rest.shape)) @ turn.T)
+    return found
+
+
+def solid(model: str) -> System:
+    kind = next(one for one in ELASTIC_MODELS if one.name == model)
+    return bar((2, 1, 1), clamped=False, material=Material(1e5, POISSON, DENSITY), model=kind)
+
+
+def chain() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Nodes, edges, lengths and W of a few springs, some of them compressed."""
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((5, 3))
+    edges = np.array([[0, 1], [1, 2], [2, 3], [0, 3], [1, 3], [3, 4]])
+    lengths = np.linalg.norm(x[edges[:, 0]] - x[edges[:, 1]], axis=1) * rng.uniform(0.6, 1.6, len(edges))
+    return x, edges, lengths, rng.uniform(20.0, 80.0, len(edges))

@@ -1,0 +1,144 @@
+"""Elasticity, docs/physics.md section 6: densities of the deformation gradient, tetrahedra, springs and links."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+# Derivatives by a step along the imaginary axis have no cancellation, so that it may be as small as this.
+TINY = 1e-30
+
+Function = Callable[[np.ndarray], np.ndarray]
+
+
+def slopes(function: Function, x: np.ndarray) -> np.ndarray:
+    """d f/d x (…, x.size) of an analytic function, to the last digit."""
+    columns = []
+    for k in range(x.size):
+        moved = x.astype(complex).ravel()
+        moved[k] += 1j * TINY
+        columns.append(np.imag(function(moved.reshape(x.shape))) / TINY)
+    return np.stack(columns, axis=-1)
+
+
+def lame(young: float, poisson: float) -> tuple[float, float]:
+    """lambda and mu, (6.6)."""
+    return young * poisson / ((1 + poisson) * (1 - 2 * poisson)), young / (2 * (1 + poisson))
+
+
+def determinant(F: np.ndarray) -> np.ndarray:
+    return F[0] @ np.cross(F[1], F[2])
+
+
+def neo_hookean(F: np.ndarray, young: float, poisson: float) -> np.ndarray:
+    """(6.3) with (6.4), less its value at rest."""
+    lam, mu = lame(young, poisson)
+    m, k = 4 / 3 * mu, lam + 5 / 6 * mu
+    alpha = 1 + 3 / 4 * m / k
+
+    def density(ic: np.ndarray, J: np.ndarray) -> np.ndarray:
+        return m / 2 * (ic - 3) + k / 2 * (J - alpha) ** 2 - m / 2 * np.log(ic + 1)
+
+    return density((F * F).sum(), determinant(F)) - density(np.array(3.0), np.array(1.0))
+
+
+def neo_hookean_stress(F: np.ndarray, young: float, poisson: float) -> np.ndarray:
+    """d Psi/d F by hand; the determinant's slope is the cofactor, whose rows are cross products."""
+    lam, mu = lame(young, poisson)
+    m, k = 4 / 3 * mu, lam + 5 / 6 * mu
+    cofactor = np.array([np.cross(F[1], F[2]), np.cross(F[2], F[0]), np.cross(F[0], F[1])])
+    ic = (F * F).sum()
+    return m * (1 - 1 / (ic + 1)) * F + k * (determinant(F) - 1 - 3 / 4 * m / k) * cofactor
+
+
+def green(F: np.ndarray) -> np.ndarray:
+    return 0.5 * (F.T @ F - np.eye(F.shape[1]))
+
+
+def stvk(F: np.ndarray, young: float, poisson: float) -> np.ndarray:
+    """(6.5)."""
+    lam, mu = lame(young, poisson)
+    strain = green(F)
+    return lam / 2 * np.trace(strain) ** 2 + mu * (strain * strain).sum()
+
+
+def stvk_stress(F: np.ndarray, young: float, poisson: float) -> np.ndarray:
+    lam, mu = lame(young, poisson)
+    return F @ (lam * np.trace(green(F)) * np.eye(3) + 2 * mu * green(F))
+
+
+# The density and the stress, for each model.
+DENSITIES: dict[str, tuple[Callable[..., np.ndarray], Callable[..., np.ndarray]]] = {
+    "StableNeoHookean": (neo_hookean, neo_hookean_stress),
+    "StVK": (stvk, stvk_stress),
+}
+
+
+def positive(matrix: np.ndarray) -> np.ndarray:
+    values, vectors = np.linalg.eigh(0.5 * (matrix + matrix.T))
+    return vectors @ np.diag(np.maximum(values, 0.0)) @ vectors.T
+
+
+def gradient(rest: np.ndarray, corners: np.ndarray) -> np.ndarray:
+    """F (3, d) = D_s D_m^-1 of a simplex with corners (d + 1, 3), [You] (3.6)."""
+    return (corners[1:] - corners[0]).T @ np.linalg.inv((rest[1:] - rest[0]).T)
+
+
+def dof(nodes: Iterable[int]) -> np.ndarray:
+    return np.array([3 * int(n) + k for n in nodes for k in range(3)])
+
+
+def tet_hessian(
+    model: str, rest: np.ndarray, tets: np.ndarray, x: np.ndarray, young: float, poisson: float, project: bool
+) -> np.ndarray:
+    """K (3n, 3n), the positive part taken of each element's d2 Psi/d F2."""
+    stress = DENSITIES[model][1]
+    K = np.zeros((x.size, x.size))
+    for tet in tets:
+        volume = abs(np.linalg.det(rest[tet][1:] - rest[tet][0])) / 6
+        F = gradient(rest[tet], x[tet])
+        C = slopes(lambda G: stress(G, young, poisson).ravel(), F)
+        B = slopes(lambda y, tet=tet: gradient(rest[tet], y).ravel(), x[tet])  # type: ignore[misc]
+        K[np.ix_(dof(tet), dof(tet))] += volume * B.T @ (positive(C) if project else C) @ B
+    return K
+
+
+def spring_force(x: np.ndarray, edges: np.ndarray, lengths: np.ndarray, W: np.ndarray) -> np.ndarray:
+    """-d U/d x of (6.8)."""
+    force = np.zeros_like(x)
+    for (i, j), L, w in zip(edges, lengths, W, strict=True):
+        way = x[i] - x[j]
+        size = np.sqrt(way @ way)
+        pull = w / L * (size / L - 1) * way / size
+        force[i] -= pull
+        force[j] += pull
+    return force
+
+
+def spring_hessian(x: np.ndarray, edges: np.ndarray, lengths: np.ndarray, W: np.ndarray, project: bool) -> np.ndarray:
+    """(6.9)."""
+    K = np.zeros((x.size, x.size))
+    for (i, j), L, w in zip(edges, lengths, W, strict=True):
+        way = x[i] - x[j]
+        size = np.linalg.norm(way)
+        along = np.outer(way, way) / size**2
+        across = 1 - L / size
+        block = w / L**2 * (along + (max(0.0, across) if project else across) * (np.eye(3) - along))
+        K[np.ix_(dof((i, j)), dof((i, j)))] += np.kron([[1, -1], [-1, 1]], block)
+    return K
+
+
+def link_energy(x: np.ndarray, weights: np.ndarray, lengths: np.ndarray, k: np.ndarray) -> float:
+    """(6.13). weights: (l, n), of the first point less those of the second."""
+    ways = weights @ x
+    return float(sum(0.5 * s * (np.linalg.norm(way) - L) ** 2 for way, L, s in zip(ways, lengths, k, strict=True)))
+
+
+def link_gradient(x: np.ndarray, weights: np.ndarray, lengths: np.ndarray, k: np.ndarray) -> np.ndarray:
+    total = np.zeros_like(x)
+    for row, L, s in zip(weights, lengths, k, strict=True):
+        way = row @ x
+        size = np.sqrt(way @ way)
+        total = total + s * np.outer(row, way if L == 0 else (size - L) * way / size)
+    return total

@@ -1,0 +1,189 @@
+"""Elasticity against references/elastic.py: densities, tetrahedra, springs, pins and links, equal to rounding."""
+
+from __future__ import annotations
+
+from copy import copy
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+from cases import CLOSE, DENSITY, POISSON, chain, deformed, same, solid
+from dampsim.core.energies import ELASTIC_MODELS, DeadLoad, Energy, Material, SoftPins
+from dampsim.core.energies.springs import springs
+from dampsim.core.energies.strain_energy import StrainEnergy
+from dampsim.core.energies.tetrahedra import lumped_mass
+from dampsim.core.papers.flat_scenes import annulus, cloth, trapezoid
+from dampsim.core.system.links import Joints, rigid_stiffness
+from references import elastic, rates
+
+
+def test_every_elastic_density_has_a_reference() -> None:
+    assert set(elastic.DENSITIES) == {model.name for model in ELASTIC_MODELS}
+
+
+@pytest.mark.parametrize("model", elastic.DENSITIES)
+def test_densities_stresses_and_stiffnesses_are_the_papers(model: str) -> None:
+    kind = next(one for one in ELASTIC_MODELS if one.name == model)
+    density, stress = elastic.DENSITIES[model]
+    rng = np.random.default_rng(0)
+    F = np.eye(3)[:, :, None] + 0.6 * rng.standard_normal((3, 3, 12))
+    material = kind(Material(7e3, POISSON, DENSITY))
+    energies, stresses = material.density_stress(F.copy())
+    for k in range(F.shape[2]):
+        one = F[:, :, k]
+        assert energies[k] == pytest.approx(float(density(one, 7e3, POISSON)), rel=CLOSE)
+        same(stresses[:, :, k], stress(one, 7e3, POISSON))
+        same(stress(one, 7e3, POISSON), elastic.slopes(lambda G: density(G, 7e3, POISSON), one).reshape(3, 3))
+        same(material.stiffness(F)[k], elastic.slopes(lambda G: stress(G, 7e3, POISSON).ravel(), one))
+
+
+@pytest.mark.parametrize("model", elastic.DENSITIES)
+@pytest.mark.parametrize("project", [False, True])
+def test_the_stiffness_of_tetrahedra_is_the_papers(model: str, project: bool) -> None:
+    system = solid(model)
+    (energy,) = system.blocks[0].energies
+    (tets,) = system.blocks[0].groups
+    for x in deformed(system):
+        wanted = elastic.tet_hessian(model, system.rest, tets, x, 1e5, POISSON, project)
+        same(energy.hessian(x, project), wanted)
+        stress = elastic.DENSITIES[model][1]
+        force = np.zeros(x.size)
+        for tet, w in zip(tets, rates.volumes(system.rest, tets), strict=True):
+            F = elastic.gradient(system.rest[tet], x[tet])
+            B = elastic.slopes(lambda y, tet=tet: elastic.gradient(system.rest[tet], y).ravel(), x[tet])  # type: ignore[misc]
+            force[elastic.dof(tet)] += w * B.T @ stress(F, 1e5, POISSON).ravel()
+        same(energy.value_gradient(x)[1].ravel(), force)
+
+
+def test_springs_soft_pins_and_links_are_the_formulas() -> None:
+    x, edges, lengths, W = chain()
+    energy = springs(edges, lengths, W / lengths)
+    sizes = np.linalg.norm(x[edges[:, 0]] - x[edges[:, 1]], axis=1)
+    value, gradient = energy.value_gradient(x)
+    assert value == pytest.approx(0.5 * float(W @ (sizes / lengths - 1) ** 2), rel=CLOSE)
+    same(-gradient, elastic.spring_force(x, edges, lengths, W))
+    for project in (False, True):
+        same(energy.hessian(x, project), elastic.spring_hessian(x, edges, lengths, W, project))
+    pins = SoftPins(np.array([1, 4]), np.array([3.0, 7.0]), x[[0, 2]])
+    value, gradient = pins.value_gradient(x)
+    assert value == pytest.approx(1.5 * ((x[1] - x[0]) ** 2).sum() + 3.5 * ((x[4] - x[2]) ** 2).sum(), rel=CLOSE)
+    same(gradient, np.stack([0 * x[0], 3 * (x[1] - x[0]), 0 * x[0], 0 * x[0], 7 * (x[4] - x[2])]))
+    rows = np.array([[0.3, 0.7, -1.0, 0.0, 0.0], [1.0, 0.0, 0.0, -0.4, -0.6], [0.0, 1.0, 0.0, 0.0, -1.0]])
+    gaps, k = np.array([0.5, 0.0, 4.0]), np.array([10.0, 20.0, 30.0])
+    rigid, owners, factors = np.array([False, True, True]), np.array([[0, 1]] * 3), np.array([1.5, 4.0])
+    links = Joints(csr_matrix(rows), k, gaps, rigid, owners)
+    # A rigid link goes with the stiffer of its blocks.
+    strength = np.array([10.0, 80.0, 120.0])
+    value, gradient = links.value_gradient(x, factors)
+    assert value == pytest.approx(elastic.link_energy(x, rows, gaps, strength), rel=CLOSE)
+    same(gradient, elastic.link_gradient(x, rows, gaps, strength))
+    exact = elastic.slopes(lambda y: elastic.link_gradient(y, rows, gaps, strength).ravel(), x)
+    same(links.hessian(x, factors, False), exact)
+    same(links.hessian(x, factors, True), _projected_links(x, rows, gaps, strength))
+
+
+def _projected_links(x: np.ndarray, rows: np.ndarray, gaps: np.ndarray, k: np.ndarray) -> np.ndarray:
+    """Each link's 3 x 3 block without its negative part; it lies between two points."""
+    total = np.zeros((x.size, x.size))
+    for row, L, s in zip(rows, gaps, k, strict=True):
+        one = elastic.slopes(lambda d, L=L, s=s: elastic.link_gradient(d, np.eye(1), [L], [s]), (row @ x)[None])  # type: ignore[misc]
+        spread = np.kron(row[None], np.eye(3))
+        total += spread.T @ elastic.positive(one.reshape(3, 3)) @ spread
+    return total
+
+
+def test_painted_parts_of_an_energy_are_the_means_of_its_nodes() -> None:
+    x, edges, lengths, W = chain()
+    parts = np.array([0.2, 1.0, 0.6, 0.9, 0.1])
+    each = parts[edges].mean(axis=1)
+    same(
+        springs(edges, lengths, W / lengths).scaled(parts).value_gradient(x)[1],
+        -elastic.spring_force(x, edges, lengths, each * W),
+    )
+    same(DeadLoad(x).scaled(parts).value_gradient(x)[1], -parts[:, None] * x)
+    pins = SoftPins(np.array([1, 4]), np.array([3.0, 7.0]), x[[0, 2]]).scaled(parts)
+    same(pins.value_gradient(x)[1][[1, 4]], np.stack([3.0 * (x[1] - x[0]), 0.7 * (x[4] - x[2])]))
+    rows, gaps, k = np.array([[0.3, 0.7, -1.0, 0.0, 0.0]]), np.array([0.5]), np.array([10.0])
+    links = Joints(csr_matrix(rows), k, gaps, np.array([False]), np.array([[0, 0]])).scaled(parts)
+    # The mean of both points.
+    there = 10.0 * 0.5 * (0.3 * 0.2 + 0.7 * 1.0 + 0.6)
+    same(links.value_gradient(x, np.ones(1))[1], elastic.link_gradient(x, rows, gaps, np.array([there])))
+    system = solid("StVK")
+    (energy,) = system.blocks[0].energies
+    (tets,) = system.blocks[0].groups
+    painted = np.random.default_rng(1).uniform(0.1, 1.0, len(system.rest))
+    y = deformed(system)[0]
+    alone = [replace_weights(energy, np.eye(len(tets))[m]).value_gradient(y)[1] for m in range(len(tets))]
+    wanted = sum(painted[tet].mean() * one for tet, one in zip(tets, alone, strict=True))
+    same(energy.scaled(painted).value_gradient(y)[1], wanted)
+
+
+def replace_weights(energy: Energy, parts: np.ndarray) -> Energy:
+    """With these parts of the elements' weights."""
+    other = copy(energy)
+    other.weights = energy.weights * parts  # type: ignore[attr-defined]
+    return other
+
+
+def test_differences_of_energies_count_as_rounding_up_to_eight_last_digits_of_the_moduli() -> None:
+    eps = np.finfo(float).eps
+    _, edges, lengths, W = chain()
+    assert springs(edges, lengths, W / lengths).rounding == pytest.approx(8 * eps * W.sum(), rel=1e-12, abs=0.0)
+    system = solid("StVK")
+    (energy,) = system.blocks[0].energies
+    largest = np.abs(elastic.slopes(lambda F: elastic.stvk_stress(F, 1e5, POISSON).ravel(), np.eye(3))).max()
+    volume = sum(rates.volumes(system.rest, system.blocks[0].groups[0]))
+    assert energy.rounding == pytest.approx(8 * eps * largest * volume, rel=1e-9, abs=0.0)
+
+
+def test_the_moduli_of_triangles_count_too_and_every_corner_has_its_share_of_the_mass() -> None:
+    (energy,) = cloth(3, np.zeros(0, dtype=np.int64)).blocks[0].energies
+    # lambda + 2 mu on the diagonal, of a square metre.
+    assert energy.rounding == pytest.approx(8 * np.finfo(float).eps * 200.0, rel=1e-9, abs=0.0)
+    tets, weights = np.array([[0, 1, 2, 3], [1, 2, 3, 4]]), np.array([0.3, 0.5])
+    np.testing.assert_allclose(
+        lumped_mass(tets, weights, 8.0, 6), np.array([0.3, 0.8, 0.8, 0.8, 0.5, 0.0]) * 8.0 / 4.0, rtol=1e-14
+    )
+
+
+def test_a_rigid_link_is_ten_thousand_times_as_stiff_as_its_ends() -> None:
+    assert rigid_stiffness(np.array([2.0, 30.0])).tolist() == [2e4, 3e5]
+
+
+def test_a_strains_energy_of_triangles_is_the_papers() -> None:
+    system = cloth(3, np.zeros(0, dtype=np.int64))
+    (energy,) = system.blocks[0].energies
+    assert isinstance(energy, StrainEnergy)
+    flat, (faces,) = system.rest[:, :2], system.blocks[0].groups
+    x = system.rest + 0.1 * np.random.default_rng(8).standard_normal(system.rest.shape)
+    area, V = 0.125, rates.isotropic(100.0, 50.0, 2)
+    value = sum(0.5 * area * (e := rates.green_strain(flat[face], x[face]).ravel()) @ V @ e for face in faces)
+    assert energy.value_gradient(x)[0] == pytest.approx(float(value), rel=CLOSE)
+    # The stress of a strain is what its rate's would be if the strain was gone in a second.
+    force = np.zeros_like(x)
+    for face in faces:
+        S = (V @ rates.green_strain(flat[face], x[face]).ravel()).reshape(2, 2)
+        B = elastic.slopes(lambda y, face=face: elastic.gradient(flat[face], y), x[face])  # type: ignore[misc]
+        pull = np.einsum("ra,ab,rbk->k", elastic.gradient(flat[face], x[face]), S, B)
+        force[face] += area * pull.reshape(-1, 3)
+    same(energy.value_gradient(x)[1], force)
+
+
+def test_the_papers_scenes_cover_their_plane_once() -> None:
+    """The annulus is a polygon of 23 sides in one; the trapezoid twelve triangles of unit sides."""
+    polygon = 0.5 * 23 * np.sin(2 * np.pi / 23)
+    for system, count, area in (
+        (trapezoid(), 12, 12 * np.sqrt(3) / 4),
+        (annulus(), 414, polygon * (4.0 - 1.0)),
+        (cloth(5, np.arange(5)), 32, 1.0),
+    ):
+        (faces,) = system.blocks[0].groups
+        corners = system.rest[faces]
+        normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+        assert len(faces) == count
+        assert set(faces.ravel()) == set(range(len(system.rest)))
+        # As many as there are, none of them over another.
+        assert 0.5 * np.abs(normals).sum() == pytest.approx(area, rel=1e-12)
+        sides = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2)
+        assert (sides.max(axis=1) < 2.0 * sides.min(axis=1)).all()

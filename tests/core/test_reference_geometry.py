@@ -1,0 +1,141 @@
+"""Geometry against what takes longer and needs no thought: every triangle, every tetrahedron, every vertex."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dampsim.core.frames.matching import match
+from dampsim.core.geometry.box import box_tets
+from dampsim.core.geometry.embedding import embed, neighbours
+from dampsim.core.geometry.rigid import rigid_basis
+from dampsim.core.geometry.surface import Surface, clean_triangles, sample_triangles
+from dampsim.core.geometry.winding import WindingNumber
+from shapes import ring
+
+
+def solid_angles(corners: np.ndarray, eye: np.ndarray) -> np.ndarray:
+    """Of triangles (t, 3, 3) by their dihedral angles (Girard), which needs no formula of the two papers."""
+    ways = corners - eye
+    a, b, c = (ways[:, k] / np.linalg.norm(ways[:, k], axis=1)[:, None] for k in range(3))
+    sides = [np.cross(p, q) for p, q in ((a, b), (b, c), (c, a))]
+    normals = [side / np.linalg.norm(side, axis=1)[:, None] for side in sides]
+    angles = [np.arccos(np.clip(-(normals[k] * normals[k - 1]).sum(axis=1), -1.0, 1.0)) for k in range(3)]
+    return (sum(angles) - np.pi) * np.sign((a * sides[1]).sum(axis=1))
+
+
+def test_winding_numbers_are_sums_of_solid_angles_and_far_groups_are_told_from_a_half() -> None:
+    surface = ring()
+    rng = np.random.default_rng(3)
+    points = rng.uniform(-0.75, 0.75, (200, 3)) * np.ptp(surface.vertices, axis=0) + surface.vertices.mean(axis=0)
+    corners = surface.vertices[surface.triangles]
+    # With a hole, so that it is no whole number.
+    for some in (surface.triangles, surface.triangles[: len(corners) * 3 // 4]):
+        exact = np.array([solid_angles(surface.vertices[some], p).sum() for p in points]) / (4.0 * np.pi)
+        off = np.abs(WindingNumber(surface.vertices, some)(points) - exact)
+        # Each dipole is good to a per cent of its own; together they stay far from the half that decides.
+        assert off.max() < 0.1
+        assert off.mean() < 0.03
+    # A handful of triangles is one group; what is nearer than two of its radii is summed triangle by triangle.
+    middle = corners[:6].mean(axis=(0, 1))
+    ways = rng.standard_normal((20, 3))
+    near = (
+        middle + 1.5 * np.linalg.norm(corners[:6] - middle, axis=2).max() * ways / np.linalg.norm(ways, axis=1)[:, None]
+    )
+    exact = np.array([solid_angles(corners[:6], p).sum() for p in near]) / (4.0 * np.pi)
+    found = WindingNumber(surface.vertices, surface.triangles[:6])(near)
+    np.testing.assert_allclose(found, exact, atol=1e-9)
+
+
+def test_points_are_carried_by_the_tetrahedron_that_holds_them_wherever_the_search_begins() -> None:
+    nodes, tets = box_tets((1.0, 0.8, 0.6), (3, 3, 2))
+    rng = np.random.default_rng(4)
+    inside = rng.uniform(0.05, 0.95, (50, 3)) * [1.0, 0.8, 0.6]
+    outside = np.array([1.0, 0.8, 0.6]) * rng.uniform(-0.03, 1.03, (50, 3))
+    points = np.concatenate([inside, outside])
+    found = embed(points, nodes, tets, rng.integers(0, len(tets), len(points)))
+    # Coordinates are such that a linear map of the nodes is one of the points, also beside the mesh.
+    M, t = rng.standard_normal((3, 3)), rng.standard_normal(3)
+    np.testing.assert_allclose(found(nodes @ M.T + t), points @ M.T + t, atol=1e-12)
+    np.testing.assert_allclose(found.weights.sum(axis=1), 1.0, atol=1e-12)
+    every = np.stack([np.linalg.inv(np.vstack([nodes[tet].T, np.ones(4)])) for tet in tets])
+    depths = (every @ np.column_stack([points, np.ones(100)]).T).min(axis=1)
+    assert found.weights[:50].min() > -1e-9
+    deepest = depths.max(axis=0)
+    # Beside the mesh, one of those near: as deep as any but for the corners.
+    assert (found.weights.min(axis=1)[50:] > deepest[50:] - 0.2).all()
+
+
+def test_behind_a_face_is_the_tetrahedron_that_shares_it() -> None:
+    _, tets = box_tets((1.0, 1.0, 1.0), (3, 4, 3))
+    # Numbers that are far apart and in no order, as keys of faces have to tell them apart.
+    tets = np.random.default_rng(5).permutation(int(tets.max()) + 1)[tets]
+    sets = [set(map(int, tet)) for tet in tets]
+    across = neighbours(tets)
+    for m, tet in enumerate(tets):
+        for k in range(4):
+            face = sets[m] - {int(tet[k])}
+            behind = [other for other in range(len(tets)) if other != m and face <= sets[other]]
+            assert across[m, k] == (behind[0] if behind else -1)
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
+def test_what_is_a_millionth_of_the_size_apart_is_welded_at_any_size(size: float) -> None:
+    corners = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], dtype=float) * size
+    faces = np.array([[0, 2, 1], [0, 1, 3], [1, 2, 3], [2, 0, 3]])
+    split = corners[faces].reshape(-1, 3) + 1e-8 * size * np.sign(np.random.default_rng(1).standard_normal((12, 3)))
+    vertices, triangles = clean_triangles(Surface("Tet", split, np.arange(12).reshape(4, 3)))
+    assert (len(vertices), len(triangles)) == (4, 4)
+    apart = corners[faces].reshape(-1, 3) + 1e-3 * size * np.random.default_rng(1).standard_normal((12, 3))
+    assert len(clean_triangles(Surface("Tet", apart, np.arange(12).reshape(4, 3)))[0]) == 12
+
+
+def test_samples_leave_no_gap_on_a_surface_and_are_not_twice_in_a_cell() -> None:
+    surface, spacing = ring(), 0.05
+    found = sample_triangles(surface.vertices, surface.triangles, spacing)
+    rng = np.random.default_rng(0)
+    weights = rng.dirichlet(np.ones(3), 2000)
+    picked = surface.vertices[surface.triangles[rng.integers(0, len(surface.triangles), 2000)]]
+    points = (weights[:, :, None] * picked).sum(axis=1)
+    nearest = np.array([np.linalg.norm(found - p, axis=1).min() for p in points])
+    assert nearest.max() < spacing
+    cells = np.round(found / (0.5 * spacing)).astype(int)
+    assert len(np.unique(cells, axis=0)) == len(cells)
+
+
+def test_a_copy_in_another_order_with_split_vertices_is_recognised_by_its_way() -> None:
+    rng = np.random.default_rng(2)
+    source = rng.standard_normal((30, 8, 3)).astype(np.float32)
+    order = np.array([3, 1, 1, 0, 7, 5, 2, 6, 4, 4])
+    found = match(source, source[:, order])
+    assert found.places.tolist() == order.tolist()
+    assert found.error == 0.0
+    # An error at a frame that it is not known by counts too.
+    off = source[:, order].copy()
+    off[4, 5] += [0.0, 0.03, 0.04]
+    assert match(source, off).error == pytest.approx(0.05, rel=1e-5)
+    # What is missing counts with the way to the nearest: nothing else is anywhere near.
+    assert match(source, source[:, order[1:-2]][:, 1:]).error > 1.0
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
+def test_rigid_motions_are_those_that_pins_leave_whatever_the_mass_and_the_size(scale: float, size: float) -> None:
+    rng = np.random.default_rng(0)
+    free, mass = size * rng.standard_normal((5, 3)), scale * rng.uniform(0.5, 2.0, 5)
+    line = size * np.array([[0.0, 0.0, 0.0], [1.0, 2.0, 0.5], [2.0, 4.0, 1.0]])
+    for held, count in ((np.zeros((0, 3)), 6), (line[:1], 3), (line, 1), (size * rng.standard_normal((3, 3)), 0)):
+        R = rigid_basis(free, held, mass)
+        assert R.shape == (5, 3, count)
+        flat = R.reshape(15, count)
+        np.testing.assert_allclose(flat.T @ (mass.repeat(3)[:, None] * flat), np.eye(count), atol=1e-9)
+        for k in range(count):
+            # The field that goes on as it does at the nodes: it stands still at what is held.
+            fields = np.concatenate(
+                [np.tile(np.eye(3), (5, 1)), np.stack([np.cross(a, free / size).ravel() for a in np.eye(3)], 1)], axis=1
+            )
+            motion = np.linalg.lstsq(fields, flat[:, k], rcond=None)[0]
+            speed = motion[:3] + np.cross(motion[3:], held / size)
+            assert np.abs(speed).max(initial=0.0) < 1e-8 * np.abs(motion).max()
+    # A node alone has nothing to turn.
+    assert rigid_basis(free[:1], np.zeros((0, 3)), mass[:1]).shape == (1, 3, 3)

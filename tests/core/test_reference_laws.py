@@ -1,0 +1,251 @@
+"""From frames to coefficients, and the terms of a substep, against references/laws.py: docs/physics.md section 2."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+from scipy.special import jn_zeros
+
+from builders import bar as bar_of
+from builders import scene
+from cases import chain, same
+from dampsim.core.energies.springs import springs
+from dampsim.core.geometry.rigid import rigid_basis
+from dampsim.core.papers.bar import bar
+from dampsim.core.simulation.dials import dialled_law
+from dampsim.core.simulation.simulation import Simulation
+from dampsim.core.solvers.problem import Outcome
+from dampsim.core.stepping.carrier import Moment, pieces
+from dampsim.core.stepping.controls import Controls
+from dampsim.core.stepping.first_mode import FirstModeLaw, first_mode_law
+from dampsim.core.stepping.hanging import floored
+from dampsim.core.stepping.inertia import region_terms
+from dampsim.core.stepping.law import BackwardEulerLaw, Coefficients, FixedLaw
+from dampsim.core.stepping.step import Stepper
+from dampsim.core.stepping.step_problem import StepProblem
+from dampsim.core.stepping.substeps import Dialled, choose_substeps
+from dampsim.core.stepping.waveform import WaveformLaw, settle_law
+from dampsim.core.system.block import Block
+from dampsim.core.system.inputs import BlockInputs
+from dampsim.core.system.state import State
+from dampsim.core.system.system import assemble, build_system
+from dampsim.core.system.term import Potential
+from references import laws
+
+
+def numbers(found: Coefficients) -> dict[str, np.ndarray]:
+    return {one.name: np.asarray(getattr(found, one.name)) for one in fields(found) if one.name != "waveform"}
+
+
+@pytest.mark.parametrize("frequency", [0.0, 3.0, 30.0])
+@pytest.mark.parametrize("whip", [1.05, 1.8])
+@pytest.mark.parametrize("h", [1 / 24, 1 / 300])
+def test_the_waveforms_coefficients_are_the_formulas_at_any_step(frequency: float, whip: float, h: float) -> None:
+    a, lam = 4.0, 250.0
+    law = WaveformLaw(a, frequency, lam, whip=whip)
+    for found, formula in ((law.coefficients(h), laws.waveform), (law.calmer(h), laws.calmer)):
+        wanted = formula(a, frequency, whip, lam, h)
+        for name, value in numbers(found).items():
+            # 1 - B/B_inf is a difference of nearly equal numbers where the stiffest swings hardly faster.
+            assert float(value) == pytest.approx(wanted[name], rel=1e-9, abs=1e-13), name
+    for t in (-h, 0.0, 0.1, 1.0):
+        assert law.released(t) == pytest.approx(laws.released(a, frequency, t), rel=1e-12)
+    # A painted part of the time is a law that much faster.
+    parts = np.array([1.0, 0.5, 0.2])
+    painted = replace(law, pace=parts)
+    for name, formula in (("coefficients", laws.waveform), ("calmer", laws.calmer)):
+        calm = name == "calmer" and frequency * h / parts.min() > np.pi / 5
+        for key, values in numbers(getattr(painted, name)(h)).items():
+            # One part that turns too far calms all of them.
+            each = [
+                formula(a / p, 0.0 if calm and key in ("kappa", "s", "q") else frequency / p, whip, lam, h)[key]
+                for p in parts
+            ]
+            np.testing.assert_allclose(np.broadcast_to(values, 3), each, rtol=1e-9, atol=1e-13, err_msg=key)
+
+
+@pytest.mark.parametrize("frequency", [0.0, 3.0, 12.0])
+def test_the_first_laws_coefficients_are_the_formulas(frequency: float) -> None:
+    a, lam, h = 4.0, 250.0, 1 / 30
+    law = FirstModeLaw(a, frequency, lam)
+    wanted = laws.first_mode(a, frequency, lam, h)
+    assert law.coefficients(h).kappa == pytest.approx(wanted["kappa"], rel=1e-12)
+    assert law.coefficients(h).s == pytest.approx(wanted["s"], rel=1e-12)
+    fast = laws.first_mode(a / 0.5, frequency / 0.5, lam, h)
+    painted = replace(law, pace=np.array([0.5])).coefficients(h)
+    assert float(np.ravel(painted.kappa)[0]) == pytest.approx(fast["kappa"], rel=1e-12)
+    assert float(np.ravel(painted.s)[0]) == pytest.approx(fast["s"], rel=1e-12)
+
+
+@pytest.mark.parametrize("phi", [0.0, 0.35, 1.0])
+@pytest.mark.parametrize("painted", [False, True])
+def test_the_first_laws_terms_are_the_operators_of_physics_however_the_pins_move(phi: float, painted: bool) -> None:
+    """One pin, about which the bar may swing: (2.3) to (2.8) with full matrices."""
+    rng = np.random.default_rng(6)
+    plain = bar((2, 1, 1), clamped=False)
+    block = plain.blocks[0]
+    gravity = np.array([1.0, 2.0, -9.0])
+    system = build_system(
+        block.rest, block.groups[0], block.mass, block.energies, gravity, np.array([0]), np.array([np.inf])
+    )
+    (region,) = system.regions
+    assert region.rigid_modes == 3
+    x = system.rest + 0.02 * rng.standard_normal(system.rest.shape)
+    v, reference = rng.standard_normal(x.shape), 0.3 * rng.standard_normal(x.shape)
+    h, shift = 0.02, np.array([0.01, -0.02, 0.03])
+    inputs = (BlockInputs(x[[0]], x[[0]] + shift),)
+    state = State(0.0, x, v, reference)
+    s: float | np.ndarray = rng.uniform(0.1, 0.4, len(region.free)) if painted else 0.3
+    terms = region_terms(
+        Moment.of(system, state, inputs, h), region, pieces(system, region), Coefficients(0.6, s), np.array([phi])
+    )
+    free, mass = region.free, system.mass[region.free]
+    # One pin leaves the turn open: it only carries along.
+    c = np.tile(shift / h, (len(free), 1))
+    u = v[free] - c + c - reference[free]
+    arms = x[free] - x[0]
+    fields_here = laws.crossed(arms)
+    inner = u - (laws.projection(fields_here, mass) @ u.ravel()).reshape(-1, 3)
+    Q = laws.coasted(arms, mass, (mass[:, None] * np.cross(arms, u)).sum(axis=0), h)
+    same(terms.predicted, c + arms @ (Q - np.eye(3)).T / h + 0.6 * inner @ Q.T, 1e-9)
+    same(terms.reference, c)
+    ahead = x[free] + h * c + arms @ (Q - np.eye(3)).T - (x[0] + shift)
+    swings = laws.crossed(ahead)
+    P = laws.projection(swings, mass)
+    push = (mass[:, None] * (c - reference[free]) / h).ravel()
+    load = (mass[:, None] * gravity).ravel() - phi * push - (1 - phi) * P.T @ push
+    same(terms.load.ravel(), load, 1e-9)
+    Y = terms.columns.reshape(3 * len(free), -1)
+    operator = np.diag(terms.inertia.repeat(3)) + Y @ np.diag(terms.signs) @ Y.T
+    same(operator, laws.inertia(swings, mass, np.broadcast_to(s, len(free)), h), 1e-9)
+    R = rigid_basis(ahead, np.zeros((1, 3)), mass).reshape(3 * len(free), -1)
+    same(R @ R.T * mass.repeat(3), P, 1e-9)
+
+
+@pytest.mark.parametrize("phi", [0.0, 0.35, 1.0])
+@pytest.mark.parametrize("frequency", [0.0, 6.0])
+@pytest.mark.parametrize("turns", [False, True])
+def test_what_a_waveform_substep_minimises_is_the_formula_with_all_it_remembers(
+    phi: float, frequency: float, turns: bool
+) -> None:
+    """A clamped bar: the slope of (2.24) with (2.34) to (2.36) and, in the first substep, (2.38)."""
+    rng = np.random.default_rng(7)
+    plain = bar((2, 1, 1))
+    system = replace(plain, gravity=np.array([1.0, 2.0, -9.0]))
+    (energy,) = system.blocks[0].energies
+    free, h, e, lam = np.flatnonzero(~system.fixed), 0.02, 1.7, system.regions[0].eigenvalue
+    mass = system.mass[free][:, None]
+    law = WaveformLaw(5.0, frequency, lam)
+    k = laws.waveform(5.0, frequency, 1.05, lam, h)
+    stepper, controls = Stepper(system), Controls((law,), phi, 1e-12, e)
+    x = system.rest.copy()
+    x[free] += 0.01 * rng.standard_normal((len(free), 3))
+    place = system.rest[system.pinned]
+    state = State(0.0, x, np.zeros_like(x), np.zeros_like(x))
+    own = rate = np.zeros((len(free), 3))
+    turned, moved, reference = np.eye(3), np.zeros(3), np.zeros((len(free), 3))
+    for step in range(3):
+        angle = 0.1 * (step + 1) if turns else 0.0
+        turn = Rotation.from_rotvec(angle * np.array([0.48, -0.6, 0.64])).as_matrix()
+        shift = rng.standard_normal(3) * 0.02
+        end = place @ turn.T + shift
+        inputs = (BlockInputs(place, end),)
+        home = system.rest[free] @ turned.T + moved
+        c_home, c = (home @ turn.T + shift - home) / h, (x[free] @ turn.T + shift - x[free]) / h
+        wide = (angle / 2 / np.sin(angle / 2)) ** 2 if angle else 1.0
+        A = wide * (c_home - reference) @ turn.T / h
+        g = e * energy.value_gradient(x)[1][free]
+        dead = (1 - k["theta"]) * g - k["sigma"] * h * rate
+        if step == 0:
+            dead = (1 - k["theta"]) * g - k["sigma"] * k["fresh"] * (g - mass * system.gravity)
+        ahead = x[free] + h * c
+        predicted = (ahead - x[free]) / h + k["kappa"] * own @ turn.T
+        problem = StepProblem(stepper, state, inputs, h, controls)
+        for _ in range(2):
+            v = rng.standard_normal((len(free), 3))
+            y = x.copy()
+            y[system.pinned], y[free] = end, x[free] + h * v
+            there = k["theta"] * e * energy.value_gradient(y)[1][free]
+            load = mass * (system.gravity - phi * k["throw"] * A)
+            slope = mass / k["s"] * (v - predicted) + there + dead @ turn.T - load
+            same(problem.value_gradient(v)[1], slope, 1e-9)
+        state, report = stepper.step(state, inputs, h, controls)
+        assert report.outcome is Outcome.CONVERGED
+        same(state.reference[free], c_home, 1e-9)
+        same(state.reference[system.pinned], (end - place) / h, 1e-9)
+        own = (state.positions[free] - ahead) / h
+        rate = (e * energy.value_gradient(state.positions)[1][free] - g @ turn.T) / h
+        x, place, reference = state.positions, end, c_home
+        turned, moved = turn @ turned, turn @ moved + shift
+
+
+@pytest.mark.parametrize("dialled", [settle_law, first_mode_law])
+@pytest.mark.parametrize("overshoot", [0.1, 0.3, 0.6, 0.85])
+def test_a_substep_turns_the_first_mode_by_a_sixth_of_pi_and_at_its_limit_by_a_fifth(
+    dialled: Dialled, overshoot: float
+) -> None:
+    """(2.18): as few as leave no more than pi/6; where twenty leave more than pi/5, the overshoot gives in."""
+    for settle in (0.1, 0.3, 1.0, 3.0):
+        turned = dialled(settle, overshoot, 1.0).frequency / 24
+        found = choose_substeps(settle, overshoot, 1 / 24, 2, dialled)
+        assert found.limited == (turned / 20 > np.pi / 5)
+        if found.limited:
+            at, beyond = (dialled(settle, found.overshoot + more, 1.0).frequency / 24 / 20 for more in (0.0, 1e-6))
+            # The law moves some overshoots, so that its frequency jumps there.
+            assert at <= np.pi / 5 * (1 + 1e-9)
+            assert beyond > np.pi / 5
+        else:
+            assert found.count == min(max(2, int(np.ceil(turned / (np.pi / 6)))), 20)
+
+    def exact(settle: float, overshoot: float, eigenvalue: float) -> FirstModeLaw:
+        return FirstModeLaw(1.0, 24.0 * 3.0 * np.pi / 6.0, eigenvalue)
+
+    # A whole number of them is not made one more by rounding.
+    assert choose_substeps(1.0, 0.3, 1 / 24, 1, exact).count == 3
+
+
+def test_fixed_laws_are_their_numbers() -> None:
+    found = FixedLaw(0.3, 0.2).coefficients(0.01)
+    assert (found.kappa, found.s, found.theta, found.sigma, found.throw) == (0.3, 0.2, 1.0, 0.0, 1.0)
+    plain = BackwardEulerLaw().coefficients(0.01)
+    assert (plain.kappa, plain.s) == (1.0, 0.01)
+    assert plain.is_backward_euler(0.01)
+    assert not found.is_backward_euler(0.01)
+
+
+def test_a_net_is_at_least_as_quick_as_a_hanging_chain_and_what_is_stiff_has_its_own_pace() -> None:
+    """(2.22): half of the first zero of J_0, squared, times g over the length that hangs down."""
+    x, edges, lengths, W = chain()
+    low, high = float(x[1:, 2].min()), float(x[0, 2])
+    fixed = np.array([0]), np.array([np.inf])
+    terms = (Potential(springs(edges, lengths, W / lengths)),)
+    for gravity, pull in ((np.array([0.0, 0.0, -4.0]), 4.0), (np.zeros(3), 9.81)):
+        for net in (True, False):
+            block = Block("Net", x, np.ones(5), (edges,), terms, *fixed, net=net)
+            system = assemble((block,), gravity, None, modal=False)
+            length = high - low if gravity.any() else float(np.ptp(x[1:], axis=0).max())
+            slowest = (jn_zeros(0, 1)[0] / 2.0) ** 2 * pull / length
+            for own in (0.3, 100.0):
+                known = replace(system, regions=(replace(system.regions[0], eigenvalue=own),))
+                # The dialled stiffness counts for what is elastic alone.
+                (region,) = floored(known, np.array([2.0]))
+                wanted = max(slowest, 2.0 * own) if net else 2.0 * own
+                # The chain's number has four digits.
+                assert region.with_weight(2.0 * own) == pytest.approx(wanted, rel=2e-4)
+
+
+def test_frames_calibration_and_the_frame_rate_make_the_settle_time() -> None:
+    """T = N x calibration/f, for the law and for how many substeps carry it."""
+    for fps in (24.0, 60.0):
+        body = bar_of("Bar", 0.0, 1.0, True, settle=5.0, bounce=60.0, calibration=1.3, substeps=1, resolution=100)
+        settings, settle = body.settings, 5.0 * 1.3 / fps
+        found = Simulation(scene(body, fps=fps)).substeps("Bar", settings)
+        wanted = choose_substeps(settle, 0.6, 1.0 / fps, 1)
+        assert (found.count, found.overshoot) == (wanted.count, wanted.overshoot)
+        assert wanted.count > 1
+        law = dialled_law(settings, wanted.overshoot, 1.0 / fps, 50.0, False)
+        assert law == replace(settle_law(settle, wanted.overshoot, 50.0), whip=settings.whip)
+        assert dialled_law(settings, 0.6, 1.0 / fps, 50.0, True) == first_mode_law(settle, 0.6, 50.0, True, stops=True)

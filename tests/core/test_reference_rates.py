@@ -1,0 +1,173 @@
+"""Dampings by forces against references/rates.py: [SRD] and [You] once more, equal to rounding."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cases import ACTING, CLOSE, DENSITY, POISSON, PUSHING, chain, deformed, made, same, solid
+from dampsim.core.damping.damping import DampedBody
+from dampsim.core.damping.dissipation import Dissipation
+from dampsim.core.damping.rayleigh import Rayleigh
+from dampsim.core.damping.registry import DAMPINGS
+from dampsim.core.damping.strain_rate import STRAINS
+from dampsim.core.elements.bending import Angle, Tangent, bending
+from dampsim.core.elements.strains import Green, Stretch, components, tensors
+from dampsim.core.energies import Material
+from dampsim.core.energies.springs import springs
+from dampsim.core.energies.strain_energy import isotropic as components_of
+from dampsim.core.energies.strain_energy import without_compression
+from dampsim.core.papers.flat_scenes import cloth
+from dampsim.core.system.system import build_system
+from references import elastic, rates
+
+MATRICES = {"STRAIN_RATE", "RAYLEIGH", "TRADITIONAL"}
+
+
+def test_whatever_damps_by_forces_has_a_reference() -> None:
+    assert set(MATRICES) == set(PUSHING)
+    assert set(ACTING) | set(PUSHING) == {method.name for method in DAMPINGS}
+    assert set(rates.RATES) == set(STRAINS)
+
+
+@pytest.mark.parametrize("strain", STRAINS)
+@pytest.mark.parametrize(("axis", "times"), [("X", 1.0), ("Y", 6.0), ("Z", 2.0)])
+def test_strain_rate_damping_is_the_papers_potential_of_each_strain(strain: str, axis: str, times: float) -> None:
+    system = solid("StableNeoHookean")
+    damping = made(
+        "STRAIN_RATE", system, 2.5, strain=strain, damp_axis=axis, anisotropy=times, damping_ratio=0.3
+    )  # fmt: skip
+    beta = 2 * 0.3 / np.sqrt(90.0)
+    for x in deformed(system, size=0.04):
+        wanted = rates.strain_rate(
+            system.rest, system.blocks[0].groups[0], x, 2.5e5, POISSON, beta, strain, axis, times
+        )  # fmt: skip
+        # The root of F^T F loses what a nearly flat element has in common with a flat one.
+        same(damping.matrix(x), wanted, 1e-8 if strain == "BIOT" else CLOSE)
+
+
+@pytest.mark.parametrize("model", elastic.DENSITIES)
+def test_rayleigh_damping_is_the_positive_stiffness_as_dialled(model: str) -> None:
+    system = solid(model)
+    damping = made("RAYLEIGH", system, 2.5, damping_ratio=0.3)
+    (tets,) = system.blocks[0].groups
+    for x in deformed(system):
+        arguments = (model, system.rest, tets, x, 1e5, POISSON)
+        wanted = 2.5 * 2 * 0.3 / np.sqrt(90.0) * elastic.tet_hessian(*arguments, project=True)
+        same(damping.matrix(x), wanted)
+        # The states are such that the projection counts.
+        raw = elastic.tet_hessian(*arguments, project=False)
+        assert np.abs(elastic.tet_hessian(*arguments, project=True) - raw).max() > 1e-3 * np.abs(raw).max()
+
+
+def test_rayleigh_in_the_papers_words_is_the_reference_of_the_stiffness() -> None:
+    system = solid("StVK")
+    (tets,) = system.blocks[0].groups
+    x = deformed(system)[0]
+    wanted = rates.rayleigh("StVK", system.rest, tets, x, 1e5, POISSON, 0.02)
+    dials = {"damping_ratio": 0.1}
+    # Of the stiffness that it was made with, where no other is said.
+    same(Rayleigh(DampedBody(system.blocks[0], dials, Material(1e5, POISSON, DENSITY), 100.0)).matrix(x), wanted)
+
+
+def test_traditional_damping_has_the_viscosities_of_the_thesis() -> None:
+    system = solid("StVK")
+    damping = made("TRADITIONAL", system, 2.5, wavelength=0.6)
+    for x in deformed(system):
+        wanted = rates.traditional(
+            system.rest, system.blocks[0].groups[0], x, 2.5e5, POISSON, DENSITY, 0.6
+        )  # fmt: skip
+        same(damping.matrix(x), wanted)
+
+
+def test_springs_of_a_body_are_damped_by_their_own_stiffness_as_dialled() -> None:
+    x, edges, lengths, W = chain()
+    energy = springs(edges, lengths, W / lengths)
+    system = build_system(
+        x, edges, np.ones(5), (energy,), np.zeros(3), np.zeros(0, dtype=np.int64), np.zeros(0), modal=False
+    )  # fmt: skip
+    factor = 2.5 * 2 * 0.3 / np.sqrt(90.0)
+    wanted = rates.dissipation(
+        lambda m, y, v: rates.length_rate(lengths[m], y, v), [factor * w * np.eye(1) for w in W], edges, x
+    )
+    same(made("STRAIN_RATE", system, 2.5, damping_ratio=0.3).matrix(x), wanted)
+    same(
+        made("RAYLEIGH", system, 2.5, damping_ratio=0.3).matrix(x),
+        factor * elastic.spring_hessian(x, edges, lengths, W, True),
+    )
+
+
+def test_triangles_of_a_body_are_damped_by_their_own_moduli_as_dialled() -> None:
+    system = cloth(3, np.zeros(0, dtype=np.int64))
+    flat, (faces,) = system.rest[:, :2], system.blocks[0].groups
+    x = system.rest + 0.1 * np.random.default_rng(8).standard_normal(system.rest.shape)
+    V = 2.5 * 2 * 0.3 / np.sqrt(90.0) * 0.125 * rates.isotropic(100.0, 50.0, 2)
+    wanted = rates.dissipation(lambda m, y, v: rates.green_rate(flat[faces[m]], y, v), [V] * len(faces), faces, x)
+    same(made("STRAIN_RATE", system, 2.5, damping_ratio=0.3).matrix(x), wanted)
+
+
+def test_the_rates_of_triangles_springs_and_rods_are_the_papers() -> None:
+    rng = np.random.default_rng(2)
+    x = rng.standard_normal((4, 3))
+    weights = np.array([0.7, 1.3])
+    flat, faces = rng.standard_normal((4, 2)), np.array([[0, 1, 2], [1, 3, 2]])
+    V = components_of(3.0, 2.0, 2)
+    wanted = rates.dissipation(
+        lambda m, y, v: rates.green_rate(flat[faces[m]], y, v),
+        [w * rates.isotropic(3.0, 2.0, 2) for w in weights], faces, x,
+    )  # fmt: skip
+    same(Dissipation(Green(flat, faces), V, weights, 4).matrix(x), wanted)
+    wanted = rates.dissipation(
+        lambda m, y, v: rates.stretch_rate(flat[faces[m]], y, v),
+        [w * rates.isotropic(3.0, 2.0, 2) for w in weights], faces, x,
+    )  # fmt: skip
+    same(Dissipation(STRAINS["BIOT"](flat, faces), V, weights, 4).matrix(x), wanted, 1e-9)
+    lengths = np.array([0.8, 1.1])
+    links, rods = np.array([[0, 1], [2, 1]]), np.array([[0, 1, 2], [1, 2, 3]])
+    for kind, rate, elements, c in (
+        (Stretch, rates.length_rate, links, 1),
+        (Angle, rates.angle_rate, rods, 1),
+        (Tangent, rates.tangent_rate, rods, 3),
+    ):
+        wanted = rates.dissipation(
+            lambda m, y, v, rate=rate: rate(lengths[m], y, v),  # type: ignore[misc]
+            [5.0 * w * np.eye(c) for w in weights], elements, x,
+        )  # fmt: skip
+        same(Dissipation(kind(lengths, elements), 5.0 * np.eye(c), weights, 4).matrix(x), wanted)
+
+
+def test_a_rods_strain_is_another_one_from_a_tenth_of_a_radian_on() -> None:
+    for angle, kind in ((0.0999, Tangent), (0.1001, Angle)):
+        corners = np.array([[[-1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [np.cos(angle), 0.0, np.sin(angle)]]])
+        ((found, _),) = bending(corners, np.ones(1), np.array([[0, 1, 2]]))
+        assert type(found) is kind
+
+
+def test_a_dissipations_stress_force_and_jacobians_are_the_papers() -> None:
+    """(4.2), (4.4): the stress as a tensor, the force by it, and its slope along the imaginary axis."""
+    system = solid("StVK")
+    rest, (tets,) = system.rest, system.blocks[0].groups
+    x, v = deformed(system)[0], np.random.default_rng(3).standard_normal(system.rest.shape)
+    weights = np.array(rates.volumes(rest, tets))
+    damping = Dissipation(Green(rest, tets), components_of(3.0, 2.0, 3), weights, len(rest))
+    V = rates.isotropic(3.0, 2.0, 3)
+    stress = np.array([(V @ rates.green_rate(rest[t], x[t], v[t]).ravel()).reshape(3, 3) for t in tets])
+    same(tensors(damping.stress(x, v), 3), stress)
+    weighted = [w * V for w in weights]
+    same(damping.force(x, v), rates.green_force(rest, tets, weighted, x, v))
+    whole = elastic.slopes(lambda y: rates.green_force(rest, tets, weighted, y, v).ravel(), x)
+    same(damping.by_positions(x, v, whole=True), whole)
+
+    def geometric(S: np.ndarray) -> np.ndarray:
+        """-w d2 eps/dx2 S: the strain's second derivative, by its slope's, of the stress that stays."""
+        total = np.zeros((x.size, x.size))
+        for one, tet, w in zip(S, tets, weights, strict=True):
+            shape = elastic.slopes(lambda y, tet=tet: elastic.gradient(rest[tet], y), x[tet])  # type: ignore[misc]
+            H = np.einsum("rak,ab,rbl->kl", shape, one, shape)
+            total[np.ix_(elastic.dof(tet), elastic.dof(tet))] -= w * H
+        return total
+
+    same(damping.by_positions(x, v, whole=False), geometric(stress))
+    clamped = np.array([elastic.positive(one) for one in stress])
+    same(damping.by_positions(x, v, whole=False, clamped=True), geometric(clamped))
+    same(tensors(without_compression(components(stress)), 3), clamped)

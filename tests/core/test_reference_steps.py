@@ -1,0 +1,127 @@
+"""Integrators against references/steps.py: whole steps of springs with pins, weight and drag."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cases import chain, made, same
+from dampsim.core.damping.damping import ByPotential, Damping
+from dampsim.core.damping.dissipation import Dissipation
+from dampsim.core.elements.strains import Stretch
+from dampsim.core.energies.springs import springs
+from dampsim.core.integrators import INTEGRATORS, Integration, Integrator
+from dampsim.core.papers.bar import bar
+from dampsim.core.solvers.problem import Outcome
+from dampsim.core.stepping.controls import Controls
+from dampsim.core.stepping.law import BackwardEulerLaw, FixedLaw, InertiaLaw
+from dampsim.core.stepping.step import Stepper
+from dampsim.core.system.block import Block
+from dampsim.core.system.inputs import BlockInputs
+from dampsim.core.system.state import State
+from dampsim.core.system.system import System, assemble
+from dampsim.core.system.term import Potential, pin_springs
+from references import steps, velocities
+
+
+def test_every_integrator_has_a_reference() -> None:
+    assert set(steps.INTEGRATORS) == {one.name for one in INTEGRATORS}
+
+
+def scene(damped: str | None) -> tuple[steps.Scene, System, Damping]:
+    x, edges, lengths, W = chain()
+    mass = np.array([0.8, 1.5, 0.6, 1.1, 2.0])
+    pinned, stiffness = np.array([0, 2, 4]), np.array([np.inf, np.inf, 35.0])
+    terms = (Potential(springs(edges, lengths, W / lengths)), *pin_springs(pinned, stiffness))
+    block = Block("Chain", x, mass, (edges,), terms, pinned, stiffness)
+    gravity = np.array([0.5, -1.0, -9.0])
+    system = assemble((block,), gravity, None, modal=False)
+    viscosity = 0.07 * W
+    drag = ByPotential(Dissipation(Stretch(lengths, edges), np.eye(1), viscosity, len(x)))
+    dials = {"gamma": 0.4, "damp_current": True, "sweeps": 2}
+
+    class Both(Damping):
+        """A force and a change of velocities at once, which tells at which of them each integrator looks."""
+
+        def __init__(self) -> None:
+            self._slow = None if damped is None else made(damped, system, **dials)
+
+        def velocities(self, positions, before, predicted, h):  # type: ignore[no-untyped-def]
+            return predicted if self._slow is None else self._slow.velocities(positions, before, predicted, h)
+
+        def matrix(self, positions):  # type: ignore[no-untyped-def]
+            return drag.matrix(positions)
+
+    def slow(positions: np.ndarray, before: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+        body = velocities.Body(mass, edges, positions, before, predicted, 0.02)
+        return predicted if damped is None else velocities.VELOCITIES[damped](body, dials)
+
+    soft = {4: 35.0}
+    reference = steps.Scene(mass, edges, lengths, W, viscosity, soft, np.array([0, 2]), gravity, 1.7, slow)
+    return reference, system, Both()
+
+
+@pytest.mark.parametrize("damped", [None, "POINT", "SPRING"])
+@pytest.mark.parametrize("name", steps.INTEGRATORS)
+def test_a_step_of_every_integrator_is_its_equation(name: str, damped: str | None) -> None:
+    reference, system, damping = scene(damped)
+    integrator = next(one for one in INTEGRATORS if one.name == name)
+    stepping = Integration(integrator, system, damping)
+    rng = np.random.default_rng(5)
+    for _ in range(3):
+        x = system.rest + 0.1 * rng.standard_normal(system.rest.shape)
+        v = 2.0 * rng.standard_normal(x.shape)
+        end = x + 0.05 * rng.standard_normal(x.shape)
+        inputs = (BlockInputs(x[system.pinned], end[system.pinned]),)
+        state = State(0.3, x, v, np.zeros_like(x))
+        controls = Controls((BackwardEulerLaw(),) * len(system.regions), 1.0, 1e-14, 1.7)
+        after, report = stepping.step(state, inputs, 0.02, controls)
+        assert report.outcome is Outcome.CONVERGED
+        places, speeds = steps.INTEGRATORS[name](reference, steps.Start(x, v, x, end, 0.02))
+        assert after.time == pytest.approx(0.32)
+        # What the minimisation leaves of its residual: its floor is the rounding of positions.
+        same(after.positions, places, 1e-11)
+        same(after.velocities, speeds, 1e-9)
+
+
+@pytest.mark.parametrize("integrator", INTEGRATORS, ids=lambda one: one.name)
+def test_the_declared_order_holds_where_the_drag_changes_with_the_places(integrator: type[Integrator]) -> None:
+    """Springs that turn as they swing: their strain rate's C is another one in every step."""
+    _, system, damping = scene(None)
+    place, ends = system.rest[system.pinned], []
+    controls = Controls((BackwardEulerLaw(),) * len(system.regions), 1.0, 1e-12)
+    for count in (40, 80, 160):
+        state = State.at_rest(system.rest)
+        stepping = Integration(integrator, system, damping)
+        for _ in range(count):
+            state, report = stepping.step(state, (BlockInputs(place, place),), 0.2 / count, controls)
+            assert report.outcome is Outcome.CONVERGED
+        ends.append(state.positions)
+    coarse, fine = (float(np.abs(b - a).max()) for a, b in itertools.pairwise(ends))
+    # Halving the step once more would bring it nearer.
+    assert np.log2(coarse / fine) == pytest.approx(integrator.order, abs=0.15)
+
+
+@pytest.mark.parametrize("law", [BackwardEulerLaw(), FixedLaw(0.4, 0.1)])
+def test_a_falling_body_is_where_its_search_begins(law: InertiaLaw) -> None:
+    """What its weight does to it is known beforehand: no step along a search has to find it."""
+    plain = bar((2, 1, 1), clamped=False)
+    system = replace(plain, gravity=np.array([0.0, 0.0, -9.81]))
+    stepper, controls = Stepper(system), Controls((law,), 1.0, 1e-8)
+    state = State(0.0, system.rest, np.tile([0.5, 0.0, 1.0], (len(system.rest), 1)), np.zeros_like(system.rest))
+    after, report = stepper.step(state, system.still(), 0.02, controls)
+    assert report.iterations == 0
+    np.testing.assert_allclose(after.velocities, state.velocities + 0.02 * system.gravity, atol=1e-12)
+
+
+def test_parts_of_a_step_lead_the_pins_along_a_straight_line() -> None:
+    start, end = np.zeros((2, 3)), np.array([[3.0, 0.0, 6.0], [0.0, -9.0, 1.5]])
+    whole = BlockInputs(start + 1.0, end + 1.0)
+    for k in range(3):
+        part = whole.part(k, 3)
+        np.testing.assert_allclose(part.start, 1.0 + end * k / 3, atol=1e-15)
+        np.testing.assert_allclose(part.end, 1.0 + end * (k + 1) / 3, atol=1e-15)
+    assert whole.part(0, 1) is whole

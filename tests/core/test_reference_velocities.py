@@ -1,0 +1,148 @@
+"""Dampings that act on velocities against references/velocities.py: [Sch] once more, equal to rounding."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cases import ACTING, CLOSE, made, same
+from dampsim.core.damping.clusters import CLUSTERS, Mesh, rings
+from dampsim.core.damping.damping import Blockwise
+from dampsim.core.damping.rate import remembered, removed
+from dampsim.core.damping.spring import fastest
+from dampsim.core.damping.torque import TORQUE_SCHEMES
+from dampsim.core.papers.bar import bar
+from dampsim.core.scene.parameters import PARAMETERS
+from dampsim.core.system.block import Block
+from dampsim.core.system.system import System, assemble
+from references import velocities
+from test_damping import squashed, states
+
+H = 1.0 / 60.0
+
+
+def test_whatever_acts_on_velocities_has_a_reference() -> None:
+    assert set(velocities.VELOCITIES) == set(ACTING)
+    assert set(velocities.TORQUES) == set(TORQUE_SCHEMES)
+    assert set(velocities.CLUSTERS) == set(CLUSTERS)
+
+
+def broken() -> System:
+    """Two pieces: bars beside each other, with masses of all sizes."""
+    plain = squashed(False)
+    (elements,) = plain.blocks[0].groups
+    count = len(plain.rest)
+    rest = np.concatenate([plain.rest, 0.7 * plain.rest + [0.0, 1.0, 0.0]])
+    block = replace(
+        plain.blocks[0], rest=rest, mass=np.concatenate([plain.mass, 0.3 * plain.mass[::-1]]),
+        groups=(np.concatenate([elements, elements + count]),), terms=(),
+    )  # fmt: skip
+    return replace(plain, blocks=(block,))
+
+
+def compared(name: str, system: System, h: float = H, close: float = CLOSE, **dials: object) -> None:
+    damping = made(name, system, **dials)
+    for state in states(system, 4):
+        rng = np.random.default_rng(9)
+        # What explicit methods hand over is ahead of the velocities before.
+        ahead = state.velocities + 0.5 * rng.standard_normal(state.velocities.shape) * np.abs(state.velocities).max()
+        body = velocities.Body(
+            system.mass, system.blocks[0].groups[0], state.positions, state.velocities, ahead, h
+        )  # fmt: skip
+        wanted = velocities.VELOCITIES[name](body, damping.body.dials)
+        same(damping.velocities(state.positions, state.velocities, ahead, h), wanted, close)
+
+
+def test_point_damping_takes_gamma_from_a_node_of_mean_mass() -> None:
+    for gamma in (0.1, 0.6, 1.0):
+        compared("POINT", squashed(False), gamma=gamma)
+
+
+@pytest.mark.parametrize("name", ["SPRING", "SPRING_WHOLE"])
+@pytest.mark.parametrize("current", [False, True])
+@pytest.mark.parametrize("sweeps", [1, 2, 7])
+def test_springs_damp_as_the_matrices_of_the_paper(name: str, current: bool, sweeps: int) -> None:
+    for gamma in (0.3, 1.0):
+        compared(name, squashed(False), gamma=gamma, damp_current=current, sweeps=sweeps)
+
+
+def test_the_fastest_spring_of_a_large_mesh_is_found_as_that_of_a_small_one() -> None:
+    system = bar((4, 2, 2))
+    mesh = Mesh.of(system.mass, system.blocks[0].groups)
+    body = velocities.Body(system.mass, system.blocks[0].groups[0], system.rest, system.rest, system.rest, H)
+    E = velocities.incidence(body)
+    values = np.linalg.eigvals(E @ E.T / system.mass[:, None]).real
+    # The iteration for more than 24 nodes ends at 1e-6.
+    assert fastest(mesh) == pytest.approx(values.max(), rel=1e-5)
+
+
+@pytest.mark.parametrize("clusters", [choice.name for choice in PARAMETERS["clusters"].choices])
+@pytest.mark.parametrize("torque", [choice.name for choice in PARAMETERS["torque"].choices])
+def test_direct_damping_is_the_papers_in_every_cluster_and_with_every_scheme(clusters: str, torque: str) -> None:
+    system = broken() if clusters == "PIECES" else squashed(False)
+    # The solver of the programme is content with less, and a step of least squares mends its sums.
+    close = 1e-9 if torque == "PROGRAMME" else CLOSE
+    compared("DIRECT", system, close=close, clusters=clusters, torque=torque, gamma=0.45)
+
+
+@pytest.mark.parametrize("torque", TORQUE_SCHEMES)
+def test_direct_damping_of_the_whole_step_is_the_limit_of_all_sweeps(torque: str) -> None:
+    compared("DIRECT", squashed(True), close=1e-8, clusters="BODY", torque=torque, gamma=1.0)
+
+
+def test_gamma_is_the_part_removed_in_a_24th_of_a_second() -> None:
+    """(2.19), and back."""
+    for gamma, h in ((0.3, 1 / 24), (0.3, 1 / 60), (0.9, 1 / 12)):
+        assert remembered(gamma, h) == pytest.approx(1 - velocities.removed_in(h, gamma), rel=1e-14)
+        assert removed(remembered(gamma, h), h) == pytest.approx(gamma, rel=1e-12)
+    assert removed(1.3, 0.1) == 0.0
+
+
+def test_rings_of_two_steps_reach_what_two_edges_do() -> None:
+    system = squashed(False)
+    (elements,) = system.blocks[0].groups
+    body = velocities.Body(system.mass, elements, system.rest, system.rest, system.rest, H)
+    near = velocities.neighbours(body)
+    wanted = [sorted({n for j in one for n in near[j]}) for one in near]
+    found = rings(Mesh.of(system.mass, (elements,)), 2)
+    assert [sorted(found.nodes[found.of == k].tolist()) for k in range(found.count)] == wanted
+
+
+@pytest.mark.parametrize("torque", ["EDGES", "EDGES_PRINTED"])
+def test_a_factor_above_one_is_never_taken_along_edges(torque: str) -> None:
+    """A chain that is stretched evenly: its edges know little of the force at its ends."""
+    rng = np.random.default_rng(5)
+    x = np.arange(7.0)[:, None] * [1.0, 0.2, 0.0] + 0.05 * rng.standard_normal((7, 3))
+    v = x + 0.02 * rng.standard_normal(x.shape)
+    edges = np.stack([np.arange(6), np.arange(1, 7)], axis=1)
+    block = Block("Chain", x, np.ones(7), (edges,), (), np.zeros(0, dtype=np.int64), np.zeros(0))
+    system = assemble((block,), np.zeros(3), None, modal=False)
+    body = velocities.Body(block.mass, edges, x, v, v, H)
+    damping = made("DIRECT", system, clusters="BODY", torque=torque, gamma=0.3)
+    found = damping.velocities(x, v, v, H)
+    same(found, velocities.direct(body, damping.body.dials))
+    relative = v - v.mean(axis=0)
+    forces = -velocities.removed_in(H, 0.3) / H * relative
+    pairs = [(i, i + 1) for i in range(6)]
+    whole = velocities.along_edges(velocities.Cluster(x, relative, forces, block.mass, pairs, H))
+    if torque == "EDGES":
+        assert -np.sum(relative * whole) > H * np.sum(whole**2)
+        same(found, v + H * whole)
+
+
+def test_dampings_of_many_bodies_act_on_each_alone() -> None:
+    system = squashed(False)
+    count = len(system.rest)
+    one, other = made("POINT", system, gamma=0.5), made("STRAIN_RATE", system)
+    both = Blockwise([(slice(0, count), one), (slice(count, 2 * count), other), (slice(2 * count, 3 * count), None)])
+    x, v = np.tile(system.rest, (3, 1)), np.random.default_rng(0).standard_normal((3 * count, 3))
+    slowed = both.velocities(x, v, v, H)
+    same(slowed[:count], one.velocities(x[:count], v[:count], v[:count], H))
+    assert (slowed[count:] == v[count:]).all()
+    matrix = both.matrix(x)
+    assert matrix is not None
+    wanted = np.zeros((9 * count, 9 * count))
+    wanted[3 * count : 6 * count, 3 * count : 6 * count] = other.matrix(system.rest).toarray()  # type: ignore[union-attr]
+    same(matrix, wanted)

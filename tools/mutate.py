@@ -1,0 +1,474 @@
+"""Plants faults in a copy of core, one at a time, and tells which of them no test sees.
+
+    python tools/mutate.py                     all of them; in an environment of the core's tests, .venv-core-…
+    python tools/mutate.py torque waveform     those in files whose path has one of these words
+    python tools/mutate.py --named             only those planted by hand
+    python tools/mutate.py --list              what would be planted
+    python tools/mutate.py --page              all, and write docs/mutations.md anew
+    python tools/mutate.py --page --unseen     the same, but with only those again that no test saw, or that are new
+    python tools/mutate.py --jobs 2            so many at once
+
+The checkout is not touched. NAMED are faults that an audit found unseen once; the rest is drawn from the syntax tree
+with a fixed seed, file by file, so that an edit changes the draw of its own file alone. A fault counts as seen if a
+test fails, or takes several times as long as it should. Each is shown to the tests that ought to see it, the narrowest
+first, without those marked slow. What is not seen needs a stronger test, or its reason in EXPLAINED.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "mutations.md"
+# What was seen the last time, for --unseen.
+KEPT = ROOT / "out" / "mutations.json"
+SEED = 2026
+# s, and times what the tests take without a fault.
+LEAST_TIME, PATIENCE = 60.0, 4.0
+
+
+@dataclass(frozen=True)
+class Fault:
+    """file: in the checkout.  old, new: text; old is there once.  start: where, if it is not.  name: what it is."""
+
+    file: str
+    old: str
+    new: str
+    name: str = ""
+    start: int = -1
+
+    def planted(self, source: str) -> str:
+        """The source with the fault; raises ValueError where its text is not there once."""
+        if self.start >= 0:
+            assert source.startswith(self.old, self.start)
+            return source[: self.start] + self.new + source[self.start + len(self.old) :]
+        if source.count(self.old) != 1:
+            raise ValueError(f"{self.file}: {self.old!r} is there {source.count(self.old)} times, not once.")
+        return source.replace(self.old, self.new)
+
+    def told(self, source: str) -> str:
+        """The line before and after."""
+        if self.start < 0:
+            return f"{self.old.strip()} → {self.new.strip()}"
+        line = source.count("\n", 0, self.start)
+        before, after = source.splitlines()[line], self.planted(source).splitlines()[line]
+        return f"{before.strip()} → {after.strip()}"
+
+
+NAMED = (
+    Fault(
+        "core/damping/torque.py", "(field.forces[pairs[:, 0]] - field.forces[pairs[:, 1]])",
+        "(field.forces[pairs[:, 0]] + field.forces[pairs[:, 1]])", "torque (a) by the sum of the ends' forces",
+    ),
+    Fault(
+        "core/damping/torque.py", "np.concatenate([np.zeros(3 * count), np.ones(3 * count)])",
+        "np.concatenate([np.zeros(3 * count), np.linspace(1.0, 2.0, 3 * count)])", "torque (c) with another objective",
+    ),
+    Fault(
+        "core/damping/torque.py", "factor = np.clip(np.divide(-power, gain,",
+        "factor = 0.5 * np.clip(np.divide(-power, gain,", "torque (a) with half of our factor",
+    ),
+    Fault(
+        "core/damping/spring.py", '(before if dials["damp_current"] else predicted)',
+        '(predicted if dials["damp_current"] else before)', "Current Velocities the other way round",
+    ),
+    Fault(
+        "core/damping/direct.py", "for name in names]", "for name in names[:1]]", "body, then elements: body alone",
+    ),
+    Fault("core/damping/point.py", "float(mass.mean())", "0.5 * float(mass.mean())", "point damping halved"),
+    Fault(
+        "core/damping/rayleigh.py", "energy.hessian(positions, True)", "energy.hessian(positions, False)",
+        "Rayleigh not projected",
+    ),
+    Fault(
+        "core/damping/rayleigh.py", "beta(self.body) * self.body.stiffness", "beta(self.body)",
+        "Rayleigh without the dialled stiffness",
+    ),
+    Fault(
+        "core/damping/traditional.py", "isotropic(phi, psi, 3)", "isotropic(psi, phi, 3)",
+        "traditional viscosities swapped",
+    ),
+    Fault(
+        "core/damping/traditional.py", "isotropic(phi, psi, 3)", "isotropic(0.5 * phi, 0.5 * psi, 3)",
+        "traditional viscosities halved",
+    ),
+    Fault(
+        "core/integrators/integration.py", "Stepper(system, one_newton, viscous)", "nonlinear",
+        "one-iteration backward Euler solved to the end",
+    ),
+    Fault(
+        "core/stepping/inertia.py", " + (1.0 - phi) * (momenta @ (fields.T @ push))", "",
+        "Follow-through of the rigid part dropped",
+    ),
+    Fault("core/stepping/substeps.py", "GOOD_PHASE = math.pi / 6.0", "GOOD_PHASE = math.pi / 5.0", "coarser substeps"),
+)  # fmt: skip
+
+# How many faults are drawn in a file, and the tests that ought to see them, the narrowest first.
+DRAWN: dict[str, tuple[int, str]] = {
+    "core/damping/clusters.py": (3, "reference_velocities damping"),
+    "core/damping/damping.py": (1, "reference_rates reference_velocities damping"),
+    "core/damping/direct.py": (2, "reference_velocities damping"),
+    "core/damping/dissipation.py": (4, "reference_rates dissipation"),
+    "core/damping/point.py": (2, "reference_velocities damping"),
+    "core/damping/rate.py": (2, "reference_velocities damping combinations"),
+    "core/damping/rayleigh.py": (2, "reference_rates dissipation"),
+    "core/damping/spring.py": (4, "reference_velocities damping"),
+    "core/damping/strain_rate.py": (2, "reference_rates dissipation"),
+    "core/damping/torque.py": (6, "reference_velocities damping"),
+    "core/damping/traditional.py": (3, "reference_rates dissipation"),
+    "core/elements/assembly.py": (2, "reference_elastic reference_rates dissipation energies"),
+    "core/elements/bending.py": (4, "reference_rates reference_elastic dissipation"),
+    "core/elements/strains.py": (6, "reference_rates reference_elastic dissipation"),
+    "core/energies/density.py": (2, "reference_elastic energies"),
+    "core/energies/pins.py": (1, "reference_elastic terms"),
+    "core/energies/springs.py": (1, "reference_elastic springs"),
+    "core/energies/stable_neo_hookean.py": (4, "reference_elastic energies"),
+    "core/energies/strain_energy.py": (3, "reference_elastic dissipation energies"),
+    "core/energies/stvk.py": (2, "reference_elastic energies"),
+    "core/energies/tetrahedra.py": (3, "reference_elastic energies"),
+    "core/frames/compression.py": (3, "compression cache"),
+    "core/frames/matching.py": (2, "reference_geometry"),
+    "core/geometry/embedding.py": (3, "reference_geometry cover kinds"),
+    "core/geometry/rigid.py": (4, "reference_laws reference_geometry step flight"),
+    "core/geometry/surface.py": (2, "reference_geometry cover kinds springs"),
+    "core/geometry/winding.py": (3, "reference_geometry cover kinds"),
+    "core/integrators/explicit.py": (2, "reference_steps integrators combinations"),
+    "core/integrators/integration.py": (0, "reference_steps integrators"),
+    "core/integrators/implicit.py": (4, "reference_steps integrators"),
+    "core/integrators/integrator.py": (2, "reference_steps integrators links"),
+    "core/papers/flat_scenes.py": (2, "reference_elastic young integrators"),
+    "core/papers/stress_form.py": (2, "young"),
+    "core/solvers/factor.py": (2, "reference_solvers step"),
+    "core/solvers/line_search.py": (2, "reference_solvers step integrators"),
+    "core/solvers/modes.py": (3, "reference_solvers springs step dissipation shot"),
+    "core/solvers/newton.py": (2, "reference_solvers step integrators terms"),
+    "core/stepping/carrier.py": (2, "reference_laws step waveform links"),
+    "core/stepping/first_mode.py": (3, "reference_laws settle"),
+    "core/stepping/flight.py": (3, "reference_laws step flight waveform"),
+    "core/stepping/hanging.py": (2, "reference_laws springs shot"),
+    "core/stepping/inertia.py": (4, "reference_laws step flight waveform"),
+    "core/stepping/potentials.py": (3, "reference_potentials reference_laws step"),
+    "core/stepping/step_problem.py": (4, "reference_laws reference_steps step waveform"),
+    "core/stepping/substeps.py": (2, "reference_laws settle"),
+    "core/stepping/waveform.py": (6, "reference_laws settle"),
+    "core/system/inputs.py": (1, "reference_steps step terms"),
+    "core/system/links.py": (4, "reference_elastic links joints"),
+    "core/system/system.py": (2, "reference_potentials reference_steps links step"),
+    "core/bodies/springs.py": (2, "springs kinds"),
+    "core/measure/calibrate.py": (1, "reference_measures shot"),
+    "core/measure/diagnostics.py": (2, "reference_measures step damping"),
+    "core/simulation/dials.py": (1, "reference_laws dial"),
+}
+
+# Why a fault that is seen by no test is none, by its file and line before and after.
+EXPLAINED: dict[str, str] = {
+    "core/frames/compression.py: low = int(np.argmax(tail <= vertices * frames * limit**2)) → "
+    "low = int(np.argmax(tail > vertices * frames * limit**2))": (
+        "The search then begins at none instead of the least number possible: it ends at the same one, later."
+    ),
+    "core/geometry/surface.py: _, first = np.unique(np.round(every / (0.5 * spacing)) @ "
+    "np.array([1.0, 2.0**20, 2.0**40]), return_index=True) → _, first = np.unique(np.round(every / (0.5 * spacing)) @ "
+    "np.array([0.5, 2.0**20, 2.0**40]), return_index=True)": (
+        "Any weights that keep cells apart do; halves are exact and do so too."
+    ),
+    "core/solvers/factor.py: unit = np.eye(update.signs.shape[1]) * update.signs[:, None, :] → "
+    "unit = np.eye(update.signs.shape[1]) / update.signs[:, None, :]": "The signs are 1 and -1, their own inverses.",
+    "core/solvers/modes.py: return np.asarray(shape * np.sign(shape.ravel()[np.abs(shape).argmax()])) → "
+    "return np.asarray(shape / np.sign(shape.ravel()[np.abs(shape).argmax()]))": (
+        "The sign is 1 or -1, its own inverse."
+    ),
+}
+
+SWAPPED: dict[type[ast.AST], tuple[str, str]] = {
+    ast.Add: ("+", "-"),
+    ast.Sub: ("-", "+"),
+    ast.Mult: ("*", "/"),
+    ast.Div: ("/", "*"),
+    ast.Lt: ("<", ">="),
+    ast.Gt: (">", "<="),
+    ast.LtE: ("<=", ">"),
+    ast.GtE: (">=", "<"),
+}
+RENAMED = {"min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum", "sin": "cos", "cos": "sin"}
+
+
+class _Finder(ast.NodeVisitor):
+    """Where faults may be planted: (start, old, new), not in types, texts, messages and assertions."""
+
+    def __init__(self, source: str) -> None:
+        self.source, self.found = source, list[tuple[int, str, str]]()
+        self._lines = [0, *(k + 1 for k, sign in enumerate(source) if sign == "\n")]
+
+    def _at(self, line: int, column: int) -> int:
+        start = self._lines[line - 1]
+        # Columns count bytes.
+        text = self.source[start : self.source.find("\n", start)]
+        return start + len(text.encode()[:column].decode())
+
+    def _between(self, left: ast.expr, right: ast.expr, kind: type[ast.AST]) -> None:
+        old, new = SWAPPED[kind]
+        start = self._at(left.end_lineno or 0, left.end_col_offset or 0)
+        end = self._at(right.lineno, right.col_offset)
+        place = self.source.find(old, start, end)
+        if place >= 0 and "#" not in self.source[start:end]:
+            self.found.append((place, old, new))
+
+    def visit_BinOp(self, node: ast.BinOp) -> None:
+        if type(node.op) in SWAPPED:
+            self._between(node.left, node.right, type(node.op))
+            if isinstance(node.op, ast.Add | ast.Sub) and isinstance(node.right, ast.BinOp):
+                # The second term dropped.
+                start = self._at(node.left.end_lineno or 0, node.left.end_col_offset or 0)
+                end = self._at(node.right.end_lineno or 0, node.right.end_col_offset or 0)
+                old = self.source[start:end]
+                if "(" not in old and "\n" not in old:
+                    self.found.append((start, old, ""))
+        self.generic_visit(node)
+
+    def visit_Compare(self, node: ast.Compare) -> None:
+        if len(node.ops) == 1 and type(node.ops[0]) in SWAPPED:
+            self._between(node.left, node.comparators[0], type(node.ops[0]))
+        self.generic_visit(node)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> None:
+        if isinstance(node.op, ast.USub) and not isinstance(node.operand, ast.Constant):
+            self.found.append((self._at(node.lineno, node.col_offset), "-", ""))
+        self.generic_visit(node)
+
+    def visit_Constant(self, node: ast.Constant) -> None:
+        # Smaller ones are tolerances.
+        if isinstance(node.value, float) and abs(node.value) > 1e-3:
+            start = self._at(node.lineno, node.col_offset)
+            old = self.source[start : self._at(node.end_lineno or 0, node.end_col_offset or 0)]
+            self.found.append((start, old, repr(0.5 * node.value)))
+
+    def visit_Call(self, node: ast.Call) -> None:
+        name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+        if name in RENAMED and node.args:
+            end = self._at(node.func.end_lineno or 0, node.func.end_col_offset or 0)
+            self.found.append((end - len(name), name, RENAMED[name]))
+        self.generic_visit(node)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        for one in node.body:
+            self.visit(one)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            self.visit(node.value)
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
+        pass
+
+    def visit_Raise(self, node: ast.Raise) -> None:
+        pass
+
+    def visit_Assert(self, node: ast.Assert) -> None:
+        pass
+
+
+def drawn(file: str) -> Iterator[Fault]:
+    """As many faults as DRAWN says, no two on one line as far as there are lines."""
+    source = (ROOT / file).read_text(encoding="utf-8")
+    finder = _Finder(source)
+    finder.visit(ast.parse(source))
+    sites = sorted(set(finder.found))
+    random.Random(f"{SEED} {file}").shuffle(sites)
+    lines: set[int] = set()
+    fresh, again = [], []
+    for site in sites:
+        line = source.count("\n", 0, site[0])
+        (again if line in lines else fresh).append(site)
+        lines.add(line)
+    for start, old, new in [*fresh, *again][: DRAWN[file][0]]:
+        yield Fault(file, old, new, start=start)
+
+
+def faults(words: list[str], named: bool) -> list[Fault]:
+    every = [*NAMED, *([] if named else [fault for file in DRAWN for fault in drawn(file)])]
+    return [fault for fault in every if not words or any(word in fault.file for word in words)]
+
+
+def tests_for(file: str) -> list[str]:
+    return [f"tests/core/test_{name}.py" for name in DRAWN[file][1].split()]
+
+
+def copied(folder: Path) -> Path:
+    """A copy of what the core's tests need."""
+    root = folder / "dampsim"
+    # Tests of the house look at the rest, and are not among those that are run here.
+    for name in ("core", "tests", "docs"):
+        shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__", "images", "addon"))
+    for name in ("__init__.py", "pyproject.toml"):
+        shutil.copy(ROOT / name, root / name)
+    return root
+
+
+def run(root: Path, tests: list[str], limit: float | None) -> tuple[bool, str, float]:
+    """Whether tests fail, what fails first, and how long it takes in s."""
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", "--tb=no"]
+    # One file of bytes for one of text: two faults of a file in one second could else be taken for one.
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    begun = time.monotonic()
+    try:
+        done = subprocess.run(
+            [*command, *tests], cwd=root, env=environment, check=False, capture_output=True, text=True, timeout=limit
+        )
+    except subprocess.TimeoutExpired:
+        return True, "it does not end in time", time.monotonic() - begun
+    first = next(
+        (line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))), done.stdout[-300:]
+    )
+    return done.returncode != 0, first.partition(" - ")[0], time.monotonic() - begun
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """told: see Fault.  by: the first test that failed."""
+
+    fault: Fault
+    told: str
+    seen: bool
+    by: str
+    seconds: float
+
+    @property
+    def key(self) -> str:
+        return f"{self.fault.file}: {self.told}"
+
+
+def judged(every: list[Fault], jobs: int, hasty: bool) -> Iterator[Verdict]:
+    """hasty: without a run that has no fault first. Raises SystemExit where tests fail in that one."""
+    with tempfile.TemporaryDirectory() as folder:
+        copies: SimpleQueue[Path] = SimpleQueue()
+        for k in range(jobs):
+            copies.put(copied(Path(folder) / str(k)))
+        limits: dict[str, float] = {}
+
+        def judge(fault: Fault) -> Verdict:
+            root = copies.get()
+            try:
+                path = root / fault.file
+                source = path.read_text(encoding="utf-8")
+                tests, limit = tests_for(fault.file), 0.0
+                for one in tests:
+                    limit += limits[one]
+                path.write_text(fault.planted(source), encoding="utf-8")
+                seen, by, seconds = run(root, tests, max(LEAST_TIME, PATIENCE * limit))
+                path.write_text(source, encoding="utf-8")
+                return Verdict(fault, fault.told(source), seen, by if seen else "", seconds)
+            finally:
+                copies.put(root)
+
+        for one in sorted({test for fault in every for test in tests_for(fault.file)}):
+            if hasty:
+                limits[one] = LEAST_TIME
+                continue
+            root = copies.get()
+            failed, by, limits[one] = run(root, [one], None)
+            copies.put(root)
+            if failed:
+                sys.exit(f"Without any fault, {one} fails: {by}")
+        with ThreadPoolExecutor(jobs) as pool:
+            yield from pool.map(judge, every)
+
+
+def page(verdicts: list[Verdict]) -> str:
+    """docs/mutations.md."""
+    by_hand = [one for one in verdicts if one.fault.name]
+    rest = [one for one in verdicts if not one.fault.name]
+    lines = [
+        "# Planted faults",
+        "",
+        "Made by `python tools/mutate.py --page`: faults are planted in a copy of `core/`, one at a time, and the",
+        "tests that ought to see them are run, without those marked slow.",
+        "",
+        "| faults | planted | seen | not seen |",
+        "|---|---|---|---|",
+    ]
+    for title, some in (("that were once unseen", by_hand), (f"drawn with the seed {SEED}", rest)):
+        seen = sum(one.seen for one in some)
+        lines.append(f"| {title} | {len(some)} | {seen} | {len(some) - seen} |")
+    lines += ["", "## Once unseen", "", "| fault | file | seen by |", "|---|---|---|"]
+    for one in by_hand:
+        lines.append(f"| {one.fault.name} | `{one.fault.file}` | {_test(one)} |")
+    lines += ["", "## Not seen", "", "| fault | why |", "|---|---|"]
+    for one in verdicts:
+        if not one.seen:
+            lines.append(f"| `{one.fault.file}`: {_code(one.told)} | {EXPLAINED.get(one.key, 'not explained')} |")
+    lines += ["", "## Drawn", "", "| file | planted | seen |", "|---|---|---|"]
+    for file in DRAWN:
+        some = [one for one in rest if one.fault.file == file]
+        lines.append(f"| `{file}` | {len(some)} | {sum(one.seen for one in some)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _test(one: Verdict) -> str:
+    return f"`{one.by.rpartition('::')[2].partition('[')[0]}`" if one.seen else "**no test**"
+
+
+def _code(told: str) -> str:
+    return " → ".join(f"`{part}`" for part in told.replace("|", "\\|").split(" → "))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("words", nargs="*", help="parts of the paths of files")
+    parser.add_argument("--named", action="store_true", help="only the faults planted by hand")
+    parser.add_argument("--list", action="store_true", help="plant none")
+    parser.add_argument("--page", action="store_true", help="write docs/mutations.md")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--hasty", action="store_true", help="where the tests are known to pass without any fault")
+    parser.add_argument("--unseen", action="store_true", help="only what was not seen the last time")
+    asked = parser.parse_args()
+    every = faults(asked.words, asked.named)
+    if asked.page and (asked.words or asked.named):
+        parser.error("the page is of all faults")
+    if asked.list:
+        for fault in every:
+            print(f"{fault.file}: {_told(fault)}")
+        return 0
+    known: dict[str, str] = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
+    found: dict[str, Verdict] = {}
+    if asked.unseen:
+        for fault in every:
+            key = f"{fault.file}: {_told(fault)}"
+            if known.get(key):
+                found[key] = Verdict(fault, _told(fault), True, known[key], 0.0)
+    again = [fault for fault in every if f"{fault.file}: {_told(fault)}" not in found]
+    KEPT.parent.mkdir(exist_ok=True)
+    for one in judged(again, asked.jobs, asked.hasty):
+        found[one.key] = one
+        known[one.key] = one.by if one.seen else ""
+        KEPT.write_text(json.dumps(known, indent=1), encoding="utf-8")
+        print(f"{one.seconds:5.1f} s  {'seen' if one.seen else 'NOT SEEN'}  {one.key}  {one.by}", flush=True)
+    verdicts = [found[f"{fault.file}: {_told(fault)}"] for fault in every]
+    unseen = [one for one in verdicts if not one.seen]
+    print(f"{len(verdicts)} faults, {len(verdicts) - len(unseen)} seen")
+    for one in unseen:
+        print(f"not seen: {one.key}: {EXPLAINED.get(one.key, 'NOT EXPLAINED')}")
+    if asked.page:
+        PAGE.write_text(page(verdicts), encoding="utf-8")
+    return int(any(one.key not in EXPLAINED for one in unseen))
+
+
+def _told(fault: Fault) -> str:
+    return fault.told((ROOT / fault.file).read_text(encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
