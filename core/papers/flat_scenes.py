@@ -78,8 +78,8 @@ def cloth(count: int, pinned: Index, stretch: float = 100.0, shear: float = 50.0
 
 
 def orbit(stiffness: float = 100.0, length: float = 2.0) -> System:
-    """[SRD] 3.6: 1 kg on a spring of 2 m whose other end is fixed, U = k/2 (|x|/L - 1)^2 with k in J."""
+    """[SRD] 3.6: 1 kg on a spring of 2 m whose other end is fixed, U = L k/2 (|x|/L - 1)^2 with k in N."""
     rest = np.array([[0.0, 0.0, 0.0], [length, 0.0, 0.0]])
     link: Index = np.array([[0, 1]])
-    energy = StrainEnergy(Stretch(np.array([length]), link), np.eye(1), np.array([stiffness]))
+    energy = StrainEnergy(Stretch(np.array([length]), link), np.eye(1), np.array([length * stiffness]))
     return build_system(rest, link, np.ones(2), (energy,), np.zeros(3), np.array([0]), np.array([np.inf]), modal=False)
