@@ -9,7 +9,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from dampsim.core.arrays import Array, Index
-from dampsim.core.damping.damping import DampedBody, Damping
+from dampsim.core.damping.damping import ByPotential, DampedBody, Damping
 from dampsim.core.damping.dissipation import Dissipation
 from dampsim.core.damping.rayleigh import Rayleigh, StiffnessDrag
 from dampsim.core.damping.strain_rate import StrainRate
@@ -21,13 +21,17 @@ from dampsim.core.energies.strain_energy import StrainEnergy, isotropic
 from dampsim.core.energies.tetrahedra import tet_volumes
 from dampsim.core.geometry.box import box_tets
 from dampsim.core.integrators import Integration
-from dampsim.core.integrators.implicit import ImplicitMidpoint
+from dampsim.core.integrators.implicit import BackwardEuler, ImplicitMidpoint
 from dampsim.core.measure.release import pulled, unloaded
 from dampsim.core.papers.bar import bar
+from dampsim.core.papers.flat_scenes import cloth
+from dampsim.core.papers.rate_step import Jacobian, RateStep
 from dampsim.core.scene.parameters import Settings
+from dampsim.core.solvers.newton import minimise_newton
 from dampsim.core.stepping.controls import Controls
 from dampsim.core.stepping.law import BackwardEulerLaw
 from dampsim.core.system.inputs import BlockInputs
+from dampsim.core.system.state import State
 
 RNG = np.random.default_rng(5)
 TET_REST, TETS = box_tets((1.0, 0.8, 0.6), (1, 1, 1))
@@ -211,6 +215,40 @@ def test_table_4_2_of_young_is_the_formulas_over_the_root_of_two() -> None:
     # At a Poisson's ratio of 1/3, lambda = 2 mu, nothing is left for phi; below it is negative.
     assert viscosities(2.0, 1.0, 1.0, 1.0)[0] == pytest.approx(0.0, abs=1e-12)
     assert viscosities(1.0, 1.0, 1.0, 1.0)[0] < 0.0
+
+
+@pytest.mark.parametrize("newmark", [False, True])
+def test_a_step_that_feels_its_damping_at_its_end_ends_alike_with_every_jacobian(newmark: bool) -> None:
+    system, rng = cloth(4, np.arange(4)), np.random.default_rng(0)
+    (energy,) = system.blocks[0].energies
+    assert isinstance(energy, StrainEnergy)
+    damping = Dissipation(energy.strain, 0.05 * energy.moduli, energy.weights, len(system.rest))
+    x, v = system.rest + 0.02 * rng.standard_normal(system.rest.shape), rng.standard_normal(system.rest.shape)
+    x[system.pinned], v[system.pinned] = system.rest[system.pinned], 0.0
+    made = {one: RateStep(system, energy, damping, one, False, newmark).step(x, v, 0.005) for one in Jacobian}
+    assert all(one.converged for one in made.values())
+    for one in made.values():
+        np.testing.assert_allclose(one.velocities, made[Jacobian.WHOLE].velocities, atol=1e-8)
+    # With the true slope Newton's method doubles the digits each time; any other matrix takes longer.
+    assert made[Jacobian.WHOLE].iterations <= 7
+    assert all(made[Jacobian.WHOLE].iterations < made[one].iterations for one in Jacobian if one is not Jacobian.WHOLE)
+
+
+def test_the_step_that_feels_its_damping_at_its_end_is_dampsims_for_short_steps() -> None:
+    """DampSim takes C where the step begins: a difference of second order in each step."""
+    system, rng = cloth(4, np.arange(4)), np.random.default_rng(0)
+    (energy,) = system.blocks[0].energies
+    assert isinstance(energy, StrainEnergy)
+    damping = Dissipation(energy.strain, 0.05 * energy.moduli, energy.weights, len(system.rest))
+    x, v = system.rest.copy(), 0.3 * rng.standard_normal(system.rest.shape)
+    v[system.pinned] = 0.0
+    state, place = State(0.0, x, v, np.zeros_like(x)), system.rest[system.pinned]
+    off = []
+    for h in (1e-5, 5e-6):
+        lagged = Integration(BackwardEuler, system, ByPotential(damping), minimise_newton)
+        after, _ = lagged.step(state, (BlockInputs(place, place),), h, Controls((BackwardEulerLaw(),), 1.0, 1e-12))
+        off.append(np.abs(after.velocities - RateStep(system, energy, damping).step(x, v, h).velocities).max())
+    assert off[0] / off[1] == pytest.approx(4.0, rel=0.15)
 
 
 def test_a_turned_body_is_damped_alike() -> None:
