@@ -21,6 +21,7 @@ from dampsim.core.system.state import State
 from dampsim.core.system.system import System
 
 from .page import FAILS, HOLDS, MADE, PARTLY, Claim, picture, small, table, verdicts
+from .young_background import plane_rows
 
 SEEDS = 24
 # lambda, mu, rho, wavelengths, and the digits of table 4.2: phi and psi.
@@ -431,7 +432,9 @@ def young() -> str:
         Claim(
             "The displacements of a plate diffuse by (2.48) and (2.49)",
             FAILS,
-            "the printed shear rate is twice the true one along the axes and depends on the direction: 2, 1.44, 1 for 0°, 22.5°, 45°, where it is 1 ([young_background.md](young_background.md))",
+            "the printed shear rates are "
+            + ", ".join(f"{row[4]} ({row[0]})" for row in plane_rows())
+            + f" by the wave's direction, where it is {plane_rows()[0][2]} ([young_background.md](young_background.md))",
             2.0,
         ),
         Claim(
