@@ -242,7 +242,7 @@ def _spring(claims: list[Claim]) -> str:
         Claim(
             "Symplectic Euler and Newmark are practically identical at h = 0.01 s",
             PARTLY,
-            f"up to {apart:.1f} J apart while it still swings, β = 0.01 s; {max(abs(found['NEWMARK', b, k][-1] - found['SYMPLECTIC_EULER', b, k][-1]) for b in betas for k in ('strain rate', 'Rayleigh')):.1f} J after 20 s",
+            f"up to {apart:.1f} J apart while it still swings; {max(abs(found['NEWMARK', b, k][-1] - found['SYMPLECTIC_EULER', b, k][-1]) for b in betas for k in ('strain rate', 'Rayleigh')):.1f} J after 20 s",
             apart / 200.0,
         ),
         Claim(
@@ -276,7 +276,7 @@ def _spring(claims: list[Claim]) -> str:
     claims.append(
         Claim(
             "With one iteration the changed Jacobian changes the kinetic energy by less than 2%, far less than exiting early does, 3.4: the spring at h = 0.1 s",
-            FAILS if max(ways) > 0.02 else HOLDS,
+            HOLDS if max(ways) < 0.02 else PARTLY if min(ways) < 0.02 else FAILS,
             ", ".join(f"{100 * a:.1f}% (exiting: {100 * b:.1f}%)" for a, b in zip(ways, exits, strict=True))
             + f" of the largest, for β = {', '.join(str(b) for b in betas)} s",
             max(ways),
@@ -730,13 +730,13 @@ def srd() -> str:
     claims = [
         Claim(
             "Damping adds 2% to the time",
-            PARTLY,
+            FAILS,
             "not measured: pages have no timings. C has the entries of K, so that a factorisation takes as much",
             0.0,
         ),
         Claim(
             "The shirts of figures 1 and 4",
-            PARTLY,
+            FAILS,
             "not there: cloth and yarns are no kinds of bodies yet, and bodies do not touch; one patch and one rod stand for them below",
             0.0,
         ),
