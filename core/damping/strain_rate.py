@@ -1,4 +1,6 @@
-"""Strain-rate damping ([SRD]), as "good Rayleigh" (12): lambda_d = beta lambda, mu_d = beta mu.
+"""Strain-rate damping ([SRD]), by default as "good Rayleigh" (12): lambda_d = beta lambda, mu_d = beta mu.
+
+Both are dialled by factors on that, so that solids have the two independent viscosities of (15).
 
 It is felt by deformation alone: no rigid motion of the deformed body has a strain rate.
 """
@@ -25,7 +27,7 @@ class StrainRate(Damping):
     name = "STRAIN_RATE"
     label = "Strain Rate"
     text = "The rate of deformation is damped, by the damping ratio of the first swing; turning and flying are not"
-    parameters = ("damping_ratio", "strain", "anisotropy", "damp_axis")
+    parameters = ("damping_ratio", "lambda_d", "mu_d", "strain", "anisotropy", "damp_axis")
 
     def __init__(self, body: DampedBody) -> None:
         super().__init__(body)
@@ -41,7 +43,8 @@ class StrainRate(Damping):
             raise ParameterError(
                 f"{body.block.name}: strain-rate damping knows no strain of its elasticity; choose another damping."
             )
-        viscosity = scale * isotropic(body.material.lam, body.material.mu, 3)
+        lam, mu = dials["lambda_d"] * body.material.lam, dials["mu_d"] * body.material.mu
+        viscosity = scale * isotropic(lam, mu, 3)
         # A potential allows that one direction of the rest shape is damped more.
         along = "XYZ".index(dials["damp_axis"])
         viscosity[along, along] *= dials["anisotropy"]

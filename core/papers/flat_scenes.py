@@ -39,26 +39,55 @@ def trapezoid() -> System:
     return membrane(rest, np.array(triangles), np.ones(12), 3.0, 1.0, np.arange(5))
 
 
+def pressed(system: System) -> Array:
+    """Where example 1 starts: the middle top vertex moved in, by 0.6 m (own; the thesis draws it only)."""
+    start = system.rest.copy()
+    start[10, 1] -= 0.6
+    return start
+
+
+# Of the annulus, in edges: between these two circles lie 414 triangles of the lattice.
+_INNER, _OUTER, _LOWEST = 2.2, 7.9, 7.0
+
+
 def annulus() -> System:
-    """[You] example 2: 414 triangles between the radii 1 and 2, the inner edge fixed; lambda 2, mu 0.5, 0.1 kg each."""
-    around, across = 23, 9
-    angle = np.arange(around) * 2.0 * np.pi / around
-    radii = np.linspace(1.0, 2.0, across + 1)
-    # Every other ring is turned by half a step, so that the triangles are alike.
-    rest = np.concatenate(
-        [r * np.stack([np.cos(angle + s), np.sin(angle + s)], axis=1) for r, s in _turned(radii, np.pi / around)]
-    )
-    triangles = []
-    for ring in range(across):
-        for k in range(around):
-            a, b = ring * around + k, ring * around + (k + 1) % around
-            c, d = a + around, b + around
-            triangles += [(a, c, b), (b, c, d)] if ring % 2 == 0 else [(a, c, d), (a, d, b)]
-    return membrane(rest, np.array(triangles), np.full(len(rest), 0.1), 2.0, 0.5, np.arange(around))
+    """[You] example 2: 414 triangles with edges of 1 m in an annulus of radius 8 m; lambda 2, mu 0.5, 0.1 kg each.
+
+    The thesis draws the mesh only; edge and radius are the wavelengths of its table 4.2. What is below -7 m is fixed.
+    """
+    span = np.arange(-12, 13)
+    i, j = (one.ravel() for one in np.meshgrid(span, span, indexing="ij"))
+    height = np.sqrt(0.75)
+    lattice = np.stack([i + 0.5 * j, height * j], axis=1)
+    place = {(int(a), int(b)): k for k, (a, b) in enumerate(zip(i, j, strict=True))}
+    found = []
+    for a, b in place:
+        for corners in (((a, b), (a + 1, b), (a, b + 1)), ((a + 1, b), (a + 1, b + 1), (a, b + 1))):
+            if all(one in place for one in corners):
+                nodes = [place[one] for one in corners]
+                if _INNER < np.linalg.norm(lattice[nodes].mean(axis=0)) < _OUTER:
+                    found.append(nodes)
+    used, triangles = np.unique(np.array(found), return_inverse=True)
+    rest = lattice[used]
+    pinned: Index = np.flatnonzero(rest[:, 1] < -_LOWEST)
+    return membrane(rest, triangles.reshape(-1, 3), np.full(len(rest), 0.1), 2.0, 0.5, pinned)
 
 
-def _turned(radii: Array, shift: float) -> list[tuple[float, float]]:
-    return [(float(r), shift * (k % 2)) for k, r in enumerate(radii)]
+def pulled(system: System, how: str) -> Array:
+    """Three ways to pull the annulus to the left (own; the thesis draws it only).
+
+    all: by up to 2 m, the more the higher.  side: the left half by up to 2 m, the more the farther left.  vertex: the
+    leftmost one by 0.5 m.
+    """
+    start, (x, y, _) = system.rest.copy(), system.rest.T
+    above = np.maximum(y - y[system.pinned].max(), 0.0)
+    if how == "all":
+        start[:, 0] -= 2.0 * above / above.max()
+    elif how == "side":
+        start[:, 0] -= np.where(above > 0.0, 2.0 * np.maximum(-x, 0.0) / 8.0, 0.0)
+    else:
+        start[int(np.argmin(np.hypot(x + 8.0, y))), 0] -= 0.5
+    return start
 
 
 def cloth(count: int, pinned: Index, stretch: float = 100.0, shear: float = 50.0, density: float = 0.2) -> System:
@@ -78,8 +107,8 @@ def cloth(count: int, pinned: Index, stretch: float = 100.0, shear: float = 50.0
 
 
 def orbit(stiffness: float = 100.0, length: float = 2.0) -> System:
-    """[SRD] 3.6: 1 kg on a spring of 2 m whose other end is fixed, U = k/2 (|x|/L - 1)^2 with k in J."""
+    """[SRD] 3.6: 1 kg on a spring of 2 m whose other end is fixed, U = L k/2 (|x|/L - 1)^2 with k in N."""
     rest = np.array([[0.0, 0.0, 0.0], [length, 0.0, 0.0]])
     link: Index = np.array([[0, 1]])
-    energy = StrainEnergy(Stretch(np.array([length]), link), np.eye(1), np.array([stiffness]))
+    energy = StrainEnergy(Stretch(np.array([length]), link), np.eye(1), np.array([length * stiffness]))
     return build_system(rest, link, np.ones(2), (energy,), np.zeros(3), np.array([0]), np.array([np.inf]), modal=False)

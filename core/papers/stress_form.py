@@ -40,8 +40,13 @@ class StressForm:
     def of(energy: StrainEnergy, mass: Array, fixed: Array, tau: float) -> StressForm:
         return StressForm(energy.strain, energy.weights, mass, energy, fixed, tau)
 
-    def step(self, positions: Array, velocities: Array, h: float, descent: bool = False) -> tuple[Array, Array]:
-        """Positions and velocities (n, 3) h seconds later. descent: by steepest descent, else by L-BFGS."""
+    def step(
+        self, positions: Array, velocities: Array, h: float, descent: bool = False, most: int = 200000
+    ) -> tuple[Array, Array]:
+        """Positions and velocities (n, 3) h seconds later.
+
+        descent: by steepest descent of at most so many steps, else by L-BFGS.
+        """
         pull = self._pull(positions)
         mass = self.mass[:, None]
         free = ~self.fixed[:, None]
@@ -58,7 +63,7 @@ class StressForm:
             return value, -h * (pull.T @ (by_velocity / mass).ravel())
 
         start = np.zeros(pull.shape[1])
-        stress = _descend(value_gradient, start) if descent else _quasi_newton(value_gradient, start)
+        stress = _descend(value_gradient, start, most) if descent else _quasi_newton(value_gradient, start)
         after = moved(stress)
         return positions + h * after, after
 
@@ -80,7 +85,7 @@ def _quasi_newton(value_gradient: object, start: Array) -> Array:
     return np.asarray(found.x)
 
 
-def _descend(value_gradient: object, start: Array, most: int = 200000) -> Array:
+def _descend(value_gradient: object, start: Array, most: int) -> Array:
     stress, length = start, 1.0
     value, gradient = value_gradient(stress)  # type: ignore[operator]
     for _ in range(most):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dampsim.core.errors import ParameterError
+from dampsim.core.measure.plot import chart
 from dampsim.core.papers import compare
 
 
@@ -52,3 +54,19 @@ def test_an_undamped_bars_largest_stable_step_is_two_over_its_highest_frequency(
 def test_a_damping_that_is_not_there_is_named(text: str, words: str) -> None:
     with pytest.raises(ParameterError, match=words):
         compare.damping(text, compare.released().system)
+
+
+def test_lines_of_a_chart_that_coincide_are_told_apart_and_nothing_is_written_over_them() -> None:
+    x = np.linspace(0.0, 1.0, 5)
+    count = 6
+    svg = chart({f"line {k}": (x, x) for k in range(count)}, "One above the other", "time, s", "height, m")
+    drawn = re.findall(r'<path d="M[^"]*L[^"]*" fill="none" ([^/]*)/>', svg)
+    assert len(set(drawn)) == len(drawn) == count
+    # Narrower from the first, which lies lowest, to the last.
+    widths = [float(re.search(r'stroke-width="([\d.]+)"', one)[1]) for one in drawn]  # type: ignore[index]
+    assert widths == sorted(widths, reverse=True)
+    grid = [float(top) for top in re.findall(r'<path d="M[\d.]+,(\d+)v\d+"', svg)]
+    top, bottom = grid[0], grid[0] + float(re.search(r'v(\d+)" stroke="#e4e4e4"', svg)[1])  # type: ignore[index]
+    words = {word: float(y) for y, word in re.findall(r'<text x="[\d.]+" y="([\d.]+)"[^>]*>([^<]*)<', svg)}
+    assert all(words[name] < top for name in ("One above the other", "height, m"))
+    assert all(words[f"line {k}"] > bottom for k in range(count))

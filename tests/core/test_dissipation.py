@@ -9,9 +9,9 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from dampsim.core.arrays import Array, Index
-from dampsim.core.damping.damping import DampedBody
+from dampsim.core.damping.damping import ByPotential, DampedBody, Damping
 from dampsim.core.damping.dissipation import Dissipation
-from dampsim.core.damping.rayleigh import Rayleigh
+from dampsim.core.damping.rayleigh import Rayleigh, StiffnessDrag
 from dampsim.core.damping.strain_rate import StrainRate
 from dampsim.core.damping.traditional import viscosities
 from dampsim.core.elements.bending import SMALL_ANGLE, Angle, Tangent, bending
@@ -21,13 +21,17 @@ from dampsim.core.energies.strain_energy import StrainEnergy, isotropic
 from dampsim.core.energies.tetrahedra import tet_volumes
 from dampsim.core.geometry.box import box_tets
 from dampsim.core.integrators import Integration
-from dampsim.core.integrators.implicit import ImplicitMidpoint
+from dampsim.core.integrators.implicit import BackwardEuler, ImplicitMidpoint
 from dampsim.core.measure.release import pulled, unloaded
 from dampsim.core.papers.bar import bar
+from dampsim.core.papers.flat_scenes import cloth
+from dampsim.core.papers.rate_step import Jacobian, RateStep
 from dampsim.core.scene.parameters import Settings
+from dampsim.core.solvers.newton import minimise_newton
 from dampsim.core.stepping.controls import Controls
 from dampsim.core.stepping.law import BackwardEulerLaw
 from dampsim.core.system.inputs import BlockInputs
+from dampsim.core.system.state import State
 
 RNG = np.random.default_rng(5)
 TET_REST, TETS = box_tets((1.0, 0.8, 0.6), (1, 1, 1))
@@ -213,6 +217,40 @@ def test_table_4_2_of_young_is_the_formulas_over_the_root_of_two() -> None:
     assert viscosities(1.0, 1.0, 1.0, 1.0)[0] < 0.0
 
 
+@pytest.mark.parametrize("newmark", [False, True])
+def test_a_step_that_feels_its_damping_at_its_end_ends_alike_with_every_jacobian(newmark: bool) -> None:
+    system, rng = cloth(4, np.arange(4)), np.random.default_rng(0)
+    (energy,) = system.blocks[0].energies
+    assert isinstance(energy, StrainEnergy)
+    damping = Dissipation(energy.strain, 0.05 * energy.moduli, energy.weights, len(system.rest))
+    x, v = system.rest + 0.02 * rng.standard_normal(system.rest.shape), rng.standard_normal(system.rest.shape)
+    x[system.pinned], v[system.pinned] = system.rest[system.pinned], 0.0
+    made = {one: RateStep(system, energy, damping, one, False, newmark).step(x, v, 0.005) for one in Jacobian}
+    assert all(one.converged for one in made.values())
+    for one in made.values():
+        np.testing.assert_allclose(one.velocities, made[Jacobian.WHOLE].velocities, atol=1e-8)
+    # With the true slope Newton's method doubles the digits each time; any other matrix takes longer.
+    assert made[Jacobian.WHOLE].iterations <= 7
+    assert all(made[Jacobian.WHOLE].iterations < made[one].iterations for one in Jacobian if one is not Jacobian.WHOLE)
+
+
+def test_the_step_that_feels_its_damping_at_its_end_is_dampsims_for_short_steps() -> None:
+    """DampSim takes C where the step begins: a difference of second order in each step."""
+    system, rng = cloth(4, np.arange(4)), np.random.default_rng(0)
+    (energy,) = system.blocks[0].energies
+    assert isinstance(energy, StrainEnergy)
+    damping = Dissipation(energy.strain, 0.05 * energy.moduli, energy.weights, len(system.rest))
+    x, v = system.rest.copy(), 0.3 * rng.standard_normal(system.rest.shape)
+    v[system.pinned] = 0.0
+    state, place = State(0.0, x, v, np.zeros_like(x)), system.rest[system.pinned]
+    off = []
+    for h in (1e-5, 5e-6):
+        lagged = Integration(BackwardEuler, system, ByPotential(damping), minimise_newton)
+        after, _ = lagged.step(state, (BlockInputs(place, place),), h, Controls((BackwardEulerLaw(),), 1.0, 1e-12))
+        off.append(np.abs(after.velocities - RateStep(system, energy, damping).step(x, v, h).velocities).max())
+    assert off[0] / off[1] == pytest.approx(4.0, rel=0.15)
+
+
 def test_a_turned_body_is_damped_alike() -> None:
     potential, rest = dissipation("green tets")
     x, v = bent(rest), RNG.standard_normal(rest.shape)
@@ -242,6 +280,57 @@ def test_the_damping_ratio_is_that_of_the_first_swing() -> None:
         decrement = np.log(curve[peaks[0]] / curve[peaks[3]]) / 3.0
         # The first mode is nearly all of it; what else swings is gone sooner.
         assert decrement / np.hypot(2.0 * np.pi, decrement) == pytest.approx(ratio, rel=0.03)
+
+
+def dialled(kind: type[Damping], **dials: float) -> tuple[Array, DampedBody]:
+    """The dense matrix at rest of a bar under dials, and the bar."""
+    material = Material(2e5, 0.35, 1000.0)
+    system = bar((2, 1, 1), clamped=False, material=material)
+    values = Settings(poisson=0.35, **dials).as_dict()  # type: ignore[arg-type]
+    body = DampedBody(system.blocks[0], values, material, 100.0)
+    matrix = kind(body).matrix(system.rest)
+    assert matrix is not None
+    return matrix.toarray(), body
+
+
+def test_volume_and_shape_are_damped_one_by_one() -> None:
+    plain, body = dialled(StrainRate)
+    rest, material = body.block.rest, body.material
+    volume = float(np.prod(np.ptp(rest, axis=0)))
+    beta = 2.0 * 0.1 / 10.0
+    for lam, mu in ((0.0, 1.0), (5.0, 0.0), (3.0, 7.0)):
+        matrix, _ = dialled(StrainRate, lambda_d=lam, mu_d=mu)
+        # Growing alike in all directions, v = x: tr eps' = 3; shearing v = (y, 0, 0): eps' has 1/2 twice.
+        grown, sheared = rest.ravel(), (rest[:, [1]] * np.array([1.0, 0.0, 0.0])).ravel()
+        powers = [float(v @ matrix @ v) / (beta * volume) for v in (grown, sheared)]
+        expected = [9.0 * lam * material.lam + 6.0 * mu * material.mu, mu * material.mu]
+        np.testing.assert_allclose(powers, expected, rtol=1e-9, atol=1e-9 * material.lam)
+    assert np.array_equal(dialled(StrainRate, lambda_d=1.0, mu_d=1.0)[0], plain)
+
+
+def test_rayleighs_alpha_adds_a_multiple_of_the_mass_and_nothing_by_default() -> None:
+    plain, body = dialled(Rayleigh)
+    weighed, _ = dialled(Rayleigh, alpha=2.5)
+    mass = np.diag(body.block.mass.repeat(3))
+    np.testing.assert_allclose(weighed - plain, 2.5 * mass, atol=1e-12 * np.abs(plain).max())
+    # Flying is slowed by it alone: at rest no rigid motion has stiffness.
+    flying = np.tile([1.0, 0.0, 0.0], len(body.block.rest))
+    assert float(flying @ plain @ flying) == pytest.approx(0.0, abs=1e-9 * np.abs(plain).max())
+    assert float(flying @ weighed @ flying) == pytest.approx(2.5 * body.block.mass.sum(), rel=1e-9)
+
+
+def test_the_whole_stiffness_of_crushed_tets_may_feed_and_its_positive_part_never_does() -> None:
+    energy = TetElasticity(TET_REST, TETS, tet_volumes(TET_REST, TETS), StVK(Material(1000.0, 0.3, 1.0)))
+    x = 0.4 * TET_REST
+    least = [
+        np.linalg.eigvalsh(StiffnessDrag((energy,), 0.1, whole).matrix(x).toarray()).min() for whole in (True, False)
+    ]
+    assert least[0] < -1.0
+    assert least[1] > -1e-9
+    assert (
+        abs(StiffnessDrag((energy,), 0.1, True).matrix(TET_REST) - StiffnessDrag((energy,), 0.1).matrix(TET_REST)).max()
+        < 1e-9
+    )
 
 
 def test_one_axis_can_be_damped_more_than_the_others() -> None:

@@ -85,6 +85,18 @@ class Dampings:
         0.1, "Damping Ratio", "Of the first swing: 0 swings for ever, 1 just does not swing past rest",
         least=0.0, most=100.0, soft_least=0.0, soft_most=2.0, section="papers", only_with=_with("damping_ratio"),
     )  # fmt: skip
+    alpha: float = parameter(
+        0.0, "α", "How strongly all motion is damped besides, by mass and against the world: flying and turning too",
+        unit="1/s", least=0.0, most=1000.0, soft_least=0.0, soft_most=10.0, section="papers", only_with=_with("alpha"),
+    )  # fmt: skip
+    lambda_d: float = parameter(
+        1.0, "λ_d, of Volume", "How many times as strongly as by the ratio changes of volume are damped; solids only",
+        least=0.0, most=1000.0, soft_least=0.0, soft_most=10.0, section="papers", only_with=_with("lambda_d"),
+    )  # fmt: skip
+    mu_d: float = parameter(
+        1.0, "μ_d, of Shape", "How many times as strongly as by the ratio changes of shape are damped; solids only",
+        least=0.0, most=1000.0, soft_least=0.0, soft_most=10.0, section="papers", only_with=_with("mu_d"),
+    )  # fmt: skip
     strain: str = parameter(
         "GREEN", "Strain", "The measure of deformation whose rate is damped",
         choices=(

@@ -1,0 +1,94 @@
+"""An implicit step that feels the damping where it ends, for the Jacobians of [SRD] 3.4.
+
+    M (v+ - v^) = g (f_e(x+) + f_d(x+, v+) + M g_0),   x+ = x^ + g v+
+
+Backward Euler has g = h, x^ = x, v^ = v; Newmark's average acceleration has g = h/2, x^ = x + h v/2 and v^ = v + h a/2.
+DampSim's own steps take C where they begin, so that [SRD] (9) occurs in none of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from scipy.sparse import csc_matrix, diags
+from scipy.sparse.linalg import splu
+
+from ..arrays import Array
+from ..damping.dissipation import Dissipation
+from ..energies.strain_energy import StrainEnergy
+from ..system.system import System
+
+
+class Jacobian(StrEnum):
+    """What is taken of the damping force's slope by positions, [SRD] (9)."""
+
+    WHOLE = "whole"
+    SYMMETRIC = "without its second part"
+    CLAMPED = "clamped, without its second part"
+    NONE = "none"
+
+
+@dataclass(frozen=True)
+class Stepped:
+    """positions, velocities: (n, 3).  iterations: of Newton's method.  converged: whether they were enough."""
+
+    positions: Array
+    velocities: Array
+    iterations: int
+    converged: bool
+
+
+@dataclass(frozen=True)
+class RateStep:
+    """Steps of one block of a strain's energy, pinned in place or free.
+
+    elastic_clamped: whether the elastic Hessian has its stress clamped too.  newmark: else backward Euler.
+    most: iterations; where they are fewer than it takes, what is there is taken.
+    tolerance: of Newton's change of the velocities, in parts of the largest velocity.
+    """
+
+    system: System
+    energy: StrainEnergy
+    damping: Dissipation
+    jacobian: Jacobian = Jacobian.CLAMPED
+    elastic_clamped: bool = True
+    newmark: bool = False
+    most: int = 60
+    tolerance: float = 1e-10
+
+    def _force(self, x: Array, v: Array) -> Array:
+        weight = self.system.mass[:, None] * self.system.gravity
+        return np.asarray(weight - self.energy.value_gradient(x)[1] + self.damping.force(x, v))
+
+    def _slope(self, x: Array, v: Array, g: float) -> csc_matrix:
+        """Of the residual by v+."""
+        total = diags(self.system.mass.repeat(3)) + g * self.damping.matrix(x)
+        total = total + g * g * self.energy.hessian(x, self.elastic_clamped)
+        if self.jacobian is not Jacobian.NONE:
+            whole, clamped = self.jacobian is Jacobian.WHOLE, self.jacobian is Jacobian.CLAMPED
+            total = total - g * g * self.damping.by_positions(x, v, whole, clamped)
+        return total.tocsc()
+
+    def step(self, positions: Array, velocities: Array, h: float) -> Stepped:
+        mass = self.system.mass[:, None]
+        g, x0, v0 = h, positions, velocities
+        if self.newmark:
+            g, x0 = 0.5 * h, positions + 0.5 * h * velocities
+            v0 = velocities + 0.5 * h * self._force(positions, velocities) / mass
+        free = np.flatnonzero(np.repeat(~self.system.fixed, 3))
+        v = np.where(self.system.fixed[:, None], 0.0, velocities)
+        iterations, converged = 0, False
+        while iterations < self.most and not converged:
+            x = np.where(self.system.fixed[:, None], positions, x0 + g * v)
+            residual = (mass * (v - v0) - g * self._force(x, v)).ravel()[free]
+            change = np.zeros(v.size)
+            change[free] = -splu(self._slope(x, v, g)[free][:, free]).solve(residual)
+            v = v + change.reshape(v.shape)
+            iterations += 1
+            if not np.isfinite(v).all():
+                break
+            converged = float(np.abs(change).max()) <= self.tolerance * float(np.abs(v).max())
+        x = np.where(self.system.fixed[:, None], positions, x0 + g * v)
+        return Stepped(x, v, iterations, converged)
