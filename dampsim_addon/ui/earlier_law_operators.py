@@ -51,7 +51,7 @@ def draw(layout: UILayout, context: Context) -> None:
         return
     box = layout.box().column(align=True)
     row = box.row()
-    wrapped(row.column(), _text(obj), "INFO", context)
+    wrapped(row.column(), _text(obj), "INFO", context, beside=2.0)
     row.operator(DAMPSIM_OT_dismiss_law.bl_idname, text="", icon="X", emboss=False)
     if not is_kept(obj) and group.damping_by == DampingBy.DIALS:
         box.operator(DAMPSIM_OT_earlier_law.bl_idname, icon="LOOP_BACK")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import textwrap
-
+import blf
 import bpy
 from bpy.types import Context, UILayout
 
@@ -27,8 +26,9 @@ class Child(Sidebar):
         return chosen(context) is not None
 
 
-# Pixels of Blender's interface unit, and of a letter on the mean, at scale 1.
-UNIT_X, _LETTER = 20.0, 6.6
+# Pixels of Blender's interface unit, of a panel's edges with the icon before a text, and of a letter on the mean where
+# the font is not known, at scale 1.
+UNIT_X, _EDGES, _LETTER = 20.0, 60.0, 6.6
 
 
 def split(column: UILayout, context: Context) -> UILayout:
@@ -39,15 +39,36 @@ def split(column: UILayout, context: Context) -> UILayout:
     return column
 
 
-def wrapped(layout: UILayout, text: str, icon: str, context: Context) -> None:
-    """A text in as many lines as the panel's width asks for."""
+def wrapped(layout: UILayout, text: str, icon: str, context: Context, beside: float = 0.0) -> None:
+    """A text in as many lines as the panel's width asks for. beside: interface units that are taken by other things."""
     if not text:
         return
-    letters = max(int((context.region.width / context.preferences.system.ui_scale - 60.0) / _LETTER), 16)
+    scale = context.preferences.system.ui_scale
+    # A box around it has edges of its own.
+    width = context.region.width - scale * (_EDGES + beside * UNIT_X)
     column = layout.column(align=True)
     column.scale_y = 0.8
-    for number, line in enumerate(textwrap.wrap(text, letters)):
+    for number, line in enumerate(lines(text, width, scale * context.preferences.ui_styles[0].widget.points)):
         column.label(text=line, icon=icon if number == 0 else ("BLANK1" if icon != "NONE" else "NONE"))
+
+
+def lines(text: str, width: float, points: float) -> list[str]:
+    """A text cut between words, each line as long as the width in pixels takes with the interface's font."""
+    found: list[str] = []
+    for word in text.split():
+        longer = f"{found[-1]} {word}" if found else word
+        if found and _width(longer, points) <= width:
+            found[-1] = longer
+        else:
+            found.append(word)
+    return found
+
+
+def _width(text: str, points: float) -> float:
+    """In pixels."""
+    blf.size(0, points)
+    measured = float(blf.dimensions(0, text)[0])
+    return measured or len(text) * _LETTER * points / 11.0
 
 
 def sections(group: bpy.types.PropertyGroup) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ import io
 import os
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, NoReturn
@@ -232,3 +233,15 @@ def test_curves_and_ghosts_end_with_their_file(load: Load, tmp_path: Path) -> No
     fresh()
     assert not results._ghosts
     assert not results._curves
+
+
+@pytest.mark.parametrize("width", [40.0, 120.0, 400.0])
+def test_a_long_text_is_cut_between_words_and_no_line_is_wider_than_the_panel(load: Load, width: float) -> None:
+    layout = load("dampsim_addon.ui.layout")
+    text = "Settle was taken over: 22 is now 24.46, which counts from where the WWWWWWWWWWWWWWWWWWWWWWWWWW stops"
+    found = layout.lines(text, width, 11.0)
+    assert " ".join(found) == text
+    # A word alone may be wider.
+    assert all(layout._width(line, 11.0) <= width for line in found if " " in line)
+    both = [f"{one} {other.split()[0]}" for one, other in pairwise(found)]
+    assert all(layout._width(line, 11.0) > width for line in both)
