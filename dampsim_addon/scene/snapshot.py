@@ -20,7 +20,7 @@ from .groups import Group, marks
 from .properties import read_settings
 
 # Properties of DampSimObject that name a vertex group.
-GROUPS = ("pin_group", "settle_group", "stiffness_group", "length_group")
+GROUPS = ("pin_group", "settle_group", "stiffness_group", "length_group", "centre_group")
 # A column of the object's matrix shorter than this times the longest squeezes the mesh flat.
 _FLAT = 1e-9
 
@@ -119,6 +119,7 @@ def _body(sampler: GroupSampler, member: Sampler, mark: str) -> Body:
         (lambda frame: read_settings(obj)) if has_keyed_dials(obj) else None,
         deforming(obj),
         mark,
+        painted.get("centre_group"),
     )
     what.check(body)
     return body
