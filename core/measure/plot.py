@@ -11,7 +11,10 @@ from ..arrays import Array
 
 # Told apart by people with any colour vision: Okabe and Ito's palette.
 COLORS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7", "#8a8a00")
-_LEFT, _TOP, _WIDTH, _HEIGHT = 70, 30, 520, 260
+# Each line is narrower than those below it, or has gaps, so that lines that coincide are all seen.
+DASHES = ("", "9 4", "3 3", "12 3 2 3", "1 4")
+_WIDEST, _NARROWER, _NARROWEST = 3.4, 0.5, 1.4
+_LEFT, _TOP, _WIDTH, _HEIGHT = 70, 46, 520, 260
 _LEAST = 1e-16
 
 
@@ -38,7 +41,7 @@ def chart(lines: Mapping[str, tuple[Array, Array]], title: str, across: str, up:
     def place(x: Array, y: Array) -> tuple[Array, Array]:
         return _LEFT + _WIDTH * (x - low_x) / ((high_x - low_x) or 1.0), _TOP + _HEIGHT * (high - y) / (high - low)
 
-    rows = (len(seen) + 2) // 3
+    rows = (len(seen) + 1) // 2
     size = (_LEFT + _WIDTH + 20, _TOP + _HEIGHT + 50 + 18 * rows)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{size[0]}" height="{size[1]}" font-family="sans-serif" '
@@ -57,15 +60,18 @@ def chart(lines: Mapping[str, tuple[Array, Array]], title: str, across: str, up:
         parts.append(f'<path d="M{_LEFT},{b:.1f}h{_WIDTH}" stroke="#e4e4e4"/>')
         parts.append(f'<text x="{_LEFT - 6}" y="{b + 4:.1f}" text-anchor="end">{text}</text>')
     parts.append(f'<text x="{_LEFT + _WIDTH}" y="{_TOP + _HEIGHT + 31}" text-anchor="end">{html.escape(across)}</text>')
-    parts.append(f'<text x="{_LEFT + 6}" y="{_TOP + 13}">{html.escape(up)}</text>')
+    # Above the curves, not among them.
+    parts.append(f'<text x="{_LEFT}" y="{_TOP - 8}">{html.escape(up)}</text>')
     for k, (name, (x, y)) in enumerate(seen.items()):
         there = np.isfinite(y)
         a, b = place(x[there], y[there])
         color = COLORS[k % len(COLORS)]
-        dash = ' stroke-dasharray="5 3"' if k >= len(COLORS) else ""
+        pattern = DASHES[k % len(DASHES)]
+        dash = f' stroke-dasharray="{pattern}"' if pattern else ""
+        wide = max(_WIDEST - _NARROWER * k, _NARROWEST)
         path = "L".join(f"{p:.1f},{q:.1f}" for p, q in zip(a, b, strict=True))
-        parts.append(f'<path d="M{path}" fill="none" stroke="{color}" stroke-width="1.6"{dash}/>')
-        left, top = _LEFT + 180 * (k % 3), _TOP + _HEIGHT + 50 + 18 * (k // 3)
-        parts.append(f'<path d="M{left},{top - 4}h18" stroke="{color}" stroke-width="3"{dash}/>')
-        parts.append(f'<text x="{left + 23}" y="{top}">{html.escape(name)}</text>')
+        parts.append(f'<path d="M{path}" fill="none" stroke="{color}" stroke-width="{wide:.1f}"{dash}/>')
+        left, top = _LEFT + 265 * (k % 2), _TOP + _HEIGHT + 50 + 18 * (k // 2)
+        parts.append(f'<path d="M{left},{top - 4}h36" stroke="{color}" stroke-width="{wide:.1f}"{dash}/>')
+        parts.append(f'<text x="{left + 41}" y="{top}">{html.escape(name)}</text>')
     return "\n".join([*parts, "</svg>"]) + "\n"

@@ -57,7 +57,11 @@ def _bar(clamped: bool, model: type[ElasticDensity] = StableNeoHookean) -> Syste
 
 
 def released() -> Case:
-    system = _bar(True)
+    return bent(StableNeoHookean)
+
+
+def bent(model: type[ElasticDensity]) -> Case:
+    system = _bar(True, model)
     x = system.rest + np.outer(system.rest[:, 0] ** 2, [0.0, 0.0, 0.2])
     return Case("A clamped bar, bent and let go", system, State.at_rest(x), _held(system))
 
