@@ -23,7 +23,8 @@ def steps(low: float, high: float) -> Array:
     span = max(high - low, 1e-300)
     power = 10.0 ** np.floor(np.log10(span / 5.0))
     step = next(m * power for m in (1.0, 2.0, 5.0, 10.0) if m * power >= span / 5.0)
-    return np.asarray(np.arange(np.ceil(low / step), np.floor(high / step) + 1) * step)
+    # Without a sign of its own for nothing.
+    return np.asarray(np.arange(np.ceil(low / step), np.floor(high / step) + 1) * step + 0.0)
 
 
 def chart(lines: Mapping[str, tuple[Array, Array]], title: str, across: str, up: str, log: bool = False) -> str:

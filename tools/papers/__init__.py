@@ -1,16 +1,17 @@
-"""Makes docs/validation/{schmedding,srd,young,integrators}.md: what the papers claim beside what DampSim measures."""
+"""Makes docs/validation/{schmedding,srd,young,springs,integrators}.md: what the papers claim beside what DampSim measures."""
 
 from __future__ import annotations
 
 import conftest  # noqa: F401  (loads the checkout as the package dampsim)
 
-from . import integrators, schmedding, srd, young
+from . import integrators, schmedding, springs, srd, young
 from .page import OUT
 
 PAGES = {
     "schmedding": schmedding.schmedding,
     "srd": srd.srd,
     "young": young.young,
+    "springs": springs.springs_page,
     "integrators": integrators.integrators,
 }
 

@@ -218,8 +218,10 @@ def _steps() -> tuple[str, dict[str, list[float]]]:
         for case in cases.values():
             for gamma in (0.5, 1.0):
                 method = PerStep(damping.made(_kind(name), case.system, gamma=gamma, **dials)) if name else None
-                values.append(1e3 * largest_step(case, explicit, method))
-                cells.append(_step(values[-1]))
+                # A programme in every step takes its time.
+                tried = gamma < 1.0 or dials.get("torque") != "PROGRAMME"
+                values.append(1e3 * largest_step(case, explicit, method) if tried else np.nan)
+                cells.append(_step(values[-1]) if tried else "")
         found[f"{label} {torque}".strip()] = values
         rows.append(cells)
     head = ["damping", "torque", "bar, γ = ½", "bar, γ = 1", "slivers, γ = ½", "slivers, γ = 1"]
@@ -347,16 +349,16 @@ def schmedding() -> str:
     claims = [
         Claim("abstract, 5: larger steps than springs, by global (a), then local (b)", larger,
               f"bar {_more(own[0], springs[0])} (γ = ½) and {_more(own[1], springs[1])} (γ = 1); slivers {_more(own[2], springs[2])} and "
-              f"{_more(own[3], springs[3])}: **there it loses to springs**; γ = 1 in the scenes of figures 1 to 3: {scenes}"),
+              f"{_more(own[3], springs[3])}{', **where it loses to springs**' if max(own[2] / springs[2], own[3] / springs[3]) < 1.0 else ''}; γ = 1 in the scenes of figures 1 to 3: {scenes}"),
         Claim("the same by what it recommends one by one: (a) for the body, (b) for elements",
               PARTLY if radii[1] > springs[1] > glob["EDGES_PRINTED"][1] else FAILS,
               f"bar, γ = ½: (a) {_more(glob['EDGES_PRINTED'][0], springs[0])}, (b) {_more(radii[0], springs[0])}; slivers: (a) "
-              f"{_more(glob['EDGES_PRINTED'][2], springs[2])}, (b) {_more(radii[2], springs[2])}: (a) alone is no better than undamped "
-              f"({none[0]:.3g} ms), 10 sweeps of springs reach {_more(steps['springs, 10 sweeps'][0], springs[0])}"),
+              f"{_more(glob['EDGES_PRINTED'][2], springs[2])}, (b) {_more(radii[2], springs[2])}: undamped the bar carries "
+              f"{none[0]:.3g} ms, by (a) alone {glob['EDGES_PRINTED'][0]:.3g}; 10 sweeps of springs reach {_more(steps['springs, 10 sweeps'][0], springs[0])}"),
         Claim("abstract, 1: damping improves stability, and badly shaped meshes can be handled", PARTLY,
               f"springs {_more(springs[1], none[1])} on the bar and {_more(springs[3], none[3])} with slivers (γ = 1), (a) then (b) {_more(own[1], none[1])} and "
               f"{_more(own[3], none[3])}; slivers still need steps {none[1] / own[3]:.1f} times shorter than the undamped bar"),
-        Claim("4: the damping (7) makes any step stable", HOLDS if steps["direct, body none"][1] > 100.0 and glob["RIGID"][1] < 100.0 else PARTLY,
+        Claim("4: the damping (7) makes any step stable", PARTLY if steps["direct, body none"][1] > 100.0 else FAILS,
               f"γ = 1 without a projection: any, also with slivers; γ = ½: {steps['direct, body none'][0]:.3g} ms. It holds before the torque is taken "
               f"out: (a) {glob['EDGES_PRINTED'][1]:.3g} ms, (b) {glob['RADII'][1]:.3g}, (d) {_step(glob['RIGID'][1])}"),
         Claim("3.1: many iterations of springs improve stability", HOLDS,
