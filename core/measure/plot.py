@@ -12,7 +12,7 @@ from ..arrays import Array
 # Told apart by people with any colour vision: Okabe and Ito's palette.
 COLORS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7", "#8a8a00")
 # Each line is narrower than those below it, or has gaps, so that lines that coincide are all seen.
-DASHES = ("", "9 4", "3 3", "12 3 2 3", "1 4")
+DASHES = ("", "9 4", "3 3", "12 3 2 3", "5 2")
 _WIDEST, _NARROWER, _NARROWEST = 3.4, 0.5, 1.4
 _LEFT, _TOP, _WIDTH, _HEIGHT = 70, 46, 520, 260
 _LEAST = 1e-16
@@ -23,7 +23,7 @@ def steps(low: float, high: float) -> Array:
     span = max(high - low, 1e-300)
     power = 10.0 ** np.floor(np.log10(span / 5.0))
     step = next(m * power for m in (1.0, 2.0, 5.0, 10.0) if m * power >= span / 5.0)
-    # Without a sign of its own for nothing.
+    # Without a zero that has a sign.
     return np.asarray(np.arange(np.ceil(low / step), np.floor(high / step) + 1) * step + 0.0)
 
 

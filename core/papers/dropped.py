@@ -202,8 +202,8 @@ def bridge() -> Dropped:
         np.add.at(force, b, -pushed)
         return force
 
-    mass = sum(mass for _, mass in made)
-    terms = tuple(Potential(energy) for energy in (*(energy for energy, _ in made), ropes))
+    (stiff, heavy), (soft, light) = made
+    mass, terms = heavy + light, (Potential(stiff), Potential(soft), Potential(ropes))
     velocities = np.zeros_like(rest)
     velocities[crossing:, 2] = -1.0
     return Dropped(_block(rest, mass, (planks, bars, links), terms, held), rest, velocities, push, 0.35, 5e-4)

@@ -44,10 +44,12 @@ class StressForm:
         return StressForm(energy.strain, energy.weights, mass, energy, fixed, tau)
 
     def step(
-        self, positions: Array, velocities: Array, h: float, descent: bool = False, doubling: bool = False
-    ) -> tuple[Array, Array]:
-        """Positions and velocities (n, 3) h seconds later. descent: by steepest descent, else by L-BFGS.
+        self, positions: Array, velocities: Array, h: float, descent: bool = False, most: int = 200000,
+        doubling: bool = False,
+    ) -> tuple[Array, Array]:  # fmt: skip
+        """Positions and velocities (n, 3) h seconds later.
 
+        descent: by steepest descent of at most so many steps, else by L-BFGS.
         doubling: the descent's step is doubled or kept, as in the thesis, instead of growing each time.
         """
         pull = self._pull(positions)
@@ -66,7 +68,7 @@ class StressForm:
             return value, -h * (pull.T @ (by_velocity / mass).ravel())
 
         start = np.zeros(pull.shape[1])
-        stress = _descend(value_gradient, start, doubling) if descent else _quasi_newton(value_gradient, start)
+        stress = _descend(value_gradient, start, most, doubling) if descent else _quasi_newton(value_gradient, start)
         after = moved(stress)
         return positions + h * after, after
 
@@ -88,7 +90,7 @@ def _quasi_newton(value_gradient: object, start: Array) -> Array:
     return np.asarray(found.x)
 
 
-def _descend(value_gradient: object, start: Array, doubling: bool, most: int = 200000) -> Array:
+def _descend(value_gradient: object, start: Array, most: int, doubling: bool = False) -> Array:
     stress, length, halved = start, 1.0, False
     value, gradient = value_gradient(stress)  # type: ignore[operator]
     for _ in range(most):

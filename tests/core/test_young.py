@@ -93,7 +93,7 @@ def test_the_thesiss_descent_doubles_its_step_after_a_success_and_keeps_it_after
         tried.append(float(point[0]))
         return 0.15 * float(point @ point), 0.3 * point
 
-    _descend(value_gradient, np.ones(1), True)
+    _descend(value_gradient, np.ones(1), 100, True)
     at, first, halvings, kept, doubled = 1.0, 1.0, 0, 0, 0
     for point in tried[1:30]:
         length = first * 0.5**halvings
