@@ -130,8 +130,7 @@ def damping(text: str, system: System, integrator: str = "SYMPLECTIC_EULER") -> 
             choice, *wanted = PARAMETERS[key].also_with
             raise ParameterError(f"damping {name!r}: {key} has no effect; give {choice} one of {', '.join(wanted)}.")
     slowest = min(region.eigenvalue for region in system.regions)
-    values = settings.as_dict()
-    chosen = {name: values[name] for name in method.parameters}
+    chosen = {name: settings.as_dict()[name] for name in method.parameters}
     return method(DampedBody(system.blocks[0], chosen, MATERIAL, slowest))
 
 
