@@ -105,7 +105,10 @@ def _strutted(body: Body) -> Model:
     terms = (Potential(energy), *pin_springs(pinned, pin_stiffness))
     pace = covered.pace
     swings = not body.settings.damp_swing
-    block = Block(body.name, nodes, covered.mass, (tets,), terms, pinned, pin_stiffness, pace, swings)
+    block = Block(
+        body.name, nodes, covered.mass, (tets,), terms, pinned, pin_stiffness, pace, swings,
+        centre=covered.painted(body.centre_map),
+    )  # fmt: skip
     return covered.model(block)
 
 
@@ -131,6 +134,7 @@ def _net_model(body: Body) -> Model:
     block = Block(
         body.name, rest, net.mass, (net.edges,), terms, pinned, pin_stiffness[pinned],
         None if pace is None else np.maximum(pace, LEAST_PACE), not body.settings.damp_swing, net=True,
+        centre=at_nodes(body.centre_map),
     )  # fmt: skip
     around = Tied.tie(rest, body.surface.vertices, np.arange(len(body.surface.vertices)))
     pins = Vertices(net.vertices[pinned], around.some(pinned))

@@ -146,5 +146,6 @@ class Solid(Kind):
         moving = ~fixed[tets].all(axis=1)
         elastic = TetElasticity(nodes, tets[moving], covered.stiff[moving], law(material))
         terms = (Potential(elastic), *pin_springs(pinned, stiffness))
-        block = Block(body.name, nodes, covered.mass, (tets,), terms, pinned, stiffness, covered.pace)
+        centre = covered.painted(body.centre_map)
+        block = Block(body.name, nodes, covered.mass, (tets,), terms, pinned, stiffness, covered.pace, centre=centre)
         return covered.model(block)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..arrays import Array
 from .clusters import CLUSTERS, Clusters
 from .damping import DampedBody, Damping
 from .rate import remembered
+from .stages import stages
 from .torque import TORQUE_SCHEMES, Field
 
 
@@ -13,26 +16,37 @@ class Direct(Damping):
     name = "DIRECT"
     label = "Direct"
     text = "Motion beside the common one is damped at once: of the body, its pieces, or each small part of it"
-    parameters = ("gamma", "clusters", "torque")
+    parameters = ("gamma", "clusters", "torque", "torque_then")
 
     def __init__(self, body: DampedBody) -> None:
         super().__init__(body)
         self._mesh = body.mesh
-        # Global then local: a sequence.
-        names = body.dials["clusters"].split("_THEN_")
-        self._sequence = [CLUSTERS[name](self._mesh) for name in names]
+        self._sequence = []
+        for kind, torque in stages(body.dials):
+            clusters = CLUSTERS[kind](self._mesh)
+            shares = None if body.block.centre is None else shared(clusters, body.block.centre)
+            self._sequence.append((clusters, torque, shares))
 
     def velocities(self, positions: Array, before: Array, predicted: Array, h: float) -> Array:
         gamma = 1.0 - remembered(self.body.dials["gamma"], h)
         velocities = predicted
-        for clusters in self._sequence:
-            velocities = self._damped(clusters, positions, velocities, gamma, h)
+        for clusters, torque, shares in self._sequence:
+            member = velocities[clusters.nodes]
+            relative = member - clusters.means(member)[clusters.of]
+            forces = -(gamma / h) * clusters.mass[:, None] * relative
+            field = Field(clusters, forces, positions[clusters.nodes], relative, h, shares)
+            pushed = TORQUE_SCHEMES[torque](field)
+            velocities = velocities + h * clusters.gathered(pushed) / self._mesh.mass[:, None]
         return velocities
 
-    def _damped(self, clusters: Clusters, positions: Array, velocities: Array, gamma: float, h: float) -> Array:
-        member = velocities[clusters.nodes]
-        relative = member - clusters.means(member)[clusters.of]
-        forces = -(gamma / h) * clusters.mass[:, None] * relative
-        field = Field(clusters, forces, positions[clusters.nodes], relative, h)
-        pushed = TORQUE_SCHEMES[self.body.dials["torque"]](field)
-        return velocities + h * clusters.gathered(pushed) / self._mesh.mass[:, None]
+
+def shared(clusters: Clusters, painted: Array) -> Array:
+    """(p,) shares of the memberships in their cluster's middle: mass times what is painted (n,) at the nodes.
+
+    By mass alone where nothing of a cluster is painted. With the mass, painted 1 all over is the centre of mass, and
+    what takes up a net force is accelerated by no more than the paint says.
+    """
+    weight = clusters.mass * painted[clusters.nodes]
+    total, mass = clusters.sums(weight), clusters.sums(clusters.mass)
+    part = np.divide(weight, total[clusters.of], out=np.zeros_like(weight), where=total[clusters.of] > 0.0)
+    return np.where(total[clusters.of] > 0.0, part, clusters.mass / mass[clusters.of])

@@ -1,7 +1,7 @@
 """Taking the torque out of a field of damping forces, [Sch] section 3.3, schemes (a) to (c), and ours (d).
 
 A scheme maps forces f (p, 3) in N on the memberships of clusters, whose sum in each cluster is zero, to forces without
-torque.
+torque; but for the one that leaves them as they are.
 """
 
 from __future__ import annotations
@@ -23,13 +23,17 @@ _FLAT = 1e-10
 
 @dataclass(frozen=True)
 class Field:
-    """forces: (p, 3) N.  positions: (p, 3) m.  velocities: (p, 3) m/s, relative to the cluster's centre.  step: h."""
+    """forces: (p, 3) N.  positions: (p, 3) m.  velocities: (p, 3) m/s, relative to the cluster's centre.  step: h.
+
+    shares: (p,) alpha_i, which sum to 1 in each cluster and say whose middle the rays come from; by mass if None.
+    """
 
     clusters: Clusters
     forces: Array
     positions: Array
     velocities: Array
     step: float
+    shares: Array | None = None
 
 
 def spins(clusters: Clusters, offsets: Array, momenta: Array) -> Array:
@@ -61,7 +65,12 @@ def _edges(field: Field) -> Array:
 
 def along_edges(field: Field) -> Array:
     """(a) with the factor that loses most energy, at most 1."""
-    forces, clusters = _edges(field), field.clusters
+    return _most_lost(field, _edges(field))
+
+
+def _most_lost(field: Field, forces: Array) -> Array:
+    """The forces times what loses most energy in each cluster, between 0 and 1."""
+    clusters = field.clusters
     power = clusters.sums((field.velocities * forces).sum(axis=1))
     gain = field.step * clusters.sums((forces**2).sum(axis=1) / clusters.mass)
     factor = np.clip(np.divide(-power, gain, out=np.zeros_like(gain), where=gain > 0.0), 0.0, 1.0)
@@ -87,6 +96,26 @@ def along_radii(field: Field) -> Array:
     forces = (field.forces * unit).sum(axis=1, keepdims=True) * unit
     share = clusters.mass / clusters.sums(clusters.mass)[clusters.of]
     return np.asarray(forces - share[:, None] * clusters.sums(forces)[clusters.of])
+
+
+def along_rays(field: Field) -> Array:
+    """(b) from any point x = sum alpha_i x_i, with the factor that loses most energy; by mass it is (b) itself.
+
+    Without the factor energy could be added: nodes of large alpha_i take up the net force, whatever they weigh.
+    """
+    clusters = field.clusters
+    by_mass = clusters.mass / clusters.sums(clusters.mass)[clusters.of]
+    share = (by_mass if field.shares is None else field.shares)[:, None]
+    offset = field.positions - clusters.sums(share * field.positions)[clusters.of]
+    length = np.linalg.norm(offset, axis=1, keepdims=True)
+    unit = np.divide(offset, length, out=np.zeros_like(offset), where=length > 0.0)
+    forces = (field.forces * unit).sum(axis=1, keepdims=True) * unit
+    return _most_lost(field, forces - share * clusters.sums(forces)[clusters.of])
+
+
+def unprojected(field: Field) -> Array:
+    """The forces as they are, [Sch] section 4: turning is damped as well."""
+    return field.forces
 
 
 def by_programme(field: Field) -> Array:
@@ -139,4 +168,6 @@ TORQUE_SCHEMES: dict[str, Callable[[Field], Array]] = {
     "EDGES_PRINTED": along_edges_as_printed,
     "RADII": along_radii,
     "PROGRAMME": by_programme,
+    "RAYS": along_rays,
+    "NONE": unprojected,
 }

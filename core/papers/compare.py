@@ -57,7 +57,11 @@ def _bar(clamped: bool, model: type[ElasticDensity] = StableNeoHookean) -> Syste
 
 
 def released() -> Case:
-    system = _bar(True)
+    return bent(StableNeoHookean)
+
+
+def bent(model: type[ElasticDensity]) -> Case:
+    system = _bar(True, model)
     x = system.rest + np.outer(system.rest[:, 0] ** 2, [0.0, 0.0, 0.2])
     return Case("A clamped bar, bent and let go", system, State.at_rest(x), _held(system))
 
@@ -105,8 +109,8 @@ SCENES: dict[str, Callable[[], Case]] = {
 }
 
 
-def damping(text: str, system: System) -> Damping | None:
-    """A damping from `name` or `name:parameter=value,…`; raises ParameterError."""
+def damping(text: str, system: System, integrator: str = "SYMPLECTIC_EULER") -> Damping | None:
+    """A damping from `name` or `name:parameter=value,…`; raises ParameterError, also for what has no effect."""
     name, _, rest = text.partition(":")
     if name.upper() == UNDAMPED:
         return None
@@ -120,10 +124,13 @@ def damping(text: str, system: System) -> Damping | None:
         if key not in method.parameters:
             raise ParameterError(f"damping {name!r} has no {key!r}; it has {', '.join(method.parameters)}.")
         dials[key] = PARAMETERS[key].checked(value.upper() if PARAMETERS[key].choices else value)
-    settings = Settings(damping_by=method.name, poisson=MATERIAL.poisson, **dials)  # type: ignore[arg-type]
+    settings = Settings(damping_by=method.name, poisson=MATERIAL.poisson, integrator=integrator, **dials)  # type: ignore[arg-type]
+    for key in dials:
+        if not PARAMETERS[key].has_meaning(settings.as_dict().__getitem__):
+            choice, *wanted = PARAMETERS[key].also_with
+            raise ParameterError(f"damping {name!r}: {key} has no effect; give {choice} one of {', '.join(wanted)}.")
     slowest = min(region.eigenvalue for region in system.regions)
-    values = settings.as_dict()
-    chosen = {name: values[name] for name in method.parameters}
+    chosen = {name: settings.as_dict()[name] for name in method.parameters}
     return method(DampedBody(system.blocks[0], chosen, MATERIAL, slowest))
 
 
@@ -235,7 +242,7 @@ def compare(
     explicit = next(one for one in INTEGRATORS if not one.implicit)
     rows, courses = [], {}
     for name in names:
-        method = damping(name, case.system)
+        method = damping(name, case.system, integrator)
         h = 1.0 / FPS if chosen.implicit else 0.8 * largest_step(case, chosen, None)
         made = course(case, chosen, method, h, FRAMES / FPS)
         courses[name] = made

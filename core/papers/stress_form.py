@@ -20,6 +20,9 @@ from ..energies.strain_energy import StrainEnergy
 
 # Steepest descent: the step grows by this while it succeeds and is halved where it does not.
 _GROWTH = 1.3
+# The thesis's: where the first guess of an iteration succeeds the next one is so many times as long; where it had to be
+# halved, the last one is kept.
+_DOUBLED = 2.0
 
 
 @dataclass(frozen=True)
@@ -41,11 +44,13 @@ class StressForm:
         return StressForm(energy.strain, energy.weights, mass, energy, fixed, tau)
 
     def step(
-        self, positions: Array, velocities: Array, h: float, descent: bool = False, most: int = 200000
-    ) -> tuple[Array, Array]:
+        self, positions: Array, velocities: Array, h: float, descent: bool = False, most: int = 200000,
+        doubling: bool = False,
+    ) -> tuple[Array, Array]:  # fmt: skip
         """Positions and velocities (n, 3) h seconds later.
 
         descent: by steepest descent of at most so many steps, else by L-BFGS.
+        doubling: the descent's step is doubled or kept, as in the thesis, instead of growing each time.
         """
         pull = self._pull(positions)
         mass = self.mass[:, None]
@@ -63,7 +68,7 @@ class StressForm:
             return value, -h * (pull.T @ (by_velocity / mass).ravel())
 
         start = np.zeros(pull.shape[1])
-        stress = _descend(value_gradient, start, most) if descent else _quasi_newton(value_gradient, start)
+        stress = _descend(value_gradient, start, most, doubling) if descent else _quasi_newton(value_gradient, start)
         after = moved(stress)
         return positions + h * after, after
 
@@ -85,19 +90,20 @@ def _quasi_newton(value_gradient: object, start: Array) -> Array:
     return np.asarray(found.x)
 
 
-def _descend(value_gradient: object, start: Array, most: int) -> Array:
-    stress, length = start, 1.0
+def _descend(value_gradient: object, start: Array, most: int, doubling: bool = False) -> Array:
+    stress, length, halved = start, 1.0, False
     value, gradient = value_gradient(stress)  # type: ignore[operator]
     for _ in range(most):
         trial = stress - length * gradient
         new_value, new_gradient = value_gradient(trial)  # type: ignore[operator]
         if new_value > value:
-            length *= 0.5
+            length, halved = 0.5 * length, True
             if length < 1e-16:
                 break
             continue
         done = value - new_value <= 1e-16 * abs(value)
-        stress, value, gradient, length = trial, new_value, new_gradient, length * _GROWTH
+        growth = _GROWTH if not doubling else 1.0 if halved else _DOUBLED
+        stress, value, gradient, length, halved = trial, new_value, new_gradient, length * growth, False
         if done:
             break
     return stress

@@ -35,6 +35,7 @@ class Body:
     settle_map: (v,) parts of the settle time; None where not painted.
     stiffness_map: (v,) 0 to 1, see bodies.volume; None where not painted.
     length_map: (v,) 0 to 1, see bodies.springs; None where not painted.
+    centre_map: (v,) 0 to 1, see damping.direct.shared; None where not painted.
     dials: the settings at a frame, of which the animatable ones count; None where nothing is keyframed.
     deforming: whether the animation bends the mesh, beyond moving it as a whole.
     mark: what the object is known by in caches, where its name may change; '' for its name.
@@ -52,6 +53,7 @@ class Body:
     dials: Callable[[float], Settings] | None = None
     deforming: bool = False
     mark: str = ""
+    centre_map: Array | None = None
 
     @property
     def identity(self) -> str:
@@ -70,6 +72,7 @@ class Body:
             "the painted Settle": self.settle_map,
             "the painted Stiffness": self.stiffness_map,
             "the painted Length": self.length_map,
+            "the painted Centre": self.centre_map,
         }
 
     @property

@@ -9,6 +9,7 @@ from ..arrays import Array
 from ..bodies.kind import BASE_YOUNG
 from ..damping.damping import Blockwise, DampedBody, Damping
 from ..damping.registry import DAMPINGS
+from ..damping.stages import stages
 from ..damping.traditional import LEAST_POISSON
 from ..energies import Material
 from ..errors import SceneError
@@ -70,6 +71,13 @@ def chosen(system: System, settings: Sequence[Settings], factors: Array) -> Inte
     return Integration(_integrator(settings[0]), system, damping)
 
 
+def torques(settings: Settings) -> tuple[str, ...]:
+    """The schemes against a torque that are in force, in the order of the damping's stages."""
+    if is_own(settings) or "torque" not in _damping(settings).parameters:
+        return ()
+    return tuple(torque for _, torque in stages(settings.as_dict()))
+
+
 def has_reference(settings: Settings) -> bool:
     """Whether the reference motion has an effect: the papers' dampings know none, and by itself a throw knows none."""
     if is_own(settings):
@@ -83,6 +91,13 @@ def remarks(settings: Settings) -> list[str]:
         return []
     damping, integrator = _damping(settings), _integrator(settings)
     found = ["Settle and Bounce are not kept: this damping has no rest time of its own"]
+    if settings.damp_current and "damp_current" in damping.parameters and integrator.implicit:
+        found.append(
+            f"{integrator.label} has no predicted velocities, and Current Velocities changes nothing with it; "
+            "explicit integrators tell them apart"
+        )
+    if "NONE" in torques(settings):
+        found.append("Without a way to keep its torque the damping slows turning as it slows swinging")
     if settings.follow_through != 1.0 and not integrator.follows_through:
         found.append(f"{integrator.label} throws as in nature; Follow-through needs backward Euler")
     if not integrator.implicit:

@@ -27,6 +27,7 @@ class Block:
     pace: (n,) painted parts of the settle time; None where not painted.
     swings: whether swinging about its pins is left undamped, as part of its rigid motion.
     net: whether nothing but its weight may hold its shape, as in a net without diagonals.
+    centre: (n,) 0 to 1, painted: whose middle the rays of a damping come from; None where not painted.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Block:
     pace: Array | None = None
     swings: bool = True
     net: bool = False
+    centre: Array | None = None
 
     @property
     def fixed(self) -> Mask:

@@ -12,12 +12,14 @@ import bpy
 
 from ...core.errors import CacheError, DampSimError, StaleCacheError
 from ...core.scene.parameters import PARAMETERS
+from ...core.simulation.choice import remarks
 from ..blender.own_operators import called
 from ..jobs import bake as job
 from ..jobs import export, info
 from ..jobs.clear import clear
 from ..scene.caches import saved_as
 from ..scene.groups import Group, groups_of
+from ..scene.properties import read_settings
 from ..targets import TARGETS
 from ..work.steps import finished
 from .options import UsageError, add_command, add_frames, add_settings, objects, set_frames, setting, telling
@@ -58,6 +60,8 @@ def run_bake(options: argparse.Namespace) -> Report:
     set_frames(options.frames)
     for obj in chosen:
         _apply(obj, options)
+        for remark in remarks(read_settings(obj)):
+            print(f"dampsim: {obj.name}: {remark}", flush=True)
     _check_place(options)
     entries, whole = [], True
     for group in groups_of(chosen):

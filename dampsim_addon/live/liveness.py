@@ -9,6 +9,7 @@ from ..blender.animation import animated_paths
 from ..blender.sampler import frame_rate
 from ..scene.groups import Group, group_of
 from ..scene.objects import is_simulated
+from ..scene.snapshot import GROUPS
 
 
 def is_live(obj: bpy.types.Object) -> bool:
@@ -48,7 +49,7 @@ def _steady(obj: bpy.types.Object) -> tuple[object, ...]:
     group = obj.dampsim
     keyed = {path.removeprefix("dampsim.") for path in animated_paths(obj)}
     dials = tuple(getattr(group, name) for name in PARAMETERS if name not in keyed)
-    painted = (group.pin_group, group.settle_group, group.stiffness_group, group.length_group)
+    painted = tuple(getattr(group, role) for role in GROUPS)
     links = tuple(
         (link.other, link.bone, link.rigid, link.stiffness, tuple(tuple(point.place) for point in link.points))
         for link in group.links

@@ -158,6 +158,7 @@ class DampSimObject(PropertyGroup):
         name="Length Group",
         description="Where this group's weight is below 1, springs are shorter at rest: at 0 half as long as modelled",
     )
+    centre_group: StringProperty(name="Centre Group", description="The damping's rays come from this group's middle")
     together: StringProperty(options={"HIDDEN"})
     member: StringProperty(options={"HIDDEN"})
     links: CollectionProperty(type=DampSimLink)
@@ -237,10 +238,9 @@ class DampSimObject(PropertyGroup):
         options=set(),
     )  # fmt: skip
     show_worst: BoolProperty(
-        name="Worst Element",
-        description="Mark the tetrahedron or spring that is stretched or squeezed most",
+        name="Worst Element", description="Mark the tetrahedron or spring that is stretched or squeezed most",
         options=set(),
-    )
+    )  # fmt: skip
     show_links: BoolProperty(
         name="Links", description="Draw the points that links hold, and lines to where the others' are: rigid ones "
         "in orange, soft ones in blue", default=True, options=set(),

@@ -20,7 +20,7 @@ from .groups import Group, marks
 from .properties import read_settings
 
 # Properties of DampSimObject that name a vertex group.
-GROUPS = ("pin_group", "settle_group", "stiffness_group", "length_group")
+GROUPS = ("pin_group", "settle_group", "stiffness_group", "length_group", "centre_group")
 
 
 def check_object(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> None:
@@ -115,6 +115,7 @@ def _body(sampler: GroupSampler, member: Sampler, mark: str) -> Body:
         (lambda frame: read_settings(obj)) if has_keyed_dials(obj) else None,
         deforming(obj),
         mark,
+        painted.get("centre_group"),
     )
     what.check(body)
     return body

@@ -79,8 +79,7 @@ def sections(group: bpy.types.PropertyGroup) -> tuple[str, ...]:
 def dials(layout: UILayout, group: bpy.types.PropertyGroup, section: str, without: str = "") -> None:
     """Of a section, all that have a meaning with what is chosen; but for one."""
     for parameter in PARAMETERS.values():
-        choice, *values = parameter.only_with or ("",)
-        meant = not choice or getattr(group, choice) in values
+        meant = parameter.has_meaning(lambda name: getattr(group, name))
         if parameter.section == section and parameter.name != without and meant:
             unit = f" ({parameter.unit})" if parameter.unit not in ("", "%") else ""
             layout.prop(group, parameter.name, text=parameter.label + unit)

@@ -9,7 +9,7 @@ from bpy.types import Context, Panel, UILayout
 
 from ...core.damping.rate import remembered, removed
 from ...core.scene.parameters import PARAMETERS, DampingBy, Reference, StiffnessBy
-from ...core.simulation.choice import has_reference, is_own, remarks
+from ...core.simulation.choice import has_reference, is_own, remarks, torques
 from ...core.simulation.dials import dialled_law
 from .. import live
 from ..blender.animation import animated_paths
@@ -208,6 +208,10 @@ class DAMPSIM_PT_advanced(Child, Panel):
         column.separator()
         dials(column, obj.dampsim, "papers")
         settings = read_settings(obj)
+        if "RAYS" in torques(settings) or obj.dampsim.centre_group not in ("", *obj.vertex_groups.keys()):
+            column.prop_search(obj.dampsim, "centre_group", obj, "vertex_groups")
+            if not obj.dampsim.centre_group:
+                wrapped(column, "Without a Centre Group the rays come from the centre of mass", "INFO", context)
         for remark in remarks(settings):
             wrapped(column, remark, "INFO", context)
         if is_own(settings):

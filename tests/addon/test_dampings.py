@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import bpy
 import numpy as np
 import pytest
 from scenes import LAST, fresh, size, wobbler, world
+from test_drawing import Context, Layout
 
 pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
@@ -75,3 +76,111 @@ def test_an_explicit_integrator_that_runs_away_names_the_object_and_the_mend(tmp
     with pytest.raises(RuntimeError, match=r"Wobbler: frame \d+ could not be simulated.*needs about \d+ substeps"):
         bpy.ops.dampsim.bake()
     assert not obj.dampsim.baked
+
+
+def baked(load: Load, obj: bpy.types.Object) -> np.ndarray:
+    """The surface at the last frame of a bake with what is dialled."""
+    for _ in load("dampsim_addon.jobs.bake").run(bpy.context.scene, bpy.context.view_layer, obj, True):
+        pass
+    return load("dampsim_addon.scene.caches").frame_cache(obj).read(LAST).surface
+
+
+def test_every_choice_of_torque_for_each_stage_bakes_and_changes_the_shot(load: Load, tmp_path: Path) -> None:
+    fresh()
+    obj = wobbler(tmp_path)
+    group = obj.dampsim
+    obj.vertex_groups.new(name="Top").add([v.index for v in obj.data.vertices if v.co.z > 0.5], 1.0, "REPLACE")
+    group.damping_by, group.gamma, group.clusters, group.torque = "DIRECT", 0.8, "BODY_THEN_ELEMENTS", "EDGES"
+    seen = {}
+    # A linear programme for each element and step takes minutes.
+    for then in ("SAME", "RADII", "RIGID", "EDGES_PRINTED", "NONE"):
+        group.torque_then = then
+        seen[then] = baked(load, obj)
+    group.clusters, group.torque = "BODY", "RAYS"
+    seen["rays from the centre of mass"] = baked(load, obj)
+    group.centre_group = "Top"
+    seen["rays from the top"] = baked(load, obj)
+    group.torque = "NONE"
+    seen["no projection"] = baked(load, obj)
+    names = list(seen)
+    for k, name in enumerate(names):
+        for other in names[:k]:
+            assert np.abs(seen[name] - seen[other]).max() > 1e-6, (name, other)
+
+
+def test_a_nets_rays_come_from_the_painted_point_too(load: Load, tmp_path: Path) -> None:
+    fresh()
+    obj = wobbler(tmp_path)
+    group = obj.dampsim
+    group.kind, group.damping_by, group.gamma, group.torque = "SPRINGS", "DIRECT", 0.8, "RAYS"
+    obj.vertex_groups.new(name="Top").add([v.index for v in obj.data.vertices if v.co.z > 0.5], 1.0, "REPLACE")
+    before = baked(load, obj)
+    group.centre_group = "Top"
+    assert np.abs(baked(load, obj) - before).max() > 1e-6
+
+
+class Seen(Layout):
+    """Keeps the names of properties beside the texts."""
+
+    def __init__(self, names: list[str], texts: list[str]) -> None:
+        super().__init__(texts)
+        object.__setattr__(self, "names", names)
+
+    def prop(self, data: object, name: str, **_: object) -> None:
+        self.names.append(name)
+
+    def prop_search(self, data: object, name: str, *_: object, **__: object) -> None:
+        self.names.append(name)
+
+
+def drawn(load: Load) -> tuple[set[str], str]:
+    """The properties in the panel of the papers' dampings, and what it says."""
+    names: list[str] = []
+    texts: list[str] = []
+    panel = load("dampsim_addon.ui.main_panel").DAMPSIM_PT_advanced
+    panel.draw(SimpleNamespace(layout=Seen(names, texts)), Context())
+    return set(names), " ".join(texts)
+
+
+def test_the_panel_shows_what_has_an_effect_and_says_what_has_none(load: Load, tmp_path: Path) -> None:
+    fresh()
+    obj = wobbler(tmp_path)
+    group = obj.dampsim
+    group.damping_by = "DIRECT"
+    assert not {"torque_then", "centre_group", "damp_current"} & drawn(load)[0]
+    group.clusters = "BODY_THEN_RINGS"
+    assert {"torque", "torque_then"} <= drawn(load)[0]
+    group.torque_then = "RAYS"
+    names, said = drawn(load)
+    assert "centre_group" in names
+    assert "centre of mass" in said
+    group.clusters = "BODY"
+    assert "centre_group" not in drawn(load)[0]
+    group.torque = "NONE"
+    assert "slows turning" in drawn(load)[1]
+    # A group that is gone stops the bake, so that it can be seen.
+    group.centre_group = "Lost"
+    assert "centre_group" in drawn(load)[0]
+    group.centre_group = ""
+    for damping in ("SPRING", "SPRING_WHOLE"):
+        group.damping_by, group.damp_current = damping, True
+        for integrator in load("core.integrators").INTEGRATORS:
+            group.integrator = integrator.name
+            names, said = drawn(load)
+            assert ("damp_current" in names) == (not integrator.implicit)
+            assert ("Current Velocities changes nothing" in said) == integrator.implicit
+
+
+def test_current_velocities_change_nothing_where_the_panel_says_so(load: Load, tmp_path: Path) -> None:
+    fresh()
+    obj = wobbler(tmp_path)
+    group = obj.dampsim
+    group.damping_by, group.gamma = "SPRING", 0.8
+    for integrator in load("core.integrators").INTEGRATORS:
+        if not integrator.implicit:
+            continue
+        group.integrator = integrator.name
+        group.damp_current = False
+        before = baked(load, obj)
+        group.damp_current = True
+        assert np.array_equal(baked(load, obj), before)

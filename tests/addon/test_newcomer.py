@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -36,6 +37,14 @@ def drawn(load: Load) -> set[str]:
     return set(names)
 
 
+def drawn_with_a_meaning(load: Load, obj: Any) -> set[str]:
+    """The names of all properties in all panels; none of a parameter that has no effect with what is chosen."""
+    parameters, now = load("core.scene.parameters").PARAMETERS, drawn(load)
+    for name in now & set(parameters):
+        assert parameters[name].has_meaning(lambda other: getattr(obj.dampsim, other))
+    return now
+
+
 def test_every_parameter_is_in_some_panel_where_it_has_a_meaning(load: Load, tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)
@@ -46,12 +55,14 @@ def test_every_parameter_is_in_some_panel_where_it_has_a_meaning(load: Load, tmp
         for name, parameter in parameters.items():
             for choice in parameter.choices:
                 setattr(obj.dampsim, name, choice.name)
-                now = drawn(load)
-                for other in now & set(parameters):
-                    by, *values = parameters[other].only_with or ("",)
-                    assert not by or getattr(obj.dampsim, by) in values
-                found |= now
-            setattr(obj.dampsim, name, parameter.default)
+                found |= drawn_with_a_meaning(load, obj)
+            # Where two choices have to be made for it, both are.
+            conditions = (parameter.only_with, parameter.also_with) if parameter.also_with else ()
+            for other, value, *_ in conditions:
+                setattr(obj.dampsim, other, value)
+            found |= drawn_with_a_meaning(load, obj)
+            for other in (name, *(condition[0] for condition in conditions)):
+                setattr(obj.dampsim, other, parameters[other].default)
     assert set(parameters) <= found
 
 

@@ -49,7 +49,12 @@ def test_an_undamped_bars_largest_stable_step_is_two_over_its_highest_frequency(
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("magic", "is not known"), ("point:torque=rigid", "has no 'torque'"), ("point:gamma=2", "outside of its range")],
+    [
+        ("magic", "is not known"),
+        ("point:torque=rigid", "has no 'torque'"),
+        ("point:gamma=2", "outside of its range"),
+        ("direct:torque_then=radii", "has no effect; give clusters one of BODY_THEN"),
+    ],
 )
 def test_a_damping_that_is_not_there_is_named(text: str, words: str) -> None:
     with pytest.raises(ParameterError, match=words):

@@ -14,7 +14,7 @@ from dampsim.core.energies.strain_energy import StrainEnergy, isotropic
 from dampsim.core.geometry.box import box_tets
 from dampsim.core.geometry.rigid import rigid_basis
 from dampsim.core.papers.flat_scenes import annulus, membrane, pressed, pulled, trapezoid
-from dampsim.core.papers.stress_form import StressForm
+from dampsim.core.papers.stress_form import StressForm, _descend
 from dampsim.core.papers.traditional_step import TraditionalStep
 from dampsim.core.stepping.controls import Controls
 from dampsim.core.stepping.law import FixedLaw
@@ -81,6 +81,30 @@ def test_steepest_descent_finds_the_same_stress() -> None:
     x, v = started(system)
     # It creeps along: the end is where the energy changes by rounding only.
     assert np.abs(reference(system, x, v, H, descent=True) - reference(system, x, v, H)).max() < 1e-6
+    form = StressForm.of(system.blocks[0].energies[0], system.mass, system.fixed, TAU)
+    doubled = form.step(x, v, H, descent=True, doubling=True)[0]
+    assert np.abs(doubled - reference(system, x, v, H)).max() < 1e-6
+
+
+def test_the_thesiss_descent_doubles_its_step_after_a_success_and_keeps_it_after_a_halving() -> None:
+    """[You] 3.2, on a parabola along one line, where each trial tells its step."""
+    tried: list[float] = []
+
+    def value_gradient(point: Array) -> tuple[float, Array]:
+        tried.append(float(point[0]))
+        return 0.15 * float(point @ point), 0.3 * point
+
+    _descend(value_gradient, np.ones(1), 100, True)
+    at, first, halvings, kept, doubled = 1.0, 1.0, 0, 0, 0
+    for point in tried[1:30]:
+        length = first * 0.5**halvings
+        assert point == pytest.approx(at * (1.0 - 0.3 * length), rel=1e-9)
+        if abs(point) > abs(at):
+            halvings += 1
+            continue
+        kept, doubled = kept + (halvings > 0), doubled + (halvings == 0)
+        at, first, halvings = point, length if halvings else 2.0 * length, 0
+    assert min(kept, doubled) > 3
 
 
 @pytest.mark.parametrize("make", [flat, solid])

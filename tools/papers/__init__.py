@@ -1,10 +1,10 @@
-"""Makes docs/validation/{schmedding,srd,young,young_background,integrators}.md: what the papers claim beside what DampSim measures."""
+"""Makes the pages of docs/validation about the papers: what they claim beside what DampSim measures."""
 
 from __future__ import annotations
 
 import conftest  # noqa: F401  (loads the checkout as the package dampsim)
 
-from . import integrators, schmedding, srd, young, young_background
+from . import integrators, schmedding, springs, srd, young, young_background
 from .page import OUT
 
 PAGES = {
@@ -12,6 +12,7 @@ PAGES = {
     "srd": srd.srd,
     "young": young.young,
     "young_background": young_background.background,
+    "springs": springs.springs_page,
     "integrators": integrators.integrators,
 }
 

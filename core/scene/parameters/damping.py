@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...damping.registry import DAMPINGS
+from ...damping.stages import SAME
 from ...integrators import INTEGRATORS
 from .choices import DampingBy, Reference
 from .parameter import Choice, parameter
@@ -13,6 +14,18 @@ from .parameter import Choice, parameter
 def _with(name: str, *more: str) -> tuple[str, ...]:
     """only_with for a parameter of some methods of damping, and with other choices of it."""
     return ("damping_by", *more, *(method.name for method in DAMPINGS if name in method.parameters))
+
+
+# Files keep a choice's place: new ones come last.
+_TORQUES = (
+    Choice("RIGID", "Best-Fit Rigid Motion", "Turning is part of the common motion: exact, never overshoots"),
+    Choice("EDGES", "Along Edges", "Forces along the edges, as strong as loses most energy"),
+    Choice("EDGES_PRINTED", "Along Edges, as Printed", "With the paper's own factor, which may add energy"),
+    Choice("RADII", "Along Radii", "Forces to and from the centre"),
+    Choice("PROGRAMME", "Linear Programme", "The nearest forces without torque; slow, may add energy"),
+    Choice("RAYS", "Along Rays", "Forces to and from the middle of what is painted; elsewhere as Along Radii"),
+    Choice("NONE", "None", "Turning is damped too: it stays stable in longer steps, and its orientation is disturbed"),
+)
 
 
 @dataclass(frozen=True)
@@ -64,14 +77,13 @@ class Dampings:
     )  # fmt: skip
     torque: str = parameter(
         "RIGID", "Torque", "How the damping is kept from slowing a body that turns",
-        choices=(
-            Choice("RIGID", "Best-Fit Rigid Motion", "Turning is part of the common motion: exact, never overshoots"),
-            Choice("EDGES", "Along Edges", "Forces along the edges, as strong as loses most energy"),
-            Choice("EDGES_PRINTED", "Along Edges, as Printed", "With the paper's own factor, which may add energy"),
-            Choice("RADII", "Along Radii", "Forces to and from the centre"),
-            Choice("PROGRAMME", "Linear Programme", "The nearest forces without torque; slow, may add energy"),
-        ),
-        section="papers", only_with=_with("torque"),
+        choices=_TORQUES, section="papers", only_with=_with("torque"),
+    )  # fmt: skip
+    torque_then: str = parameter(
+        SAME, "Torque, Then", "The same for the second damping, of the elements or neighbours",
+        choices=(Choice(SAME, "As the First", "Both dampings keep turning in the same way"), *_TORQUES),
+        section="papers", only_with=_with("torque_then"),
+        also_with=("clusters", "BODY_THEN_ELEMENTS", "BODY_THEN_RINGS"),
     )  # fmt: skip
     sweeps: int = parameter(
         1, "Sweeps", "How often the springs damp in one step: many together act on the whole body",
@@ -80,6 +92,8 @@ class Dampings:
     damp_current: bool = parameter(
         False, "Current Velocities", "Damp by the velocities before the step, not the predicted ones: less stable",
         section="papers", only_with=_with("damp_current"),
+        # Implicit steps have no predicted velocities: their forces are in the minimisation.
+        also_with=("integrator", *(one.name for one in INTEGRATORS if not one.implicit)),
     )  # fmt: skip
     damping_ratio: float = parameter(
         0.1, "Damping Ratio", "Of the first swing: 0 swings for ever, 1 just does not swing past rest",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -39,7 +40,8 @@ class Parameter:
     soft_least, soft_most: of the slider.
     section: where the panel shows it.
     animatable: whether its keyframes are followed, substep by substep.
-    only_with: name of a choice and the values of it with which it has a meaning.
+    only_with, also_with: name of a choice and the values of it with which it has a meaning; where both are given, both
+    have to hold.
     affects: what has to be made anew when it changes.
     """
 
@@ -56,7 +58,12 @@ class Parameter:
     section: str = "dials"
     animatable: bool = False
     only_with: tuple[str, ...] = ()
+    also_with: tuple[str, ...] = ()
     affects: Affects = Affects.STEP
+
+    def has_meaning(self, chosen: Callable[[str], Any]) -> bool:
+        """Whether it has an effect with what is chosen. chosen: the value of a parameter by its name."""
+        return all(not choice or chosen(choice[0]) in choice[1:] for choice in (self.only_with, self.also_with))
 
     def checked(self, value: Any) -> float | int | str | bool:
         """The value in the parameter's own type, or a ParameterError that says what would be right."""

@@ -1,0 +1,92 @@
+"""What an integrator makes of one damped spring, x'' + 2 zeta omega x' + omega^2 x = 0: where it is stable.
+
+[MSS] has conditional and unconditional stability, [Ctl] regions of absolute stability and stiff decay.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_matrix, eye
+
+from ..arrays import Array
+from ..damping.damping import ByPotential
+from ..errors import StepError
+from ..integrators import Integration, Integrator
+from ..solvers.problem import Outcome
+from ..stepping.controls import Controls
+from ..stepping.law import BackwardEulerLaw
+from ..system.inputs import BlockInputs
+from ..system.state import State
+from ..system.system import build_system
+
+# Growth of less than this in a step is rounding.
+_ROUNDING = 1e-9
+# h omega up to which a bound is looked for.
+FAR = 1e3
+
+
+@dataclass(frozen=True)
+class _Drag:
+    strength: float
+
+    def matrix(self, positions: Array) -> csr_matrix:
+        return (self.strength * eye(positions.size)).tocsr()
+
+
+def step_matrix(integrator: type[Integrator], ratio: float, h: float) -> Array:
+    """(2, 2), what one step makes of position and velocity, for omega = 1/s. ratio: zeta.  h: s."""
+    rest = np.eye(2, 3)
+    everything = np.arange(2)
+    # Two springs at once: the one begins with a position of 1, the other with a velocity of 1.
+    system = build_system(rest, everything[None], np.ones(2), (), np.zeros(3), everything, np.ones(2), modal=False)
+    x, v = rest.copy(), np.zeros_like(rest)
+    x[0, 2] = 1.0
+    v[1, 2] = 1.0
+    stepping = Integration(integrator, system, ByPotential(_Drag(2.0 * ratio)))
+    dials = Controls((BackwardEulerLaw(),) * len(system.regions), 1.0, 1e-12)
+    after, report = stepping.step(State(0.0, x, v, np.zeros_like(x)), (BlockInputs(rest, rest),), h, dials)
+    if report.outcome is not Outcome.CONVERGED:
+        raise StepError(f"{integrator.label}: a single spring was not solved ({report.outcome.value}).")
+    return np.stack([after.positions[:, 2], after.velocities[:, 2]])
+
+
+def growth(integrator: type[Integrator], ratio: float, h: float) -> float:
+    """By what a step multiplies the slowest decaying or fastest growing motion; infinite where it is thrown off."""
+    try:
+        return float(np.abs(np.linalg.eigvals(step_matrix(integrator, ratio, h))).max())
+    except StepError:
+        return np.inf
+
+
+def largest_step(integrator: type[Integrator], ratio: float) -> float:
+    """The h omega up to which nothing grows, within 1e-4; infinite where nothing does up to FAR, 0 where all does."""
+
+    def holds(h: float) -> bool:
+        return growth(integrator, ratio, h) <= 1.0 + _ROUNDING
+
+    tried = np.geomspace(1e-3, FAR, 61)
+    failing = next((k for k, h in enumerate(tried) if not holds(float(h))), None)
+    if failing is None:
+        return np.inf
+    if failing == 0:
+        return 0.0
+    low, high = float(tried[failing - 1]), float(tried[failing])
+    while high / low > 1.0 + 1e-4:
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
+
+
+def known_limit(name: str, ratio: float) -> float:
+    """The same on paper, from the eigenvalues of the step's matrix; for the two explicit integrators.
+
+    Symplectic Euler: (h omega)^2 + 4 zeta h omega <= 4.  Forward Euler: h omega <= 2 zeta, or where it swings no more
+    (zeta > 1) h omega (zeta + sqrt(zeta^2 - 1)) <= 2.
+    """
+    if name == "SYMPLECTIC_EULER":
+        return 2.0 * float(np.sqrt(ratio**2 + 1.0) - ratio)
+    if name == "FORWARD_EULER":
+        return 2.0 * ratio if ratio <= 1.0 else 2.0 / float(ratio + np.sqrt(ratio**2 - 1.0))
+    return np.inf

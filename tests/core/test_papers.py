@@ -1,0 +1,181 @@
+"""The scenes and steps behind the pages about the papers, and the table of what of each paper is where."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dampsim.core.damping.clusters import pieces
+from dampsim.core.damping.damping import DampedBody, Damping
+from dampsim.core.damping.point import Point
+from dampsim.core.damping.spring import Spring
+from dampsim.core.energies import Material
+from dampsim.core.integrators import INTEGRATORS, Integrator
+from dampsim.core.papers.dropped import Dropped, bridge, calm, largest_step, membrane, run, shoe
+from dampsim.core.papers.oscillator import growth, known_limit, step_matrix
+from dampsim.core.papers.oscillator import largest_step as longest
+from dampsim.core.papers.per_step import PerStep
+from dampsim.core.scene.parameters import Settings
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "papers.md"
+EXPLICIT = [one for one in INTEGRATORS if not one.implicit]
+
+
+def damped(scene: Dropped, method: type[Damping], gamma: float) -> list[Damping]:
+    values = Settings(damping_by=method.name, gamma=gamma).as_dict()
+    chosen = {name: values[name] for name in method.parameters}
+    return [PerStep(method(DampedBody(scene.block, chosen, Material(1e5, 0.3, 1000.0), 1.0)))]
+
+
+@pytest.mark.parametrize("ratio", [0.0, 0.3, 1.0, 1.5])
+@pytest.mark.parametrize("integrator", EXPLICIT, ids=lambda one: one.name)
+def test_explicit_steps_of_a_damped_spring_are_stable_up_to_what_is_known_on_paper(
+    integrator: type[Integrator], ratio: float
+) -> None:
+    # The search ends within 1e-4.
+    assert longest(integrator, ratio) == pytest.approx(known_limit(integrator.name, ratio), rel=2e-4, abs=1e-12)
+
+
+@pytest.mark.parametrize("integrator", [one for one in INTEGRATORS if one.implicit], ids=lambda one: one.name)
+def test_implicit_steps_of_a_damped_spring_are_stable_at_any_length_and_only_eulers_decay_where_it_is_stiff(
+    integrator: type[Integrator],
+) -> None:
+    assert max(growth(integrator, ratio, h) for ratio in (0.0, 0.5, 2.0) for h in (1e-2, 1.0, 1e3)) <= 1.0 + 1e-9
+    # 1/(1 + h omega) for backward Euler; the trapezoid and the midpoint go to -1.
+    assert (growth(integrator, 0.1, 1e3) < 2e-3) == ("EULER" in integrator.name)
+    assert (growth(integrator, 0.1, 1e3) > 0.99) == ("EULER" not in integrator.name)
+
+
+def test_the_matrix_of_a_step_is_that_of_the_formula() -> None:
+    h, ratio = 0.4, 0.2
+    by_name = {one.name: one for one in INTEGRATORS}
+    force = np.array([-1.0, -2.0 * ratio])
+    forward = np.array([[1.0, h], h * force + [0.0, 1.0]])
+    symplectic = np.array([[1.0, 0.0] + h * forward[1], forward[1]])
+    backward = np.linalg.inv(np.array([[1.0, -h], [h, 1.0 + 2.0 * ratio * h]]))
+    middle = 0.5 * h * np.array([[0.0, 1.0], force])
+    trapezoid = np.linalg.solve(np.eye(2) - middle, np.eye(2) + middle)
+    for name, wanted in (
+        ("FORWARD_EULER", forward), ("SYMPLECTIC_EULER", symplectic), ("BACKWARD_EULER", backward),
+        ("IMPLICIT_MIDPOINT", trapezoid), ("NEWMARK", trapezoid),
+    ):  # fmt: skip
+        # What the solver's tolerance of 1e-12 leaves.
+        np.testing.assert_allclose(step_matrix(by_name[name], ratio, h), wanted, atol=1e-9)
+
+
+@pytest.mark.parametrize("make", [shoe, membrane, bridge], ids=lambda make: make.__name__)
+def test_the_papers_scenes_push_without_a_sum_and_run_calmly_in_short_steps(make: object) -> None:
+    scene: Dropped = make()  # type: ignore[operator]
+    one = run(scene, [], scene.step, times=[0.0, scene.seconds])
+    assert one.held
+    assert len(one.shots) == 2
+    assert np.array_equal(one.shots[0], scene.start)
+    assert one.most > 0.0
+    if scene.ball[1] or make is bridge:
+        force = scene.push(one.shots[-1] * 0.98, 0.0)
+        # Who pushes is pushed.
+        assert np.abs(force.sum(axis=0)).max() < 1e-9 * max(float(np.abs(force).max()), 1.0)
+    objects = {shoe: 1, membrane: 2, bridge: 3}[make]  # type: ignore[index]
+    from dampsim.core.damping.clusters import Mesh
+
+    assert pieces(Mesh.of(scene.block.mass, scene.block.groups)).count == objects
+
+
+def test_the_ball_is_thrown_back_and_energy_is_kept_while_nothing_damps() -> None:
+    scene = membrane()
+    node = scene.ball[0]
+    one = run(scene, [], 0.25 * scene.step, times=[0.1, scene.seconds])
+    assert one.shots[0][node, 2] < scene.start[node, 2] < one.shots[1][node, 2]
+    # Higher than it would be without the weight's work it does not come: 3 m/s are good for 0.46 m.
+    assert one.shots[1][node, 2] < scene.start[node, 2] + 0.46
+
+
+def test_a_shoe_falls_under_springs_as_undamped_and_hangs_in_the_air_under_point_damping() -> None:
+    scene = shoe()
+    mass = scene.block.mass
+
+    def fallen(dampings: list[Damping]) -> float:
+        return float(mass @ (scene.start - run(scene, dampings, scene.step).last)[:, 2] / mass.sum())
+
+    # Let alone it falls as symplectic Euler has it, h^2 g n (n + 1)/2 after n steps, however it swings.
+    alone = replace(scene, push=lambda positions, time: 0.0 * positions)
+    steps = round(scene.seconds / scene.step) + 1
+    wanted = 0.5 * 9.81 * scene.step**2 * steps * (steps + 1)
+    assert (scene.start - run(alone, [], scene.step).last)[:, 2] == pytest.approx(wanted, rel=1e-9)
+    free = fallen([])
+    assert free > 0.5
+    # Internal forces change the dragger's pull a little.
+    assert fallen(damped(scene, Spring, 1.0)) == pytest.approx(free, rel=0.02)
+    assert abs(fallen(damped(scene, Point, 1.0))) < 0.01 * free
+
+
+def test_the_longest_step_of_a_scene_holds_and_a_longer_one_does_not() -> None:
+    scene = shoe()
+    limit = calm(scene)
+    found = largest_step(scene, [], limit)
+    assert run(scene, [], found, limit).held
+    failing = run(scene, [], 1.03 * found, limit)
+    assert not failing.held
+    assert failing.failed < scene.seconds
+    # Springs carry a longer one.
+    assert run(scene, damped(scene, Spring, 1.0), 1.1 * found, limit).held
+
+
+def rows(text: str) -> list[list[str]]:
+    """The cells of all rows of tables, but for their heads."""
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    found = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    heads = {k - 1 for k, cells in enumerate(found) if set(cells[0]) <= set("- ")}
+    return [cells for k, cells in enumerate(found) if k not in heads and k - 1 not in heads]
+
+
+def missing(text: str) -> list[str]:
+    """What is wrong with a table of papers: rows without a place, and files that are not there."""
+    wrong = [" | ".join(cells) for cells in rows(text) if len(cells) != 3 or not all(cells)]
+    for name in re.findall(r"`((?:core|tests|tools|dampsim_addon|docs)/[\w./-]+)`", text):
+        if not (ROOT / name).exists():
+            wrong.append(name)
+    for name in re.findall(r"\]\(([\w./-]+\.(?:md|svg|py|csv))(?:#[\w-]+)?\)", text):
+        if not (PAGE.parent / name).exists():
+            wrong.append(name)
+    return wrong
+
+
+def test_every_row_of_the_papers_has_a_place_and_every_file_that_it_names_exists() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert missing(text) == []
+    heads = re.findall(r"^## \[(\w+)\]", text, re.MULTILINE)
+    assert {"Sch", "MSS", "Ctl"} <= set(heads)
+    # Every section has a table.
+    for part in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
+        assert len(rows(part)) > 5, part[:20]
+
+
+@pytest.mark.parametrize(
+    ("line", "wrong"),
+    [
+        ("| (1) | done |  |", ["(1) | done | "]),
+        ("| (1) | done | `core/damping/nowhere.py` |", ["core/damping/nowhere.py"]),
+        ("| (1) | done | [page](validation/nowhere.md) |", ["validation/nowhere.md"]),
+        ("| (1) | done |", ["(1) | done"]),
+        ("| (1) | done | `core/damping/point.py` |", []),
+    ],
+)
+def test_a_row_without_a_place_or_with_a_wrong_one_is_found(line: str, wrong: list[str]) -> None:
+    assert missing(f"| what | how | where |\n|---|---|---|\n{line}\n") == wrong
+
+
+def test_every_equation_of_schmedding_and_of_the_slides_has_a_row() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    for tag, last in (("Sch", 14), ("MSS", 4)):
+        part = next(one for one in re.split(r"^## ", text, flags=re.MULTILINE) if one.startswith(f"[{tag}]"))
+        found = set()
+        for cells in rows(part):
+            for first, end in re.findall(r"\((\d+)\)(?: to \((\d+)\))?", cells[0]):
+                found |= set(range(int(first), int(end or first) + 1))
+        assert set(range(1, last + 1)) <= found

@@ -1,0 +1,261 @@
+"""docs/validation/springs.md: the claims of [MSS] and [Ctl] about integrating springs, beside what is measured."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import csr_matrix, eye
+from scipy.sparse.linalg import cg, spsolve
+
+import test_integrators as stepping
+from dampsim.core.arrays import Array
+from dampsim.core.energies.springs import springs
+from dampsim.core.energies.tetrahedra import lumped_mass, tet_volumes
+from dampsim.core.geometry.box import box_tets
+from dampsim.core.integrators import INTEGRATORS
+from dampsim.core.papers.oscillator import known_limit, largest_step, step_matrix
+from dampsim.core.system.state import State
+from dampsim.core.system.system import System, build_system
+
+from .page import FAILS, HOLDS, PARTLY, Claim, picture, small, table, verdicts
+
+RATIOS = (0.0, 0.1, 0.5, 1.0, 2.0)
+
+
+def _rope(count: int = 50, stiffness: float = 1e4) -> System:
+    """Masses of 0.1 kg on springs of 0.1 m, held at one end. stiffness: N/m."""
+    rest = np.stack([0.1 * np.arange(count + 1), np.zeros(count + 1), np.zeros(count + 1)], axis=1)
+    edges = np.stack([np.arange(count), np.arange(1, count + 1)], axis=1)
+    energy = springs(edges, np.full(count, 0.1), np.full(count, 0.1 * stiffness))
+    return build_system(
+        rest, edges, np.full(count + 1, 0.1), (energy,), np.zeros(3), np.array([0]), np.array([np.inf]), modal=False
+    )
+
+
+def _first_order() -> str:
+    """The slides' picture: x' = -x, and where the straight lines of the steps lead."""
+    times = np.linspace(0.0, 6.0, 121)
+    lines = {"exact": (times, np.exp(-times))}
+    for h in (0.75, 1.5, 2.2):
+        count = int(6.0 / h)
+        at = h * np.arange(count + 1)
+        lines[f"explicit, steps of {h:g}"] = (at, (1.0 - h) ** np.arange(count + 1))
+        lines[f"implicit, steps of {h:g}"] = (at, (1.0 + h) ** -np.arange(count + 1.0))
+    return picture(
+        "mss_decay", "Explicit and implicit Euler steps of x' = -x", lines=lines, title="x' = −x by Euler's steps", across="t", up="x",
+    )  # fmt: skip
+
+
+def _regions() -> str:
+    angle = np.linspace(0.0, 2.0 * np.pi, 181)
+    circle = np.stack([np.cos(angle), np.sin(angle)])
+    # Both ends of a damped spring's eigenvalues, h omega = 1, for every damping ratio from 0 to 1.
+    turn = np.linspace(0.5 * np.pi, 1.5 * np.pi, 91)
+    lines = {
+        "explicit Euler: stable within": (circle[0] - 1.0, circle[1]),
+        "implicit Euler: stable outside": (circle[0] + 1.0, circle[1]),
+        "hλ of a spring with hω = 1, ζ from 0 to 1": (np.cos(turn), np.sin(turn)),
+        "left of this: what decays": (np.zeros(2), np.array([-1.0, 1.0])),
+    }
+    return picture(
+        "mss_regions", "Regions of absolute stability", lines=lines, title="Where Euler's steps of x' = λ x do not grow", across="Re hλ", up="Im hλ",
+    )  # fmt: skip
+
+
+def _limits() -> tuple[str, dict[str, list[float]]]:
+    rows, found, lines = [], {}, {}
+    ratios = np.linspace(0.0, 2.0, 21)
+    for one in INTEGRATORS:
+        found[one.name] = [largest_step(one, ratio) for ratio in RATIOS]
+        rows.append([one.label, *(f"{value:.4f}" if np.isfinite(value) else "any" for value in found[one.name])])
+        if not one.implicit:
+            rows.append(["… on paper", *(f"{known_limit(one.name, ratio):.4f}" for ratio in RATIOS)])
+            lines[f"{one.label}, measured"] = (ratios, np.array([largest_step(one, float(r)) for r in ratios]))
+            lines[f"{one.label}, on paper"] = (ratios, np.array([known_limit(one.name, float(r)) for r in ratios]))
+    text = (
+        "\n## The longest step of a damped spring\n\n"
+        "x″ + 2ζω x′ + ω² x = 0: the hω up to which no motion grows, from the eigenvalues of the matrix of one step as each integrator takes it; *any*:\n"
+        "up to hω = 1000. On paper: (hω)² + 4ζ hω ≤ 4 for symplectic Euler; hω ≤ 2ζ for forward Euler up to ζ = 1, beyond that hω(ζ + √(ζ² − 1)) ≤ 2.\n\n"
+        + table(["integrator", *(f"ζ = {ratio:g}" for ratio in RATIOS)], rows) + "\n"
+        + picture("mss_limits", "The longest step against the damping ratio", lines=lines, title="The longest stable step of a damped spring",
+                  across="damping ratio ζ", up="hω")
+        + "\nDamping makes the step of symplectic Euler shorter and that of forward Euler longer, up to critical damping.\n"
+    )  # fmt: skip
+    return text, found
+
+
+def _lost() -> tuple[str, dict[str, float], dict[str, float]]:
+    """What an undamped swing loses in steps of a 24th of its period, and what a stiff spring keeps in one step."""
+    rows, lost, kept = [], {}, {}
+    h = 2.0 * np.pi / 24.0
+    for one in INTEGRATORS:
+        whole = np.linalg.matrix_power(step_matrix(one, 0.0, h), 24)
+        energy = float((whole @ [1.0, 0.0]) @ (whole @ [1.0, 0.0]))
+        lost[one.name] = 1.0 - energy
+        kept[one.name] = (
+            float(np.abs(np.linalg.eigvals(step_matrix(one, 0.1, 100.0))).max()) if one.implicit else np.inf
+        )
+        rows.append([one.label, f"{energy:.3f}", f"{kept[one.name]:.4f}" if one.implicit else "grows"])
+    text = (
+        "\n## What integrators lose by themselves\n\n"
+        "Energy of an undamped spring after one swing of 24 steps, of 1 at its start; and by how much a step with hω = 100 (ζ = 0.1) multiplies what is left:\n"
+        "stiff decay is near 0.\n\n" + table(["integrator", "energy after a swing", "a stiff spring, per step"], rows)
+    )
+    return text, lost, kept
+
+
+def _pulled() -> tuple[str, dict[str, int], float]:
+    """How many springs a pull at the rope's end is felt along in one step."""
+    system, reached = _rope(), {}
+    x = system.rest.copy()
+    x[-1, 0] += 0.01
+    state = State(0.0, x, np.zeros_like(x), np.zeros_like(x))
+    tail = 0.0
+    for one in INTEGRATORS:
+        after = stepping.run(one, system, None, state, 1.0 / 24.0 if one.implicit else 1e-3, 1)[-1]
+        moved = np.abs(after.velocities[:-1, 0]) > 1e-13
+        reached[one.name] = int(moved.sum())
+        if one.name == "BACKWARD_EULER":
+            tail = float(np.abs(after.velocities[1, 0]) / np.abs(after.velocities[-1, 0]))
+    rows = [[one.label, reached[one.name]] for one in INTEGRATORS]
+    text = (
+        "\n## How far a force goes in one step\n\n"
+        "A rope of 50 springs (10⁴ N/m, 0.1 kg each), its last mass drawn out by 1 cm: how many other masses move after one step of a 24th of a second (1 ms\n"
+        "for the explicit ones).\n\n" + table(["integrator", "of 49 that can move"], rows)
+    )
+    return text, reached, tail
+
+
+def _block() -> tuple[float, float]:
+    """How far our block of K and the slides' are from differences, in N/m, for a spring of 100 N/m drawn out by a half."""
+    edge = np.array([[0, 1]])
+    energy = springs(edge, np.array([1.0]), np.array([100.0]))
+    x = np.array([[0.0, 0.0, 0.0], [1.2, 0.9, 0.0]])
+    slope = np.zeros((3, 3))
+    for axis in range(3):
+        step = np.zeros_like(x)
+        step[0, axis] = 1e-5
+        slope[:, axis] = -(energy.value_gradient(x + step)[1][0] - energy.value_gradient(x - step)[1][0]) / 2e-5
+    way = x[1] - x[0]
+    length = float(np.linalg.norm(way))
+    slides = 100.0 * (-np.eye(3) + np.eye(3) / length + 2.0 / length**3 * np.outer(way, way))
+    ours = -energy.hessian(x, False).toarray()[:3, :3]
+    return float(np.abs(ours - slope).max()), float(np.abs(slides - slope).max())
+
+
+def _linear(far: float) -> tuple[float, float, float]:
+    """One step of (4), expanded about x, the same with K's positive part, and ours: how far from full backward Euler.
+
+    In parts of the speed.  far: m, by which masses 0.1 m apart are moved at random.
+    """
+    system, h = _rope(10, 200.0), 1.0 / 24.0
+    (energy,) = system.blocks[0].energies
+    rng = np.random.default_rng(2)
+    x = system.rest + far * rng.standard_normal(system.rest.shape) * ~system.fixed[:, None]
+    v = 25.0 * far * rng.standard_normal(x.shape) * ~system.fixed[:, None]
+    free = (~system.fixed).repeat(3)
+    mass = system.mass.repeat(3)
+    force = -energy.value_gradient(x)[1].ravel()[free]
+    slides, positive = (
+        np.linalg.solve(
+            np.diag(mass[free]) + h * h * energy.hessian(x, project).toarray()[np.ix_(free, free)],
+            mass[free] * v.ravel()[free] + h * force,
+        )
+        for project in (False, True)
+    )
+    state = State(0.0, x, v, np.zeros_like(x))
+    one, full = (
+        stepping.run(stepping.by(name), system, None, state, h, 1)[-1].velocities.ravel()[free]
+        for name in ("LINEAR_BACKWARD_EULER", "BACKWARD_EULER")
+    )
+    size = float(np.linalg.norm(full))
+    a, b, c = (float(np.linalg.norm(found - full)) / size for found in (slides, positive, one))
+    return a, b, c
+
+
+def _iterations() -> tuple[int, int]:
+    """Conjugate gradients of 24 steps of (4) to 1e-6, in all: from nothing, and from the last step's velocities."""
+    system, h = _rope(), 1.0 / 240.0
+    (energy,) = system.blocks[0].energies
+    free = np.flatnonzero((~system.fixed).repeat(3))
+    mass = system.mass.repeat(3)
+    counts = []
+    for warm in (False, True):
+        x, v, count = system.rest.copy(), np.zeros_like(system.rest), 0
+        x[:, 2] += 0.02 * np.sin(np.pi * x[:, 0] / x[-1, 0])
+
+        def counted(_: Array) -> None:
+            nonlocal count
+            count += 1
+
+        for _ in range(24):
+            K: csr_matrix = energy.hessian(x, True)[free][:, free]
+            A = mass[0] * eye(len(free)) + h * h * K
+            b = mass[free] * v.ravel()[free] - h * energy.value_gradient(x)[1].ravel()[free]
+            found, _ = cg(A, b, x0=v.ravel()[free] if warm else None, rtol=1e-6, callback=counted)
+            exact = spsolve(A.tocsc(), b)
+            assert np.abs(found - exact).max() < 1e-3 * np.abs(exact).max() + 1e-9
+            flat = np.zeros(x.size)
+            flat[free] = found
+            v = flat.reshape(x.shape)
+            x = x + h * v
+        counts.append(count)
+    return counts[0], counts[1]
+
+
+def _quarters() -> float:
+    """How far the masses of a box are from the density times its volume, in parts."""
+    nodes, tets = box_tets((1.0, 0.5, 0.25), (4, 2, 1))
+    mass = lumped_mass(tets, tet_volumes(nodes, tets), 800.0, len(nodes))
+    quarter = np.zeros(len(nodes))
+    for tet in tets:
+        edges = nodes[tet[1:]] - nodes[tet[0]]
+        quarter[tet] += 800.0 * abs(float(np.linalg.det(edges))) / 6.0 / 4.0
+    return float(np.abs(mass - quarter).max() / quarter.max())
+
+
+def springs_page() -> str:
+    limits_text, limits = _limits()
+    lost_text, lost, kept = _lost()
+    pulled_text, reached, tail = _pulled()
+    ours, slides = _block()
+    near, far = _linear(0.002), _linear(0.02)
+    cold, warm = _iterations()
+    implicit = [one.name for one in INTEGRATORS if one.implicit]
+    explicit = [one.name for one in INTEGRATORS if not one.implicit]
+    paper = max(abs(limits[name][k] - known_limit(name, ratio)) for name in explicit for k, ratio in enumerate(RATIOS))
+    steady = all(np.isinf(limits[name]).all() for name in implicit)
+    claims = [
+        Claim("[MSS]: explicit schemes are stable up to a step that depends on the stiffness", HOLDS,
+              f"hω ≤ {limits['SYMPLECTIC_EULER'][0]:.3f} for symplectic Euler, ζ = 0; within {paper:.0e} of what is known on paper at five ζ"),
+        Claim("[MSS]: explicit Euler as printed is one of them", PARTLY,
+              f"it is with damping (hω ≤ {limits['FORWARD_EULER'][1]:.3f} at ζ = 0.1, {limits['FORWARD_EULER'][3]:.3f} at 1); undamped no step is short enough: {limits['FORWARD_EULER'][0]:.3f}"),
+        Claim("[MSS]: all schemes are only conditionally stable; implicit Euler is unconditionally so", HOLDS if steady else FAILS,
+              "all four implicit ones here hold at any hω up to 1000 and five ζ; that it is all but implicit ones is what the slides mean"),
+        Claim("[MSS]: implicit integration damps by itself", HOLDS,
+              f"a swing of 24 steps loses {lost['BACKWARD_EULER']:.0%} of its energy by backward Euler; but {abs(lost['IMPLICIT_MIDPOINT']):.1%} by the midpoint and by Newmark's"),
+        Claim("[MSS]: explicit steps carry a force by one spring, implicit ones through the whole net", HOLDS,
+              f"{reached['SYMPLECTIC_EULER']} and {reached['FORWARD_EULER']} masses of 49, all {reached['BACKWARD_EULER']} by backward Euler, the farthest with {tail:.1e} of the pulled one's speed"),
+        Claim("[MSS]: K of a spring (∂fᵢ/∂xᵢ)", FAILS,
+              f"its + 2 l₀/‖x‖³ x xᵀ is off by {slides:.0f} N/m for a spring of 100 N/m drawn out by a half; with − l₀/‖x‖³ x xᵀ, as here, by {'rounding' if ours < 1e-6 else f'{ours:.0e} N/m'}"),
+        Claim("[MSS] (1) to (4): one linear solve stands for the implicit step", PARTLY,
+              f"a shaken rope (masses 10 cm apart), a 24th of a second, off the full step by: 2 mm: {near[0]:.1%} as printed (about x), {near[1]:.1%} with K's positive part, "
+              f"{near[2]:.1%} as here (that, about x + h v); 2 cm: {far[0]:.0%}, {far[1]:.0%} and {far[2]:.0%}: a compressed spring's K is negative across it"),
+        Claim("[MSS]: iterative solvers, begun with the last solution", HOLDS if warm < cold else FAILS, f"conjugate gradients of 24 steps: {warm} iterations, {cold} from nothing; DampSim factorises once instead"),
+        Claim("[MSS]: each tetrahedron gives a quarter of its mass to each corner", HOLDS, f"off by {small(_quarters())}"),
+        Claim("[Ctl]: a stiff system's step is bound by stability, not by error", HOLDS,
+              f"symplectic Euler needs hω ≤ {limits['SYMPLECTIC_EULER'][0]:.3g} for the stiffest spring, however little it moves; backward Euler none"),
+        Claim("[Ctl]: all implicit methods are A-stable", HOLDS if steady else FAILS, "the four here are; methods of higher order need not be, and none is here"),
+        Claim("[Ctl]: midpoint and trapezoid have no stiff decay, backward Euler has", HOLDS,
+              f"hω = 100, ζ = 0.1, per step: {kept['BACKWARD_EULER']:.3f} by backward Euler, {kept['IMPLICIT_MIDPOINT']:.3f} by the midpoint, {kept['NEWMARK']:.3f} by Newmark's, the trapezoid"),
+    ]  # fmt: skip
+    return (
+        "# Springs and steps [MSS] [Ctl]\n\n"
+        "Slides of a lecture about springs and point masses, and a course project of creatures of springs. Made by `python run.py docs`.\n"
+        "Contact, friction and controllers are not there yet, see [papers.md](../papers.md).\n\n## Verdicts\n\n" + verdicts(claims)
+        + "\n## Explicit and implicit, in one picture\n\n"
+        + _first_order()
+        + "\nThe slides' picture, with numbers. An explicit step goes along the slope where it begins, and beyond h = 2 the jumps grow; an implicit one goes\n"
+        "where the slope, followed backwards, leads to where it is, and comes down in steps of any length.\n\n"
+        + _regions()
+        + limits_text + lost_text + pulled_text
+    )  # fmt: skip
