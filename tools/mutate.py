@@ -87,11 +87,11 @@ NAMED = (
         '(predicted if dials["damp_current"] else before)', "Current Velocities the other way round",
     ),
     Fault(
-        "core/damping/direct.py", "for name in names]", "for name in names[:1]]", "body, then elements: body alone",
+        "core/damping/stages.py", "enumerate(kinds))", "enumerate(kinds[:1]))", "body, then elements: body alone",
     ),
     Fault("core/damping/point.py", "float(mass.mean())", "0.5 * float(mass.mean())", "point damping halved"),
     Fault(
-        "core/damping/rayleigh.py", "energy.hessian(positions, True)", "energy.hessian(positions, False)",
+        "core/damping/rayleigh.py", "energy.hessian(positions, not self.whole)", "energy.hessian(positions, False)",
         "Rayleigh not projected",
     ),
     Fault(
@@ -119,6 +119,7 @@ NAMED = (
 
 # How many faults are drawn in a file, and the tests that ought to see them, the narrowest first.
 DRAWN: dict[str, tuple[int, str]] = {
+    "core/damping/balanced.py": (2, "damping"),
     "core/damping/clusters.py": (3, "reference_velocities damping"),
     "core/damping/damping.py": (1, "reference_rates reference_velocities damping"),
     "core/damping/direct.py": (2, "reference_velocities damping"),
@@ -127,6 +128,7 @@ DRAWN: dict[str, tuple[int, str]] = {
     "core/damping/rate.py": (2, "reference_velocities damping combinations"),
     "core/damping/rayleigh.py": (2, "reference_rates dissipation"),
     "core/damping/spring.py": (4, "reference_velocities damping"),
+    "core/damping/stages.py": (1, "reference_velocities damping"),
     "core/damping/strain_rate.py": (2, "reference_rates dissipation"),
     "core/damping/torque.py": (6, "reference_velocities damping"),
     "core/damping/traditional.py": (3, "reference_rates dissipation"),

@@ -71,6 +71,16 @@ def show_frame(group: Group, session: Session, scene: bpy.types.Scene, number: i
             session.problem = str(error)
 
 
+def show_kept(group: Group, scene: bpy.types.Scene) -> bool:
+    """Show what is kept of the frame at hand, valid or not; whether there is anything that fits the meshes."""
+    session, place = find(group.members[0]), scene.frame_current - scene.frame_start
+    kept = session.frames[place].locals if session and 0 <= place < len(session.frames) else {}
+    if session is None or any(len(kept.get(obj.session_uid, ())) != len(obj.data.vertices) for obj in group.members):
+        return False
+    show_frame(group, session, scene, scene.frame_current)
+    return True
+
+
 def displayed(obj: bpy.types.Object, scene: bpy.types.Scene) -> Array | None:
     """The vertices (v, 3), in the object's space, of the live frame that is shown; None if there is none."""
     session = find(obj)

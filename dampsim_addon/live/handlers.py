@@ -192,12 +192,7 @@ def after_undo(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
     _touch()
     with _Unseen():
         for group in groups_of(scene.objects):
-            session, place = find(group.members[0]), scene.frame_current - scene.frame_start
-            kept = session.frames[place].locals if session and 0 <= place < len(session.frames) else {}
-            fits = all(len(kept.get(obj.session_uid, ())) == len(obj.data.vertices) for obj in group.members)
-            if session and fits and is_live(group.members[0]):
-                display.show_frame(group, session, scene, scene.frame_current)
-            else:
+            if not is_live(group.members[0]) or not display.show_kept(group, scene):
                 display.hide_group(group)
 
 

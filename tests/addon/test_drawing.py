@@ -49,7 +49,9 @@ class Context:
     def __init__(self) -> None:
         self.region = SimpleNamespace(width=320)
         themes = bpy.context.preferences.themes
-        self.preferences = SimpleNamespace(system=SimpleNamespace(ui_scale=1.0), themes=themes)
+        self.preferences = SimpleNamespace(
+            system=SimpleNamespace(ui_scale=1.0), themes=themes, ui_styles=bpy.context.preferences.ui_styles
+        )
 
     def __getattr__(self, name: str) -> Any:
         return getattr(bpy.context, name)

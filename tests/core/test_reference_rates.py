@@ -64,10 +64,12 @@ def test_rayleigh_in_the_papers_words_is_the_reference_of_the_stiffness() -> Non
     system = solid("StVK")
     (tets,) = system.blocks[0].groups
     x = deformed(system)[0]
-    wanted = rates.rayleigh("StVK", system.rest, tets, x, 1e5, POISSON, 0.02)
-    dials = {"damping_ratio": 0.1}
-    # Of the stiffness that it was made with, where no other is said.
-    same(Rayleigh(DampedBody(system.blocks[0], dials, Material(1e5, POISSON, DENSITY), 100.0)).matrix(x), wanted)
+    for alpha in (0.0, 3.0):
+        wanted = rates.rayleigh("StVK", system.rest, tets, x, 1e5, POISSON, 0.02)
+        wanted = wanted + alpha * np.diag(system.mass.repeat(3))
+        dials = {"damping_ratio": 0.1, "alpha": alpha}
+        # Of the stiffness that it was made with, where no other is said.
+        same(Rayleigh(DampedBody(system.blocks[0], dials, Material(1e5, POISSON, DENSITY), 100.0)).matrix(x), wanted)
 
 
 def test_traditional_damping_has_the_viscosities_of_the_thesis() -> None:

@@ -87,6 +87,20 @@ def test_direct_damping_is_the_papers_in_every_cluster_and_with_every_scheme(clu
     compared("DIRECT", system, close=close, clusters=clusters, torque=torque, gamma=0.45)
 
 
+@pytest.mark.parametrize("then", TORQUE_SCHEMES)
+def test_each_stage_of_a_sequence_has_its_own_scheme(then: str) -> None:
+    close = 1e-9 if then == "PROGRAMME" else CLOSE
+    compared(
+        "DIRECT",
+        squashed(False),
+        close=close,
+        clusters="BODY_THEN_ELEMENTS",
+        torque="EDGES",
+        torque_then=then,
+        gamma=0.45,
+    )
+
+
 @pytest.mark.parametrize("torque", TORQUE_SCHEMES)
 def test_direct_damping_of_the_whole_step_is_the_limit_of_all_sweeps(torque: str) -> None:
     compared("DIRECT", squashed(True), close=1e-8, clusters="BODY", torque=torque, gamma=1.0)

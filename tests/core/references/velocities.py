@@ -130,7 +130,8 @@ class Cluster:
 def direct(body: Body, dials: Dials) -> np.ndarray:
     """(3.5) and (3.6); a sequence damps what the one before it left."""
     v, gamma = body.predicted, removed_in(body.h, dials["gamma"])
-    for name in dials["clusters"].split("_THEN_"):
+    torques = [dials["torque"], dials["torque"] if dials["torque_then"] == "SAME" else dials["torque_then"]]
+    for name, torque in zip(dials["clusters"].split("_THEN_"), torques, strict=False):
         members = CLUSTERS[name](body)
         often = [sum(i in one for one in members) for i in range(len(body.mass))]
         change = np.zeros_like(v)
@@ -140,7 +141,7 @@ def direct(body: Body, dials: Dials) -> np.ndarray:
             pairs = [(one.index(i), one.index(j)) for i, j in edges(body.elements) if i in one and j in one]
             force = -gamma / body.h * mass[:, None] * relative
             there = Cluster(body.positions[one], relative, force, mass, pairs, body.h)
-            change[one] += TORQUES[dials["torque"]](there)
+            change[one] += TORQUES[torque](there)
         v = v + body.h * change / body.mass[:, None]
     return v
 
@@ -159,9 +160,7 @@ def along_edges(one: Cluster) -> np.ndarray:
 
 def edges_ours(one: Cluster) -> np.ndarray:
     """(3.8): the energy lost, c v.f + c^2 h f.f/(2 m), is largest there."""
-    force = along_edges(one)
-    gain = one.h * sum(f @ f / m for f, m in zip(force, one.mass, strict=True))
-    return float(np.clip(-np.sum(one.v * force) / gain, 0.0, 1.0)) * force
+    return most_lost(one, along_edges(one))
 
 
 def edges_printed(one: Cluster) -> np.ndarray:
@@ -203,12 +202,25 @@ def best_rigid(one: Cluster) -> np.ndarray:
     return np.array([f - m * np.cross(spin, r) for f, m, r in zip(one.f, one.mass, one.arms, strict=True)])
 
 
+def most_lost(one: Cluster, force: np.ndarray) -> np.ndarray:
+    """The force times c of (3.8)."""
+    gain = one.h * sum(f @ f / m for f, m in zip(force, one.mass, strict=True))
+    return float(np.clip(-np.sum(one.v * force) / gain, 0.0, 1.0)) * force
+
+
+def rays(one: Cluster) -> np.ndarray:
+    """[Sch] 3.3.2 with the masses for alpha_i, and c of (3.8)."""
+    return most_lost(one, radii(one))
+
+
 TORQUES: dict[str, Callable[[Cluster], np.ndarray]] = {
     "RIGID": best_rigid,
     "EDGES": edges_ours,
     "EDGES_PRINTED": edges_printed,
     "RADII": radii,
     "PROGRAMME": programme,
+    "RAYS": rays,
+    "NONE": lambda one: one.f,
 }
 
 VELOCITIES: dict[str, Callable[[Body, Dials], np.ndarray]] = {
