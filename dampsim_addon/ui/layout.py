@@ -76,10 +76,10 @@ def sections(group: bpy.types.PropertyGroup) -> tuple[str, ...]:
     return kind(group.kind).sections(read_settings(group.id_data))
 
 
-def dials(layout: UILayout, group: bpy.types.PropertyGroup, section: str, without: str = "") -> None:
-    """Of a section, all that have a meaning with what is chosen; but for one."""
+def dials(layout: UILayout, group: bpy.types.PropertyGroup, *shown: str, without: str = "") -> None:
+    """Of sections, all that have a meaning with what is chosen; but for one."""
     for parameter in PARAMETERS.values():
         meant = parameter.has_meaning(lambda name: getattr(group, name))
-        if parameter.section == section and parameter.name != without and meant:
+        if parameter.section in shown and parameter.name != without and meant:
             unit = f" ({parameter.unit})" if parameter.unit not in ("", "%") else ""
             layout.prop(group, parameter.name, text=parameter.label + unit)

@@ -195,9 +195,9 @@ class DAMPSIM_PT_advanced(Child, Panel):
         obj = chosen(context)
         column = split(self.layout.column(), context)
         matters = has_reference_motion(obj)
-        dials(column, obj.dampsim, "advanced", "" if matters else "carrier")
+        dials(column, obj.dampsim, "advanced", without="" if matters else "carrier")
         for section in sections(obj.dampsim):
-            if section != "springs":
+            if section not in ("springs", "solid papers"):
                 dials(column, obj.dampsim, section)
         if matters and obj.dampsim.carrier == Reference.AUTO:
             column.label(text=f"Reference motion now: {'the animated mesh' if deforming(obj) else 'the pins'}")
@@ -206,7 +206,8 @@ class DAMPSIM_PT_advanced(Child, Panel):
             column.prop_search(obj.dampsim, name, obj, "vertex_groups")
         column.prop(obj.dampsim, "cache_folder")
         column.separator()
-        dials(column, obj.dampsim, "papers")
+        # Those that only solids know stand among the rest.
+        dials(column, obj.dampsim, "papers", *(one for one in sections(obj.dampsim) if one == "solid papers"))
         settings = read_settings(obj)
         if "RAYS" in torques(settings) or obj.dampsim.centre_group not in ("", *obj.vertex_groups.keys()):
             column.prop_search(obj.dampsim, "centre_group", obj, "vertex_groups")

@@ -104,12 +104,12 @@ class Dampings:
         unit="1/s", least=0.0, most=1000.0, soft_least=0.0, soft_most=10.0, section="papers", only_with=_with("alpha"),
     )  # fmt: skip
     lambda_d: float = parameter(
-        1.0, "λ_d, of Volume", "How many times as strongly as by the ratio changes of volume are damped; solids only",
-        least=0.0, most=1000.0, soft_least=0.0, soft_most=10.0, section="papers", only_with=_with("lambda_d"),
+        1.0, "λ_d, of Volume", "How many times as strongly as by the ratio changes of volume are damped",
+        least=0.0, most=1000.0, soft_least=0.0, soft_most=10.0, section="solid papers", only_with=_with("lambda_d"),
     )  # fmt: skip
     mu_d: float = parameter(
-        1.0, "μ_d, of Shape", "How many times as strongly as by the ratio changes of shape are damped; solids only",
-        least=0.0, most=1000.0, soft_least=0.0, soft_most=10.0, section="papers", only_with=_with("mu_d"),
+        1.0, "μ_d, of Shape", "How many times as strongly as by the ratio changes of shape are damped",
+        least=0.0, most=1000.0, soft_least=0.0, soft_most=10.0, section="solid papers", only_with=_with("mu_d"),
     )  # fmt: skip
     strain: str = parameter(
         "GREEN", "Strain", "The measure of deformation whose rate is damped",
@@ -118,16 +118,16 @@ class Dampings:
             Choice("BIOT", "Stretch", "Of corotational elasticity: alike at any stretch"),
             Choice("SPATIAL", "In Space", "The rate of deformation, as in a thick fluid: weaker where it is stretched"),
         ),
-        section="papers", only_with=_with("strain"),
+        section="solid papers", only_with=_with("strain"),
     )  # fmt: skip
     anisotropy: float = parameter(
         1.0, "Along One Axis", "How many times as strongly stretching along one axis of the rest shape is damped",
-        least=1.0, most=1000.0, soft_least=1.0, soft_most=20.0, section="papers", only_with=_with("anisotropy"),
+        least=1.0, most=1000.0, soft_least=1.0, soft_most=20.0, section="solid papers", only_with=_with("anisotropy"),
     )  # fmt: skip
     damp_axis: str = parameter(
         "Z", "Axis", "The axis along which stretching is damped more",
         choices=tuple(Choice(axis, axis, f"The world's {axis} axis at rest") for axis in "XYZ"),
-        section="papers", only_with=_with("damp_axis"),
+        section="solid papers", only_with=_with("damp_axis"),
     )  # fmt: skip
     wavelength: float = parameter(
         1.0, "Wavelength", "Waves of this length just do not swing",
