@@ -20,6 +20,7 @@ from ..scene.caches import own_cache, target_folder
 from ..scene.groups import Group, group_of, groups_of
 from ..scene.measured import note
 from ..scene.on_disk import held
+from ..scene.outdated import remember
 from ..scene.results import keep_curve
 from ..scene.snapshot import check_object, take
 from ..targets import TARGETS, Shot, target
@@ -139,6 +140,7 @@ def _written(
     seconds = before + time.monotonic() - began
     result = Result(obj.name, kind.name, taken.first, taken.last, cost.keys, cost.size, error, bound, seconds, helped)
     _keep(obj, result, taken)
+    remember(obj, sampler.scene)
     return result
 
 

@@ -9,6 +9,7 @@ from ..jobs.bake import retried
 from ..scene.groups import group_of, groups_of
 from ..scene.objects import chosen, working
 from ..scene.on_disk import known
+from ..scene.outdated import changed
 from ..targets import TARGETS, find
 from .bake_operators import DAMPSIM_OT_bake, DAMPSIM_OT_export
 from .doctor import DAMPSIM_OT_mend, findings
@@ -49,7 +50,13 @@ class DAMPSIM_PT_bake(Child, Panel):
         _buttons(layout, context, min(known(obj).frames, total), total)
         made_by = find(group.baked)
         if group.baked:
-            layout.label(text=f"Baked: {made_by.label if made_by else group.baked}", icon="CHECKMARK")
+            differing = changed(obj, scene)
+            layout.label(
+                text=f"Baked: {made_by.label if made_by else group.baked}", icon="ERROR" if differing else "CHECKMARK"
+            )
+            if differing:
+                wrapped(layout, f"Out of date: {'; '.join(differing)}", "BLANK1", context)
+                layout.operator(DAMPSIM_OT_bake.bl_idname, text="Bake Again", icon="FILE_REFRESH")
             size = amount(group.baked_keys, group.baked_size)
             error = f"largest error {group.baked_part:.2g}% ({length(group.baked_error, scene)})"
             wrapped(layout, f"{size}, {error}, {group.baked_seconds:.1f} s", "BLANK1", context)

@@ -230,3 +230,55 @@ def test_the_reference_motion_is_shown_where_it_has_an_effect_and_by_no_older_wo
     # What nothing holds goes along with nothing.
     obj.dampsim.pin_group = ""
     assert shown() == []
+
+
+def test_a_bake_of_other_dials_is_called_out_of_date_and_says_which(load: Load, tmp_path: Path) -> None:
+    scene = fresh(6)
+    obj = wobbler(tmp_path / "cache")
+    obj.dampsim.target = "POINT_CACHE"
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    changed = load("dampsim_addon.scene.outdated").changed
+
+    def said() -> str:
+        texts: list[str] = []
+        bpy.types.DAMPSIM_PT_bake.draw(SimpleNamespace(layout=Layout(texts)), Context())
+        found = " ".join(texts)
+        return found[found.index("Baked: ") :]
+
+    assert changed(obj, scene) == []
+    assert "Out of date" not in said()
+    # With Settle and Bounce it has no meaning.
+    obj.dampsim.wavelength = 0.3
+    obj.dampsim.settle = 20.0
+    assert changed(obj, scene) == ["Settle 8, now 20"]
+    assert "Out of date: Settle 8, now 20" in said()
+    assert "Bake Again" in said()
+    obj.dampsim.keyframe_insert("bounce", frame=1)
+    obj.dampsim.pin_group, scene.gravity.z, scene.render.fps, scene.frame_end = "", -1.0, 30, 5
+    assert changed(obj, scene) == [
+        "Settle 8, now 20", "Bounce 30, now keyframes", "Pins Pin, now none", "Gravity 0, 0, -9.81, now 0, 0, -1",
+        "Frame Rate 24, now 30", "End 6, now 5",
+    ]  # fmt: skip
+    obj.dampsim.keyframe_delete("bounce", frame=1)
+    obj.dampsim.bounce = 30.0
+    obj.dampsim.pin_group, scene.gravity.z, scene.render.fps, scene.frame_end = "Pin", -9.81, 24, 6
+    obj.dampsim.settle = 8.0
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "saved.blend"))
+    bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "saved.blend"))
+    obj, scene = bpy.context.object, bpy.context.scene
+    assert changed(obj, scene) == []
+    obj.dampsim.stiffness *= 2.0
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    assert changed(obj, scene) == []
+
+
+def test_a_bake_of_several_names_whose_dials_changed(load: Load, tmp_path: Path) -> None:
+    scene = fresh(4)
+    first, second = wobbler(tmp_path, "First"), wobbler(tmp_path, "Second")
+    load("dampsim_addon.scene.groups").join([first, second])
+    for obj in (first, second):
+        obj.dampsim.target = "POINT_CACHE"
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    second.dampsim.follow_through = 0.5
+    changed = load("dampsim_addon.scene.outdated").changed
+    assert changed(first, scene) == changed(second, scene) == ["Second: Follow-through 1, now 0.5"]
