@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import bpy
 from bpy.app.handlers import persistent
 
-from ...core.errors import DampSimError
 from ..blender.sampler import SAMPLING, GroupSampler
 from ..blender.views import redraw
 from ..scene import results
 from ..scene.groups import Group, groups_of, key_of
 from ..scene.objects import simulated
 from . import display
+from .catching_up import Waiting, catch_up, guarded, prepare
 from .liveness import is_live
 from .session import SESSIONS, Session, Standing, find
 
-# After a jump, frames in between are simulated for about this long, s; the rest waits for the next change of frame.
-PATIENCE = 0.25
 # Datablocks that no vertex depends on.
 _HARMLESS = (
     bpy.types.Scene,
@@ -34,10 +30,9 @@ _HARMLESS = (
     bpy.types.WorkSpace,
 )
 
-# A group, its frames, and what reads it.
-Waiting = tuple[Group, Session, GroupSampler]
-
 _working = False
+# From the first frame of a render to its end.
+_rendering = False
 # The groups whose next frame waits for the evaluated scene, between the two handlers of a change of frame.
 _waiting: list[Waiting] = []
 
@@ -52,7 +47,9 @@ def before_frame(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
     global _working
     if _working or SAMPLING:
         return
-    rendering = bpy.app.is_job_running("RENDER")
+    # A render from the window has a thread of its own, in which nothing can be simulated; a script's waits for us.
+    job = bpy.app.is_job_running("RENDER")
+    rendering = job or _rendering
     _working = True
     try:
         for _, _, sampler in _waiting:
@@ -78,65 +75,14 @@ def before_frame(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
             display.hide_group(group)
             ahead = number >= scene.frame_start and not session.problem
             seen = any(obj.visible_get(view_layer=view_layer) for obj in group.members)
-            if ahead and not rendering and bpy.context.scene == scene and seen:
+            if ahead and not job and bpy.context.scene == scene and seen:
                 todo.append((group, session, GroupSampler(scene, view_layer, group.members)))
-        if todo:
-            _prepare(scene, todo)
+        if todo and rendering:
+            catch_up(scene, todo)
+        elif todo:
+            _waiting.extend(prepare(scene, todo))
     finally:
         _working = False
-
-
-def _prepare(scene: bpy.types.Scene, todo: list[Waiting]) -> None:
-    """Simulate up to the frame before the current one, and sample what of the current one lies before it."""
-    number, subframe = min(scene.frame_current, scene.frame_end), scene.frame_subframe
-    shown = (scene.frame_current, subframe)
-    end = time.monotonic() + PATIENCE
-    for _, _, sampler in todo:
-        sampler.mute()
-    try:
-        todo = [one for one in todo if _guarded(one[1], lambda one=one: one[1].begin(one[2]), one[2])]
-        while time.monotonic() < end:
-            late = [one for one in todo if one[1].next < number]
-            if not late:
-                break
-            first = min(session.next for _, session, _ in late)
-            late = [one for one in late if one[1].next == first]
-            sampled = _sample(late, until=float(first))
-            done = [one for one in sampled if _guarded(one[1], one[1].advance, one[2])]
-            todo = [one for one in todo if one in done or one not in late]
-        # Past the end, or between two frames, nothing is evaluated that could be sampled.
-        ready = [one for one in todo if one[1].next == number and shown == (number, 0.0)]
-        for one in todo:
-            if one not in ready:
-                one[2].unmute()
-        _waiting.extend(_sample(ready, until=number - 0.5 / 64.0))
-    finally:
-        # No evaluation: that is about to come.
-        scene.frame_current, scene.frame_subframe = shown
-
-
-def _sample(sessions: list[Waiting], until: float) -> list[Waiting]:
-    """Take the samples up to a frame; of which sessions they could be taken."""
-    for when in sorted({when for _, session, _ in sessions for when in session.wanted() if when <= until}):
-        if not sessions:
-            break
-        sessions[0][2].members[0].go(when)
-        sessions = [one for one in sessions if _guarded(one[1], partial(one[1].sample, when), one[2])]
-    return sessions
-
-
-def _guarded(session: Session, work: Callable[[], object], sampler: GroupSampler) -> bool:
-    """Do it; what the artist must mend is kept with the session."""
-    try:
-        work()
-    except DampSimError as error:
-        session.problem = str(error)
-        sampler.unmute()
-        return False
-    except BaseException:
-        sampler.unmute()
-        raise
-    return True
 
 
 @persistent
@@ -152,7 +98,7 @@ def after_frame(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
     try:
         done = []
         for group, session, sampler in waiting:
-            if _guarded(session, partial(session.sample, float(number)), sampler) and _guarded(
+            if guarded(session, partial(session.sample, float(number)), sampler) and guarded(
                 session, session.advance, sampler
             ):
                 done.append((group, session))
@@ -223,6 +169,21 @@ def after_save(*_: object) -> None:
                 display.show_frame(group, session, scene, scene.frame_current)
 
 
+@persistent
+def before_render(*_: object) -> None:
+    global _rendering
+    if not bpy.app.is_job_running("RENDER"):
+        # Edits of scripts are not told of before the next update.
+        bpy.context.view_layer.update()
+    _rendering = True
+
+
+@persistent
+def after_render(*_: object) -> None:
+    global _rendering
+    _rendering = False
+
+
 class _Unseen:
     """What is changed within is not taken for an edit of the artist's."""
 
@@ -260,6 +221,9 @@ _HANDLERS = {
     "save_pre": before_save,
     "save_post": after_save,
     "save_post_fail": after_save,
+    "render_init": before_render,
+    "render_complete": after_render,
+    "render_cancel": after_render,
     "load_pre": before_load,
     "load_post": after_load,
 }

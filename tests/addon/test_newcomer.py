@@ -144,6 +144,7 @@ for target in ("increments", "shot_file"):
     assert dump() == clean
 assert np.abs(cloud - plain).max() > 1e-3
 assert cli.main(["compare", "--damping", "half", "--no-step", "--output", sys.argv[1] + "/compare"]) == 0
+dampsim.unregister()
 print("found")
 """
 # Tests of the copy's own that have to find what is new.
