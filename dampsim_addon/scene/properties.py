@@ -225,12 +225,8 @@ class DampSimObject(PropertyGroup):
     swing: FloatProperty(
         name="Swing",
         description="How far Calibrate pulls the object, as a stop would throw it, in percent of its size",
-        default=10.0,
-        min=0.1,
-        max=60.0,
-        subtype="PERCENTAGE",
-        options=set(),
-    )
+        default=10.0, min=0.1, max=60.0, subtype="PERCENTAGE", options=set(),
+    )  # fmt: skip
     variants: CollectionProperty(type=DampSimVariant)
     show_rest: BoolProperty(name="Rest Shape", description="Draw the shape that it strives for", options=set())
     show_cage: BoolProperty(name="Cage", description="Draw the tetrahedra or springs that are simulated", options=set())
