@@ -136,6 +136,7 @@ def saved(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_the_command_line_bakes_and_saves(load: Load, saved: Path, capfd: pytest.CaptureFixture[str]) -> None:
     cli = load("dampsim_addon.cli")
     out, report = saved.with_name("baked.blend"), saved.with_name("report.json")

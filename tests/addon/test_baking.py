@@ -64,6 +64,7 @@ def test_the_bake_plays_what_was_simulated(load: Load, tmp_path: Path, target: s
         assert np.abs(points - world(obj, frame)[pinned]).max() < limit
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_rig_posed_anew_after_the_bake_moves_the_baked_flesh(target: str, tmp_path: Path) -> None:
     fresh()
@@ -87,6 +88,7 @@ def test_a_rig_posed_anew_after_the_bake_moves_the_baked_flesh(target: str, tmp_
     np.testing.assert_allclose(after, expected, atol=5e-6 * size(before))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 def test_subframes_lie_between_their_frames(tmp_path: Path, target: str) -> None:
     fresh()
@@ -217,6 +219,7 @@ def test_bake_and_clear_leave_the_artists_data_as_it_was(
     assert list(tmp_path.rglob("*")) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", [target for target in TARGETS if target != "ABSOLUTE_KEYS"])
 def test_the_artists_own_keys_play_under_the_bake(load: Load, target: str, tmp_path: Path) -> None:
     fresh()
@@ -275,6 +278,7 @@ def test_a_stopped_bake_resumes_and_a_duplicate_has_its_own_cache(load: Load, tm
     assert copy.dampsim.cache_id != obj.dampsim.cache_id
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["../../victim", "/victim", ".", "..", "", "0123456789ABCDEF", "0123456789abcdef/../../victim"]
 )
@@ -318,6 +322,7 @@ def test_several_objects_bake_in_a_row_and_one_that_cannot_stops_no_other(load: 
     assert [obj.dampsim.baked for obj in objects] == ["SHAPE_KEYS"] * 3
 
 
+@pytest.mark.slow
 def test_a_part_of_a_shot_is_baked_again_from_a_frame_on(load: Load, tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)

@@ -40,6 +40,7 @@ def starting_at_once() -> None:
     bpy.data.objects["Wobbler"].dampsim.pin_group = ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("begin", [lambda: None, starting_at_once], ids=["at the start", "in the shot"])
 @pytest.mark.parametrize("kind", BUGS)
 def test_a_bug_in_a_step_comes_out_of_a_bake_as_it_is(

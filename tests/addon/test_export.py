@@ -36,6 +36,7 @@ def dressed(cache: Path) -> bpy.types.Object:
     return hung(furnished(cache))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [wobbler, rigged, dressed])
 @pytest.mark.parametrize("target", [name for name, kind in KINDS.items() if kind.exports_morphs])
 def test_gltf_and_fbx_hold_the_bake_and_the_check_leaves_nothing_behind(

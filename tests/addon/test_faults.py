@@ -136,6 +136,7 @@ def test_a_full_disk_is_said_and_what_was_simulated_stays(load: Load, target: st
     assert (steps.count("Checking"), steps.count("Simulating")) == (kept, 60 - kept)
 
 
+@pytest.mark.slow
 @needs_linux
 @pytest.mark.parametrize("target", FILES)
 def test_a_disk_that_gets_full_at_the_target_leaves_the_bake_before(
@@ -171,6 +172,7 @@ def test_a_folder_that_is_removed_in_the_middle_is_said(load: Load, tmp_path: Pa
     bake(obj, "SHAPE_KEYS")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["truncated", "flipped", "empty", "swapped", "gone"])
 def test_a_damaged_frame_is_named_and_mended_from_there_on(load: Load, damage: str, tmp_path: Path) -> None:
     fresh()
@@ -307,6 +309,7 @@ def test_a_read_only_folder_is_named(tmp_path: Path) -> None:
     bake(bpy.context.object, "SHAPE_KEYS")
 
 
+@pytest.mark.slow
 def test_caches_go_along_with_save_as_copies_and_renames(load: Load, tmp_path: Path) -> None:
     caches, job = load("dampsim_addon.scene.caches"), load("dampsim_addon.jobs.bake")
     fresh()
@@ -370,6 +373,7 @@ def of_format(cache: Path, number: int) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in cache.iterdir()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "words"), [(1, "an older DampSim; clear"), (3, "a newer DampSim; update")])
 def test_a_cache_of_another_dampsim_is_said_to_be_that_however_the_file_is_saved(
     load: Load, tmp_path: Path, number: int, words: str
@@ -391,6 +395,7 @@ def test_a_cache_of_another_dampsim_is_said_to_be_that_however_the_file_is_saved
     assert not api.info(obj).problem
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("resume", [False, True])
 def test_a_file_of_another_name_bakes_anew_where_the_firsts_cache_is_an_older_dampsims(
     load: Load, tmp_path: Path, resume: bool

@@ -166,6 +166,7 @@ def test_new_springs_stretch_by_a_fraction_of_a_percent_and_sag_to_be_seen(
     assert obj.dampsim.thickness == pytest.approx(min(10.0, 20.0 * max(obj.dimensions)), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_two_together_bake_with_one_bake_as_each_does_alone(load: Load, tmp_path: Path) -> None:
     fresh()
     both = pair(tmp_path)
@@ -486,6 +487,7 @@ def test_links_are_drawn_where_the_shapes_are(load: Load, live: ModuleType, tmp_
     assert not list(drawing.shown(owner, bpy.context.view_layer))
 
 
+@pytest.mark.slow
 def test_every_damping_takes_springs_or_refuses_with_a_sentence(load: Load, tmp_path: Path) -> None:
     fresh(6)
     obj = _kept(grid(5), tmp_path)

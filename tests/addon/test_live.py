@@ -72,6 +72,7 @@ def keyed(cache: Path) -> bpy.types.Object:
     return obj
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [wobbler, rigged, keyed])
 def test_what_plays_is_what_bakes_to_the_bit(
     load: Load, live: ModuleType, tmp_path: Path, make: Callable[[Path], bpy.types.Object]
@@ -157,6 +158,7 @@ EDITS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
 def test_no_edit_leaves_a_stale_frame_valid(load: Load, live: ModuleType, tmp_path: Path, seed: int) -> None:
     """A walk through random edits and scrubs; each frame that claims to be valid is compared with a fresh bake."""
@@ -277,6 +279,7 @@ def test_a_duplicate_does_not_show_the_originals_frame(live: ModuleType, tmp_pat
     assert np.abs(world(obj, LAST) - world(copy, LAST)).max() > 1e-4
 
 
+@pytest.mark.slow
 def test_undo_and_redo_of_each_operator_never_show_a_wrong_frame(live: ModuleType, tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)
@@ -386,6 +389,7 @@ def rendered(folder: Path) -> list[np.ndarray]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("played", [False, True])
 def test_a_script_renders_what_plays(live: ModuleType, tmp_path: Path, played: bool) -> None:
     scene = fresh(9)

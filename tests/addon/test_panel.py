@@ -29,6 +29,7 @@ def paint(obj: bpy.types.Object, name: str, weight: float) -> None:
     group.add([v.index for v in obj.data.vertices if v.co.z > 0.3], weight, "REPLACE")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("painted", [False, True])
 @pytest.mark.parametrize("calibration", [0.4, 1.0, 2.5])
 @pytest.mark.parametrize("settle", [1.5, 8.0])
@@ -105,6 +106,7 @@ def _dial(obj: bpy.types.Object) -> None:
     obj.dampsim.stiffness *= 2.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change", [_gravity, _no_gravity, _mesh, _stiffness_group, _first_frame, _turn, _key, _pose, _bend, _dial]
 )  # fmt: skip

@@ -35,6 +35,7 @@ def dial(obj: bpy.types.Object, values: dict[str, float]) -> None:
         setattr(obj.dampsim, name, value)
 
 
+@pytest.mark.slow
 def test_ghosts_are_what_a_bake_with_their_dials_makes_and_the_picked_one_dials_it(load: Load, tmp_path: Path) -> None:
     scene = fresh()
     obj = wobbler(tmp_path)

@@ -142,6 +142,7 @@ def test_two_ears_on_a_pinned_head_are_two_regions_with_one_settle_time() -> Non
     assert max(r.eigenvalue for r in regions) > 3.0 * min(r.eigenvalue for r in regions)
 
 
+@pytest.mark.slow
 def test_a_stopped_bake_resumes_to_the_same_bytes(tmp_path: Path) -> None:
     whole = run(swaying(), tmp_path / "whole")
     steps = bake(Simulation(swaying()), FrameCache(tmp_path / "parts", "Bar"))
@@ -192,6 +193,7 @@ def test_resume_after_a_change_is_refused_and_keeps_the_frames(tmp_path: Path) -
     assert contents(tmp_path) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["cut", "flip", "empty"])
 def test_a_damaged_frame_is_found(tmp_path: Path, damage: str) -> None:
     run(swaying(last=6), tmp_path)
@@ -214,6 +216,7 @@ def rewritten(folder: Path, number: int, **changes: object) -> None:
     cache.append(replace(cache.read(number), **changes))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", ["fewer nodes", "more vertices", "another body", "no body"])
 def test_a_frame_that_is_not_of_the_body_is_named_and_nothing_is_lost(tmp_path: Path, wrong: str) -> None:
     run(swaying(last=6), tmp_path)

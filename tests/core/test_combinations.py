@@ -100,6 +100,7 @@ def test_what_has_no_effect_with_a_choice_is_said() -> None:
             assert ("Explicit" in said) == (not integrator.implicit)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("throw", [1.0, 0.5])
 @pytest.mark.parametrize(
     ("damping", "integrator"),
@@ -160,6 +161,7 @@ CHOICES: dict[str, list[dict[str, object]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("integrator", INTEGRATORS, ids=lambda one: one.name)
 @pytest.mark.parametrize("method", DAMPINGS, ids=lambda one: one.name)
 def test_a_body_that_is_pinned_all_over_just_follows_its_pins(

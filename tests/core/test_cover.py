@@ -23,6 +23,7 @@ def test_the_lattice_tet_of_a_point_holds_it() -> None:
     assert weights.min() > -1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("count", [800, pytest.param(4000, marks=pytest.mark.slow)])
 def test_a_cover_carries_every_vertex_in_well_shaped_tets(name: str, count: int) -> None:
@@ -80,6 +81,7 @@ def test_a_surface_without_volume_is_refused_by_name(surface: Surface, words: st
         cover_surface(surface, 500)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gap", [0.0, 0.05, 0.3])
 def test_no_piece_of_a_cover_hangs_by_an_edge_or_a_node(gap: float) -> None:
     one = sphere(300)

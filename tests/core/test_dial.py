@@ -26,6 +26,7 @@ def measured(deflection: float, frames: int, overshoot: float, fps: int, substep
     return release(unloaded(system), state, frames / fps, overshoot, 1 / fps, substeps, tolerance)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tolerance", TOLERANCES)
 @pytest.mark.parametrize("substeps", [1, pytest.param(4, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("fps", [24, 60])

@@ -16,6 +16,7 @@ from dampsim.core.stepping.waveform import settle_law
 from dampsim.core.system.state import State
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("overshoot", [0.0, 0.3, pytest.param(0.8, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("settle", [12, 48])
 @pytest.mark.parametrize("turns", [0.0, 1.0, 2.0])

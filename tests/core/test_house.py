@@ -89,6 +89,7 @@ def frames(one: Scene) -> list[Frame]:
     return list(Simulation(one).frames())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAIRS)
 def test_each_of_two_bodies_that_nothing_joins_moves_as_if_it_was_alone(name: str) -> None:
     bodies = PAIRS[name]
@@ -132,6 +133,7 @@ def test_two_bodies_of_one_name_are_refused() -> None:
         Simulation(scene(shaken("A"), shaken("A", 2.0)))
 
 
+@pytest.mark.slow
 def test_a_bake_of_several_bodies_resumes_to_the_same_bytes_and_gives_each_shape(tmp_path: Path) -> None:
     bodies = (keyed(shaken("A")), shaken("B", 1000.0, size=3.0), net(4), falling())
 

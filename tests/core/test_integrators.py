@@ -61,6 +61,7 @@ def run(
     return states
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("integrator", INTEGRATORS, ids=lambda one: one.name)
 def test_the_observed_order_on_a_damped_oscillator_is_the_declared_one(integrator: type[Integrator]) -> None:
     rest = np.zeros((2, 3))

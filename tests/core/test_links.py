@@ -82,6 +82,7 @@ def pair(points: int, stiffness: float | None, gravity: np.ndarray) -> Scene:
     return scene(a, b, last=51, links=links, gravity=gravity)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gravity", [np.zeros(3), DOWN], ids=["weightless", "falling"])
 @pytest.mark.parametrize("stiffness", [None, 300.0], ids=["rigid", "soft"])
 @pytest.mark.parametrize("points", [4, 2, 1])

@@ -51,6 +51,7 @@ def test_any_stop_and_any_release_rests_at_the_dialled_frame(shape: str, bounce:
     assert not watched(shape, bounce, 16)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("shape", "bounce"), [("horn", 0.0), ("ear", 30.0)])
 def test_a_few_stops_and_releases_rest_at_the_dialled_frame(shape: str, bounce: float) -> None:
     assert not watched(shape, bounce, 4)

@@ -36,6 +36,7 @@ def test_the_distance_of_the_farthest_node_counts() -> None:
     assert largest_distance(places, reference) == 5.0
 
 
+@pytest.mark.slow
 def test_a_release_test_begins_with_a_deflection_in_parts_of_the_size() -> None:
     short = bar("Short", 0.0, 0.5, True, stiffness=300.0)
     simulation = Simulation(scene(short, gravity=np.zeros(3)))

@@ -87,6 +87,7 @@ def test_a_step_of_every_integrator_is_its_equation(name: str, damped: str | Non
         same(after.velocities, speeds, 1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("integrator", INTEGRATORS, ids=lambda one: one.name)
 def test_the_declared_order_holds_where_the_drag_changes_with_the_places(integrator: type[Integrator]) -> None:
     """Springs that turn as they swing: their strain rate's C is another one in every step."""

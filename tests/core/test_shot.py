@@ -72,6 +72,7 @@ def sway(surface: Surface, speed: float, stop: float) -> Motion:
     return lambda frame: surface.vertices + np.array([speed * min(frame - 1.0, stop), 0.0, 0.0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fps", [24.0, 60.0])
 def test_rest_after_a_sudden_stop_comes_at_the_dialled_frame(fps: float) -> None:
     settings = replace(SOFT, settle=20.0, bounce=30.0)
@@ -210,6 +211,7 @@ def cyclic(surface: Surface) -> Motion:
     return lambda frame: surface.vertices + np.array([0.1 * np.sin(2 * np.pi * (frame - 1.0) / 20.0), 0.0, 0.0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("last", [20, 21])
 def test_a_loop_ends_where_it_begins(last: int) -> None:
     simulation = Simulation(scene(replace(SOFT, loop=True), cyclic(rod()), last=last))
@@ -232,6 +234,7 @@ def test_what_is_no_cycle_is_refused_by_name() -> None:
         simulation.first_frame()
 
 
+@pytest.mark.slow
 def test_coefficients_by_name_are_the_ones_in_force() -> None:
     for settings, kappa in (
         (replace(SOFT, damping_by="TAU_KAPPA", tau=0.02, kappa=0.3, substeps=2), 0.3),
@@ -251,6 +254,7 @@ def test_coefficients_by_name_are_the_ones_in_force() -> None:
     assert np.abs(one.surface - other.surface).max() < 1e-5
 
 
+@pytest.mark.slow
 def test_calibration_corrects_a_large_bend() -> None:
     settings = replace(SOFT, bounce=40.0, settle=30.0)
     simulation = Simulation(scene(settings, fps=24.0))

@@ -38,6 +38,7 @@ def evaluations(count: int, moving: bool, tolerance: float) -> int:
     return total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("count", "accuracy"),
     [
@@ -88,6 +89,7 @@ KEYED: dict[str, Callable[[Settings, float], Settings]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("accuracy", ["BAKE", pytest.param("TIGHT", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("keyed", KEYED)
 def test_frames_are_those_of_a_body_that_never_sleeps(
@@ -114,6 +116,7 @@ def test_what_sleeps_stays_where_it_is_to_the_last_bit() -> None:
     assert not still[-1].state.velocities.any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [4, 20, 60, 95])
 def test_a_shot_gone_on_with_from_any_frame_has_the_same_bytes(number: int) -> None:
     body = shaken()

@@ -144,6 +144,7 @@ def test_a_wire_stretches_by_its_weight_as_a_bar_does() -> None:
     assert low == pytest.approx(density * 9.81 * length**2 / (2.0 * young), rel=1e-3)
 
 
+@pytest.mark.slow
 def test_a_strutted_solid_is_about_as_stiff_as_a_solid_of_poissons_ratio_a_quarter() -> None:
     found = []
     for kind in ("SPRINGS", "SOLID"):
@@ -368,6 +369,7 @@ def unfound(monkeypatch: pytest.MonkeyPatch, how: str) -> None:
     monkeypatch.setattr(modes, "eigsh", searched)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["no convergence", "singular", "none above the bound"])
 @pytest.mark.parametrize("name", NETS)
 def test_a_net_whose_first_swing_is_not_found_is_slowed_as_a_chain_as_long_as_it_hangs(
@@ -421,6 +423,7 @@ def test_a_net_that_does_not_hang_is_slowed_as_a_chain_as_long_as_it_is(pinned: 
 WILD = {"settle": 5.0, "bounce": 90.0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NETS)
 def test_no_part_of_a_net_is_remembered_more_than_whole_where_a_solid_would_be(name: str) -> None:
     first = {**WILD, "damping_by": "FIRST_MODE"}

@@ -141,6 +141,7 @@ def clay_scene(last: int = 10) -> tuple[Any, dict[str, Any]]:
     return scene(body, other, last=last), {body_fingerprint(body): model}
 
 
+@pytest.mark.slow
 def test_what_a_term_remembers_is_in_the_state_and_in_the_cache_and_resumes_to_the_byte(tmp_path: Path) -> None:
     made, models = clay_scene()
 

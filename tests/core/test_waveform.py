@@ -228,6 +228,7 @@ SPINS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("fps", "accuracy"), SPINS)
 def test_a_spin_of_a_turn_a_second_goes_on_for_ten_seconds(fps: int, accuracy: str) -> None:
     body = bar("Bar", 0.0, 0.5, False, resolution=60, settle=12.0, bounce=30.0, accuracy=accuracy)
@@ -360,6 +361,7 @@ def painted_radius(painted: Painted, least: float, settle: float, overshoot: flo
     return radius_of_the_step(system, Controls((law,), 1.0, 1e-12), 1 / 24 / count)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("overshoot", [0.0, 0.3, pytest.param(0.6, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("painted", PAINTED)
 def test_no_painted_settle_makes_the_step_grow(painted: str, overshoot: float) -> None:
@@ -437,6 +439,7 @@ def test_linked_bodies_of_unlike_dials_rest_by_the_slower_ones(
     assert linked_stop(first, second) <= 37.0
 
 
+@pytest.mark.slow
 def test_a_mesh_that_moves_rigidly_leads_as_its_pins_do() -> None:
     surface = dumbbell()
 
@@ -491,6 +494,7 @@ def violent(seed: int) -> tuple[float, int, int]:
     return far, 35 * simulation.substeps(body.name, body.settings).count, helped
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "seeds", [range(3), *(pytest.param(range(k, k + 4), marks=pytest.mark.slow) for k in (3, 7))], ids=str
 )

@@ -202,6 +202,7 @@ def test_example_2_depends_on_tau_times_time_alone_and_on_the_step(how: str) -> 
     assert 0.0 < off[1] < 0.75 * off[0]
 
 
+@pytest.mark.slow
 def test_the_traditional_step_stops_one_wave_and_lets_longer_ones_swing() -> None:
     """One free row of the trapezoid's material, sheared: [You] (4.25) for the wavelength of its own frequency."""
     rest = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)]])
