@@ -14,7 +14,8 @@ import numpy as np
 
 from ..arrays import Array, Index
 
-# A group is far when its centre is more than this many of its radii away; the dipole is then good to about 1%.
+# A group is far when its centre is more than this many of its radii away; a dipole is then good to about 1%, and all of
+# them together to 6%, where a half decides.
 _FAR = 2.0
 _LEAF = 8
 _PAIRS = 1_000_000
