@@ -200,7 +200,7 @@ def main() -> None:
     count = sum(row[3] for row in found)
     OUT.write_text(
         "# The waveform law, measure by measure\n\n"
-        f"Made by `python run.py docs`; {count} of {len(found)} hold. A bar, a torus, a tapered tail and a lump of about 400 tetrahedra, held at one end,\n"
+        f"Made by `python run.py docs`; {count} of {len(found)} hold. A bar, a torus, a tapered tail and a lump of about 400 tetrahedra, held at one end.\n"
         "Stops and releases: Settle 96 frames at 96 fps, so that frames show every swing; N is the dial, and rest counts from the stop or the release. What\n"
         "artists dial and see, drawn at random, at all rates and far beyond small deflections, is on [the page of the dials](settle.md); the law itself is in [physics.md](../physics.md) section 2.\n\n"
         + "\n".join(lines)

@@ -220,3 +220,8 @@ class GroupSampler:
 
 def frame_rate(scene: bpy.types.Scene) -> float:
     return float(scene.render.fps) / float(scene.render.fps_base)
+
+
+def gravity(scene: bpy.types.Scene) -> tuple[float, ...]:
+    """Of a scene, m/s^2 along x, y, z; none where it is switched off."""
+    return tuple(scene.gravity) if scene.use_gravity else (0.0, 0.0, 0.0)

@@ -6,7 +6,7 @@ import bpy
 
 from ...core.scene.parameters import PARAMETERS
 from ..blender.animation import animated_paths
-from ..blender.sampler import frame_rate
+from ..blender.sampler import frame_rate, gravity
 from ..scene.groups import Group, group_of
 from ..scene.objects import is_simulated
 from ..scene.snapshot import GROUPS
@@ -41,8 +41,7 @@ def hindrance(obj: bpy.types.Object) -> str:
 
 def steady(group: Group, scene: bpy.types.Scene) -> tuple[object, ...]:
     """What the frames depend on and can be looked up at any time, whatever the frame."""
-    gravity = tuple(scene.gravity) if scene.use_gravity else (0.0, 0.0, 0.0)
-    return (*(_steady(obj) for obj in group.members), gravity, frame_rate(scene), scene.frame_start)
+    return (*(_steady(obj) for obj in group.members), gravity(scene), frame_rate(scene), scene.frame_start)
 
 
 def _steady(obj: bpy.types.Object) -> tuple[object, ...]:

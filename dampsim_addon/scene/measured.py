@@ -15,7 +15,7 @@ from ...core.stepping.substeps import Substeps, choose_substeps
 from ..blender.animation import curves
 from ..blender.marks import is_ours
 from ..blender.modifiers import DEFORMING
-from ..blender.sampler import frame_rate, positions
+from ..blender.sampler import frame_rate, gravity, positions
 from .properties import read_settings
 
 
@@ -49,13 +49,12 @@ def weighing(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
     # What changes the model, and the dials of stiffness.
     names = [name for name, one in PARAMETERS.items() if one.affects is Affects.MODEL]
     names += ["stiffness_by", "sag", "stiffness"]
-    gravity = tuple(scene.gravity) if scene.use_gravity else (0.0, 0.0, 0.0)
     deforming = [(m.name, m.type) for m in obj.modifiers if m.type in DEFORMING and not is_ours(m.name)]
     return repr(
         [
             [getattr(group, name) for name in names],
             [group.kind, group.pin_group, group.stiffness_group, group.length_group, group.together],
-            [round(value, 5) for value in gravity],
+            [round(value, 5) for value in gravity(scene)],
             scene.frame_start,
             first_pose(obj, scene.frame_start),
             deforming,

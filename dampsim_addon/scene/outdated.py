@@ -10,38 +10,40 @@ import bpy
 
 from ...core.scene.parameters import PARAMETERS, Parameter
 from ..blender.animation import animated_paths
-from ..blender.sampler import frame_rate
+from ..blender.sampler import frame_rate, gravity
 from .groups import group_of
+from .snapshot import GROUPS
 
-_MAPS = {
-    "pin_group": "Pins", "settle_group": "Settle Group", "stiffness_group": "Stiffness Group",
-    "length_group": "Length Group", "centre_group": "Centre Group",
-}  # fmt: skip
 _KEYED = "keyframes"
 
 
 def remember(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
     """The bake that was made is of what is dialled now."""
-    obj.dampsim.baked_of = json.dumps(_dialled(obj, scene))
+    obj.dampsim.baked_of = json.dumps({**_dials(obj), **_shot(scene)})
 
 
 def changed(obj: bpy.types.Object, scene: bpy.types.Scene) -> list[str]:
-    """What is dialled otherwise than it was for the bake, for all that are simulated with it, in words."""
+    """What is otherwise than it was for the bake, in words: dials of all simulated with it, and the shot."""
     members = group_of(obj).members
     found = []
     for member in members:
-        # A bake of an older DampSim remembers nothing.
-        before = json.loads(member.dampsim.baked_of or "{}")
         whose = f"{member.name}: " if len(members) > 1 else ""
-        found += [
-            f"{whose}{what} {_said(before[what])}, now {_said(now)}"
-            for what, now in _dialled(member, scene).items()
-            if what in before and before[what] != now
-        ]
-    return found
+        found += [whose + what for what in _differences(member, _dials(member))]
+    # What they share is said once.
+    return found + _differences(obj, _shot(scene))
 
 
-def _dialled(obj: bpy.types.Object, scene: bpy.types.Scene) -> dict[str, str]:
+def _differences(obj: bpy.types.Object, facts: dict[str, str]) -> list[str]:
+    # A bake of an older DampSim remembers nothing.
+    before = json.loads(obj.dampsim.baked_of or "{}")
+    return [
+        f"{what} {_said(before[what])}, now {_said(now)}"
+        for what, now in facts.items()
+        if what in before and before[what] != now
+    ]
+
+
+def _dials(obj: bpy.types.Object) -> dict[str, str]:
     """By label. What has no meaning with the others is not there."""
     group, keyed = obj.dampsim, animated_paths(obj)
     found = {
@@ -49,12 +51,20 @@ def _dialled(obj: bpy.types.Object, scene: bpy.types.Scene) -> dict[str, str]:
         for name, parameter in PARAMETERS.items()
         if parameter.has_meaning(lambda choice: getattr(group, choice))
     }
-    found |= {label: getattr(group, name) for name, label in _MAPS.items()}
-    gravity = tuple(scene.gravity) if scene.use_gravity else (0.0, 0.0, 0.0)
-    found["Gravity"] = ", ".join(f"{part:.4g}" for part in gravity)
-    found["Frame Rate"] = f"{frame_rate(scene):.6g}"
-    found["Frame Start"], found["End"] = str(scene.frame_start), str(scene.frame_end)
+    for role in GROUPS:
+        # The panel calls this one by another name.
+        label = "Pins" if role == "pin_group" else group.bl_rna.properties[role].name
+        found[label] = getattr(group, role)
     return found
+
+
+def _shot(scene: bpy.types.Scene) -> dict[str, str]:
+    return {
+        "Gravity": ", ".join(f"{part:.4g}" for part in gravity(scene)),
+        "Frame Rate": f"{frame_rate(scene):.6g}",
+        "Frame Start": str(scene.frame_start),
+        "End": str(scene.frame_end),
+    }
 
 
 def _shown(parameter: Parameter, value: object) -> str:

@@ -13,7 +13,7 @@ from ...core.scene.body import Body
 from ...core.scene.scene import Scene
 from ..blender.animation import animated_paths
 from ..blender.modifiers import deforms
-from ..blender.sampler import GroupSampler, Sampler, check_scale, frame_rate
+from ..blender.sampler import GroupSampler, Sampler, check_scale, frame_rate, gravity
 from ..blender.vertex_groups import weights
 from .anchors import check_links, colliders, joined
 from .groups import Group, marks
@@ -83,10 +83,17 @@ def take(sampler: GroupSampler) -> Scene:
         # Where rest() left it: at the first frame.
         matrices[member.obj.name] = member.matrix()
     sampler.leave()
-    gravity = np.array(scene.gravity, dtype=float) if scene.use_gravity else np.zeros(3)
     found = joined(members, matrices)
     anchors = colliders(found.anchors, sampler.view_layer, sampler.go, first)
-    return Scene(tuple(bodies), frame_rate(scene), gravity, scene.frame_start, scene.frame_end, found.links, anchors)
+    return Scene(
+        tuple(bodies),
+        frame_rate(scene),
+        np.array(gravity(scene)),
+        scene.frame_start,
+        scene.frame_end,
+        found.links,
+        anchors,
+    )
 
 
 def _body(sampler: GroupSampler, member: Sampler, mark: str) -> Body:

@@ -284,3 +284,6 @@ def test_a_bake_of_several_names_whose_dials_changed(load: Load, tmp_path: Path)
     second.dampsim.follow_through = 0.5
     changed = load("dampsim_addon.scene.outdated").changed
     assert changed(first, scene) == changed(second, scene) == ["Second: Follow-through 1, now 0.5"]
+    # What they share is said once.
+    scene.render.fps = 30
+    assert changed(first, scene) == ["Second: Follow-through 1, now 0.5", "Frame Rate 24, now 30"]

@@ -41,6 +41,11 @@ def verdicts(claims: Iterable[Claim]) -> str:
     return table(["claim", "verdict", "measured"], [[one.text, f"**{one.verdict}**", one.number] for one in found])
 
 
+def claimed(title: str, work: str, claims: Iterable[Claim], body: str) -> str:
+    """A page about a work: its claims' verdicts, and what they rest on."""
+    return f"# {title}\n\n{work} {MADE}\n{verdicts(claims)}\n{body.rstrip()}\n"
+
+
 def picture(name: str, alt: str, **of: object) -> str:
     (OUT / f"{name}.svg").write_text(chart(**of), encoding="utf-8")  # type: ignore[arg-type]
     return f"![{alt}]({name}.svg)\n"

@@ -32,7 +32,7 @@ from dampsim.core.system.inputs import BlockInputs
 from dampsim.core.system.state import State
 from dampsim.core.system.system import System, build_system
 
-from .page import FAILS, HOLDS, MADE, PARTLY, Claim, picture, small, table, verdicts
+from .page import FAILS, HOLDS, PARTLY, Claim, claimed, picture, small, table
 
 STATES = 100
 
@@ -745,13 +745,9 @@ def srd() -> str:
         _good(claims) + _stiffness(claims) + _spring(claims) + _cloth(claims) + _parameters(claims)
         + _newton(claims) + _jacobian(claims) + _rod(claims)
     )  # fmt: skip
-    return (
-        "# Strain rate dissipation [SRD]\n\n"
-        "Rosa M. Sánchez-Banderas, Miguel A. Otaduy, *Strain Rate Dissipation for Elastic Deformations*. "
-        + MADE
-        + "\n"
-        + verdicts(claims)
-        + "\n"
-        + body.rstrip()
-        + "\n"
+    return claimed(
+        "Strain rate dissipation [SRD]",
+        "Rosa M. Sánchez-Banderas, Miguel A. Otaduy, *Strain Rate Dissipation for Elastic Deformations*.",
+        claims,
+        body,
     )

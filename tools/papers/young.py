@@ -20,7 +20,7 @@ from dampsim.core.system.inputs import BlockInputs
 from dampsim.core.system.state import State
 from dampsim.core.system.system import System
 
-from .page import FAILS, HOLDS, MADE, PARTLY, Claim, picture, small, table, verdicts
+from .page import FAILS, HOLDS, PARTLY, Claim, claimed, picture, small, table
 from .young_background import plane_rows
 
 SEEDS = 24
@@ -450,13 +450,9 @@ def young() -> str:
         ),
     ]
     body = _equality(claims) + _example_1(claims) + _example_2(claims) + _table_4_2(claims) + _oscillation(claims)
-    return (
-        "# Young's non-oscillatory damping [You]\n\n"
-        "Herbert David Young, *Controllable, Non-Oscillatory Damping for Deformable Objects*, thesis, UBC 2007. "
-        + MADE
-        + "\n"
-        + verdicts(claims)
-        + "\n"
-        + body.rstrip()
-        + "\n"
+    return claimed(
+        "Young's non-oscillatory damping [You]",
+        "Herbert David Young, *Controllable, Non-Oscillatory Damping for Deformable Objects*, thesis, UBC 2007.",
+        claims,
+        body,
     )
