@@ -5,6 +5,7 @@ from __future__ import annotations
 from . import cli, live
 from .scene import earlier_law, on_disk, presets, properties, results, saving
 from .ui import (
+    add_operators,
     bake_operators,
     doctor,
     earlier_law_operators,
@@ -15,13 +16,13 @@ from .ui import (
     main_panel,
     operators,
     overlay,
-    pin_operator,
+    pin_operators,
 )
 
 MODULES = (
-    properties, earlier_law, saving, on_disk, results, live, operators, earlier_law_operators, pin_operator,
-    bake_operators, ghost_operators, group_operators, link_operators, link_panel, doctor, presets, main_panel,
-    overlay, cli,
+    properties, earlier_law, saving, on_disk, results, live, operators, add_operators, earlier_law_operators,
+    pin_operators, bake_operators, ghost_operators, group_operators, link_operators, link_panel, doctor, presets,
+    main_panel, overlay, cli,
 )  # fmt: skip
 
 

@@ -100,14 +100,14 @@ from scipy.spatial import cKDTree
 from ..energies.springs import springs
 from ..errors import MeshError
 from ..geometry.surface import check_vertices
-from ..scene.body import Body
+from ..scene.body import HARD, Body
 from ..scene.parameters import Settings
 from ..system.block import Block
 from ..system.term import Potential, pin_springs
 from .followers import Tied, Vertices
 from .kind import BASE_YOUNG, Kind
 from .model import Model
-from .pins import HARD, pin_strength
+from .pins import pin_strength
 from .springs import Moved
 
 

@@ -9,9 +9,8 @@ from scipy.sparse.linalg import spsolve
 from ..arrays import Array, Index
 from ..geometry.embedding import Embedding
 from ..geometry.surface import Surface, triangle_areas
+from ..scene.body import HARD
 
-# From this weight on a pin is hard.
-HARD = 0.999
 # Where a node is only partly held by hard pins, those act as springs of this weight.
 _STRONG = 0.99
 # A node without surface vertices goes with its neighbours when they nearly all are pinned.

@@ -12,14 +12,14 @@ from ..elements.assembly import edges_of
 from ..energies.springs import springs
 from ..errors import MeshError
 from ..geometry.surface import check_vertices, triangle_areas
-from ..scene.body import Body
+from ..scene.body import HARD, Body
 from ..scene.parameters import Settings, Struts
 from ..system.block import Block
 from ..system.term import Potential, pin_springs
 from .followers import Tied, Vertices
 from .kind import BASE_YOUNG, Kind
 from .model import Model
-from .pins import HARD, pin_strength
+from .pins import pin_strength
 from .volume import LEAST_PACE, Covered, softened
 
 # Part of a spring's modelled length where Length is painted 0.

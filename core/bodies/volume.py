@@ -128,7 +128,7 @@ class Solid(Kind):
 
     @staticmethod
     def sections(settings: Settings) -> tuple[str, ...]:
-        return ("solid", "tets", "solid papers")
+        return ("shape", "solid", "tets", "solid papers")
 
     @staticmethod
     def check(body: Body) -> None:

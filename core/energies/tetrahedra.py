@@ -24,7 +24,7 @@ class TetElasticity:
         self.model = model
         self.tets = tets
         self.weights = weights
-        self._nodes = len(rest)
+        self._nodes, self._rest = len(rest), rest
         self._shape = gradients(rest, tets)
         m = len(tets)
         # Row c*m + e of the operator gives column c of F in element e, so that one sparse product yields all F.
@@ -56,6 +56,29 @@ class TetElasticity:
         other.weights = self.weights * parts[self.tets].mean(axis=1)
         other.rounding = self.rounding * float(np.abs(parts).max(initial=0.0))
         return other
+
+    def with_rest(self, rest: Array) -> TetElasticity:
+        """The same material in elements that are stressless at another shape (n, 3) m."""
+        parts = tet_volumes(rest, self.tets) / tet_volumes(self._rest, self.tets)
+        return TetElasticity(rest, self.tets, self.weights * parts, self.model)
+
+    def rest_jacobian(self, positions: Array) -> csr_matrix:
+        """How the gradient at positions (n, 3) changes with the rest shape X, (3n, 3n) N/m; not symmetric.
+
+        An element's gradient is V P(F) grad N_a. With G = sum_b dX_b (grad N_b)^T the rest shape's change gives
+        dV = V tr G, dF = -F G and d(grad N_a) = -G^T grad N_a.
+        """
+        F = self.deformation_gradients(positions)
+        _, stress = self.model.density_stress(F)
+        C = self.model.stiffness(F).reshape(-1, 3, 3, 3, 3)
+        P, F, N = stress.transpose(2, 0, 1), F.transpose(2, 0, 1), self._shape
+        force = N @ P.transpose(0, 2, 1)
+        blocks = np.einsum("ear,ebq->earbq", force, N)
+        blocks -= np.einsum("eac,ercsd,esq,ebd->earbq", N, C, F, N, optimize=True)
+        blocks -= np.einsum("ebr,eaq->earbq", force, N)
+        blocks *= self.weights[:, None, None, None, None]
+        size = 3 * self._nodes
+        return coo_matrix((blocks.ravel(), (self._rows, self._cols)), shape=(size, size)).tocsr()
 
     def hessian(self, positions: Array, project: bool) -> csr_matrix:
         """Sparse (3n, 3n) N/m; with project, each element's part has its negative eigenvalues set to zero."""

@@ -16,6 +16,8 @@ Motion = Callable[[float], Array]
 """The positions (v, 3) m that the artist's animation gives the vertices at a frame, fractions included."""
 # No animation goes farther, m; numbers beyond it are mistakes, and lose their digits.
 _FAR = 1e9
+# From this weight on a pin is hard.
+HARD = 0.999
 
 
 def _no_edges() -> Index:
@@ -66,6 +68,11 @@ class Body:
         return self.surface.name
 
     @property
+    def hanging_size(self) -> float:
+        """See hanging_size()."""
+        return hanging_size(self.surface.vertices, self.pins, self.surface.triangles, self.edges)
+
+    @property
     def maps(self) -> dict[str, Array | None]:
         """What is painted, by names an artist knows."""
         return {
@@ -101,6 +108,15 @@ class Body:
                 f"{self.name}: the animation gives vertices no valid position at frame {frame:g}; check its drivers."
             )
         return positions
+
+
+def hanging_size(vertices: Array, pins: Array, *parts: Index) -> float:
+    """Diagonal of the box around what is not pinned hard altogether, m: what Sag is a part of.
+
+    vertices: (v, 3) m.  pins: (v,).  parts: (k, 2) edges or (k, 3) triangles.
+    """
+    there = np.concatenate([part[(pins < HARD)[part].any(axis=1)].ravel() for part in parts])
+    return float(np.linalg.norm(np.ptp(vertices[there] if len(there) else vertices, axis=0)))
 
 
 def check_body(body: Body) -> None:

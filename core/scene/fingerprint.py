@@ -11,7 +11,7 @@ import numpy as np
 
 from ..arrays import Array
 from .body import Body
-from .parameters import PARAMETERS, Affects
+from .parameters import PARAMETERS, Affects, StiffnessBy
 from .scene import Scene
 
 # Raised whenever the same inputs would give other frames than before.
@@ -53,6 +53,8 @@ def _body(body: Body) -> dict[str, object]:
     return {
         **{PARAMETERS[name].label: value for name, value in body.settings.as_dict().items()},
         "the carrier in force": body.reference,
+        # Once it was a part of the whole body's size, pinned parts included.
+        **({"the meaning of Sag": "of what is free"} if body.settings.stiffness_by == StiffnessBy.SAG else {}),
         **_arrays(body),
     }
 

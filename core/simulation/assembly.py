@@ -103,6 +103,16 @@ def build_assembly(scene: Scene, known: Mapping[str, Model] | None = None) -> As
     return Assembly(tuple(models), tuple(islands))
 
 
+def rebuilt(scene: Scene, assembly: Assembly) -> Assembly:
+    """The same, with its islands made anew from its models, which have as many nodes as before."""
+    islands = []
+    for island in assembly.islands:
+        blocks = [assembly.models[k].block for k in island.bodies] + list(island.system.blocks[len(island.bodies) :])
+        system = assemble(tuple(blocks), scene.gravity, island.system.joints)
+        islands.append(_tight(scene, replace(island, system=system)))
+    return Assembly(assembly.models, tuple(islands))
+
+
 def _components(scene: Scene) -> list[tuple[int, ...]]:
     """Places of the bodies that links join, in the order of each one's first."""
     place = {body.name: k for k, body in enumerate(scene.bodies)}

@@ -51,11 +51,17 @@ class Simulation:
             check_alike(
                 [scene.bodies[k].name for k in island.bodies], [scene.bodies[k].settings for k in island.bodies]
             )
-        self.posing = Posing(scene, self.assembly)
         # Before dials mean anything: a frame's count of substeps is not known yet.
-        bare = Sampling(scene, lambda settings: 1)
-        self.statics = Statics(scene, self.assembly, self.posing, bare.animated(float(scene.first)))
+        first = Sampling(scene, lambda settings: 1).animated(float(scene.first))
+        made = self.assembly
+        self.posing = Posing(scene, made)
+        self.statics = Statics(scene, made, self.posing, first)
         self.statics.weigh()
+        if any(body.settings.keep_shape for body in scene.bodies):
+            made = self.statics.unloaded()
+            self.posing = Posing(scene, made)
+            self.statics = Statics(scene, made, self.posing, first, self.statics)
+            self.statics.weigh()
         self.dials = Dials(scene, self.statics)
         self.sampling = Sampling(scene, self.dials.most_substeps)
         self.loop_error = 0.0

@@ -8,7 +8,6 @@ import numpy as np
 
 from ..arrays import Array
 from ..bodies.kind import BASE_YOUNG
-from ..errors import SceneError
 from ..memo import Memo
 from ..scene.parameters import Settings, StiffnessBy
 from ..scene.scene import Scene
@@ -17,31 +16,53 @@ from ..solvers.newton import minimise_newton
 from ..stepping.hanging import floored, hanging
 from ..stepping.static import settled
 from ..stepping.step import Stepper
+from ..system.block import Block
 from ..system.state import State
-from ..system.system import System
-from .assembly import Assembly, Island
+from ..system.system import System, assemble
+from .assembly import Assembly, Island, rebuilt
 from .posing import Posing
 from .sag import stiffness_for_sag
 from .sampling import Animated
+from .unloaded import can_unload, unloaded
 
 # Hanging states and sags that are kept.
 _KEPT = 16
 # Where Sag is keyframed, stiffness is found at so many values per doubling, and between them by straight lines of the
 # logarithms: sag goes nearly as its inverse, so that they are within a thousandth.
 _KNOTS = 2.0
-_SWEEPS = 3
+# Of the solver, where a sag is looked for with nobody asking for a shape.
+_CLOSE = 1e-3
+# m/s^2: where there is no gravity, Sag is what there would be with this one.
+_USUAL = np.array([0.0, 0.0, -9.81])
 
 
 class Statics:
     """Static solves of one assembly in the pose of its first frame."""
 
-    def __init__(self, scene: Scene, assembly: Assembly, posing: Posing, first: Animated) -> None:
-        self._scene, self._posing, self._first = scene, posing, first
+    def __init__(
+        self, scene: Scene, assembly: Assembly, posing: Posing, first: Animated, dialled: Statics | None = None
+    ) -> None:
+        """dialled: says what stiffness the dials ask for; these themselves if None."""
+        self._scene, self._posing, self._first, self._dialled = scene, posing, first, dialled
         self.models, self.islands = assembly.models, list(assembly.islands)
         self.steppers = [stepper(island.system) for island in self.islands]
         self._hanging: Memo[State] = Memo(_KEPT)
         self._down: dict[int, State] = {}
         self._young: Memo[float] = Memo(_KEPT)
+
+    def unloaded(self) -> Assembly:
+        """The assembly with rest shapes that hang as they were modelled, where that is asked for."""
+        models, bodies = list(self.models), self._scene.bodies
+        for number, island in enumerate(self.islands):
+            factors = self.factors(number, [bodies[k].settings for k in island.bodies])
+            state = self._posing.at_rest(island, self._first)
+            for place, k in enumerate(island.bodies):
+                model = models[k]
+                if bodies[k].settings.keep_shape and can_unload(model) and stands_alone(model.block):
+                    weight = model.block.mass[:, None] * self._scene.gravity
+                    nodes = state.positions[island.system.slices[place]]
+                    models[k] = unloaded(model, self._first.bodies[k], nodes, weight, float(factors[place]))
+        return rebuilt(self._scene, Assembly(tuple(models), tuple(self.islands)))
 
     def place(self, body: int) -> tuple[int, int]:
         """The number of a body's island, and its block there."""
@@ -89,25 +110,23 @@ class Statics:
 
     def factors(self, island: int, settings: list[Settings]) -> Array:
         """(b,) stiffness factor of each block for the dials of an island's bodies."""
+        if self._dialled is not None:
+            return self._dialled.factors(island, settings)
         there = self.islands[island]
         found = np.ones(len(there.system.blocks))
         sagging = [k for k, one in enumerate(settings) if one.stiffness_by == StiffnessBy.SAG]
         for k, one in enumerate(settings):
             if k not in sagging:
                 found[k] = one.young / BASE_YOUNG
-        # Alone, a body's sag does not know the others; together, each is found with what the others have.
-        for _ in range(_SWEEPS if len(sagging) > 1 else 1):
-            for k in sagging:
-                found[k] = self._young_for_sag(island, k, settings[k].sag, found) / BASE_YOUNG
+        for k in sagging:
+            found[k] = self._young_for_sag(island, k, settings[k].sag) / BASE_YOUNG
         return found
 
-    def _young_for_sag(self, island: int, block: int, sag: float, factors: Array) -> float:
+    def _young_for_sag(self, island: int, block: int, sag: float) -> float:
         body = self._scene.bodies[self.islands[island].bodies[block]]
-        others = np.where(np.arange(len(factors)) == block, 0.0, factors)
 
         def solved(value: float) -> float:
-            key = (island, block, value, others.tobytes())
-            return self._young.get(key, lambda: self._solved_sag(island, block, value, factors))
+            return self._young.get((island, block, value), lambda: self._solved_sag(island, block, value))
 
         if body.dials is None:
             return solved(sag)
@@ -117,38 +136,57 @@ class Statics:
         below, above = (solved(float(f"{2.0 ** (k / _KNOTS):.6g}")) for k in (low, low + 1.0))
         return float(np.exp((1.0 - part) * np.log(below) + part * np.log(above)))
 
-    def _solved_sag(self, island: int, block: int, sag: float, factors: Array) -> float:
-        there = self.islands[island]
-        body = self._scene.bodies[there.bodies[block]]
-        if not there.system.regions_of(block):
+    def _solved_sag(self, island: int, block: int, sag: float) -> float:
+        there, place = self._lone(island, block)
+        body = self._scene.bodies[there.bodies[place]]
+        if not there.system.regions_of(place):
             # What pins hold all of does not sag, whatever it is made of.
             return BASE_YOUNG
-        pull = float(np.linalg.norm(self._scene.gravity))
-        if pull == 0.0 or not held(there):
-            raise SceneError(
-                f"{body.name}: Sag needs gravity and pins that hold the body; add them, or dial Young's modulus."
-            )
+        pull, size = float(np.linalg.norm(there.system.gravity)), body.hanging_size
         wanted = sag / 100.0
+        if not held(there):
+            # Nothing hangs: as a column of its size that stands on its foot.
+            return body.settings.density * pull * size / (2.0 * wanted)
         slowest = min(region.eigenvalue for region in there.system.regions)
         # A net may have no stiffness at rest; its own pull is where to begin then.
-        guess = pull / (max(slowest, 1e-6 * pull / body.surface.size) * wanted * body.surface.size)
+        guess = pull / (max(slowest, 1e-6 * pull / size) * wanted * size)
+        known = there is self.islands[island]
+        heavy = self.steppers[island] if known else stepper(there.system)
+        begin = self._posing.at_rest(there, self._first)
+        inputs = self._posing.held(there, self._first)
 
         def sag_at(factor: float) -> float:
-            mixed = factors.copy()
-            mixed[block] = factor
-            return self.sag(island, block, mixed)
+            factors = np.ones(len(there.system.blocks))
+            factors[place] = factor
+            if known:
+                return self._below(there, place, self.hanging(island, factors))
+            return self._below(there, place, settled(heavy, begin, inputs, _CLOSE, factors))
 
         # Always from the same guess: what came before must not change a frame.
         return BASE_YOUNG * stiffness_for_sag(sag_at, wanted, guess)
 
-    def sag(self, island: int, block: int, factors: Array) -> float:
-        """How far a body's surface hangs from its animation at the first frame, in parts of its size."""
+    def _lone(self, island: int, block: int) -> tuple[Island, int]:
+        """A body by itself, as its own weight bends it, under usual gravity where there is none; and its block there.
+
+        What it is linked to, and is simulated with it, has a sag of its own.
+        """
         there = self.islands[island]
+        gravity = self._scene.gravity if self._scene.gravity.any() else _USUAL
+        if len(there.bodies) == 1:
+            same = gravity is self._scene.gravity
+            return (there if same else replace(there, system=replace(there.system, gravity=gravity))), block
+        system = assemble((there.system.blocks[block],), gravity, None)
+        return Island(system, (there.bodies[block],), (), slice(0, len(system.rest))), 0
+
+    def sag(self, island: int, block: int, factors: Array) -> float:
+        """How far a body's surface hangs from its animation at the first frame, in parts of what is free."""
+        return self._below(self.islands[island], block, self.hanging(island, factors))
+
+    def _below(self, there: Island, block: int, state: State) -> float:
         body = there.bodies[block]
         animated = self._first.bodies[body]
-        nodes = self.hanging(island, factors).positions[there.system.slices[block]]
-        surface = self.models[body].skin(nodes, animated)
-        return float(np.linalg.norm(surface - animated, axis=1).max()) / self._scene.bodies[body].surface.size
+        surface = self.models[body].skin(state.positions[there.system.slices[block]], animated)
+        return float(np.linalg.norm(surface - animated, axis=1).max()) / self._scene.bodies[body].hanging_size
 
 
 def stepper(system: System) -> Stepper:
@@ -164,3 +202,9 @@ def has_net(system: System) -> bool:
 def held(island: Island) -> bool:
     """Whether the pins leave nothing of an island free to fall."""
     return all(region.rigid_modes == 0 for region in island.system.regions)
+
+
+def stands_alone(block: Block) -> bool:
+    """Whether a block's own pins leave nothing of it free to fall."""
+    regions = assemble((block,), np.zeros(3), None, modal=False).regions
+    return all(region.rigid_modes == 0 for region in regions)

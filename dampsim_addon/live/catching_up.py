@@ -53,8 +53,11 @@ def prepare(scene: bpy.types.Scene, todo: list[Waiting]) -> list[Waiting]:
         scene.frame_current, scene.frame_subframe = shown
 
 
-def catch_up(scene: bpy.types.Scene, todo: list[Waiting]) -> None:
-    """Simulate up to the current frame, however long it takes, and show it: what is evaluated next is rendered."""
+def catch_up(scene: bpy.types.Scene, todo: list[Waiting], alive: Callable[[], None] = lambda: None) -> None:
+    """Simulate up to the current frame, however long it takes, and show it: what is evaluated next is rendered.
+
+    alive: called after each frame.
+    """
     number, shown = min(scene.frame_current, scene.frame_end), (scene.frame_current, scene.frame_subframe)
     for group, session, sampler in todo:
         sampler.mute()
@@ -63,6 +66,7 @@ def catch_up(scene: bpy.types.Scene, todo: list[Waiting]) -> None:
             while going and session.next <= number:
                 going = bool(_sample([(group, session, sampler)], until=float(session.next)))
                 going = going and guarded(session, session.advance, sampler)
+                alive()
         finally:
             sampler.unmute()
             scene.frame_current, scene.frame_subframe = shown

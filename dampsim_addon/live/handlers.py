@@ -13,7 +13,7 @@ from ..blender.views import redraw
 from ..scene import results
 from ..scene.groups import Group, groups_of, key_of
 from ..scene.objects import simulated
-from . import display
+from . import display, waiting_render
 from .catching_up import Waiting, catch_up, guarded, prepare
 from .liveness import is_live
 from .session import SESSIONS, Session, Standing, find
@@ -47,9 +47,8 @@ def before_frame(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
     global _working
     if _working or SAMPLING:
         return
-    # A render from the window has a thread of its own, in which nothing can be simulated; a script's waits for us.
-    job = bpy.app.is_job_running("RENDER")
-    rendering = job or _rendering
+    # A render from the window has a thread of its own, and waits there for what is simulated here; a script's is here.
+    rendering = _rendering or bpy.app.is_job_running("RENDER")
     _working = True
     try:
         for _, _, sampler in _waiting:
@@ -75,9 +74,11 @@ def before_frame(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
             display.hide_group(group)
             ahead = number >= scene.frame_start and not session.problem
             seen = any(obj.visible_get(view_layer=view_layer) for obj in group.members)
-            if ahead and not job and bpy.context.scene == scene and seen:
+            if ahead and bpy.context.scene == scene and seen:
                 todo.append((group, session, GroupSampler(scene, view_layer, group.members)))
-        if todo and rendering:
+        if todo and rendering and not waiting_render.here():
+            waiting_render.done_there(lambda alive: catch_up(scene, todo, alive))
+        elif todo and rendering:
             catch_up(scene, todo)
         elif todo:
             _waiting.extend(prepare(scene, todo))
@@ -172,10 +173,16 @@ def after_save(*_: object) -> None:
 @persistent
 def before_render(*_: object) -> None:
     global _rendering
-    if not bpy.app.is_job_running("RENDER"):
+    if waiting_render.here():
         # Edits of scripts are not told of before the next update.
         bpy.context.view_layer.update()
     _rendering = True
+    scene = bpy.context.scene
+    # A still render goes to no frame.
+    before_frame(scene)
+    problems = {session.problem for group in groups_of(scene.objects) if (session := find(group.members[0]))}
+    for problem in sorted(problems - {""}):
+        waiting_render.tell(f"Rendered as animated: {problem}")
 
 
 @persistent
@@ -230,6 +237,7 @@ _HANDLERS = {
 
 
 def install() -> None:
+    waiting_render.register()
     for name, handler in _HANDLERS.items():
         getattr(bpy.app.handlers, name).append(handler)
 
@@ -239,6 +247,7 @@ def installed() -> bool:
 
 
 def uninstall() -> None:
+    waiting_render.unregister()
     for name, handler in _HANDLERS.items():
         handlers = getattr(bpy.app.handlers, name)
         if handler in handlers:

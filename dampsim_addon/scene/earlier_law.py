@@ -1,4 +1,7 @@
-"""Objects that an earlier DampSim saved, whose Settle counted from a release: taken over once, and back if wanted."""
+"""Objects that an earlier DampSim saved, whose Settle counted from a release: taken over once, and back if wanted.
+
+Their Sag, which was a part of the whole size, too.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,24 @@ from collections.abc import Iterable
 from typing import Any
 
 import bpy
+import numpy as np
 from bpy.app.handlers import persistent
 
-from ...core.scene.parameters import DampingBy, Struts
+from ...core.geometry.affine import transformed
+from ...core.scene.body import hanging_size
+from ...core.scene.parameters import DampingBy, StiffnessBy, Struts
 from ...core.simulation.earlier_law import settle_factor
 from ..blender.animation import bags_of, curves_of, scale
+from ..blender.sampler import positions
+from ..blender.vertex_groups import weights
 from .groups import group_of
 from .objects import is_simulated, simulated
 from .properties import LAW
+from .snapshot import edges, triangles
 
-_SETTLE, _BOUNCE = "dampsim.settle", "dampsim.bounce"
+_SETTLE, _BOUNCE, _SAG = "dampsim.settle", "dampsim.bounce", "dampsim.sag"
+# Which of LAW Settle counts from the stop since, and since which Sag is a part of what is free (decision 0012).
+_FROM_STOP, _OF_FREE = 2, 3
 # What single precision keeps of a number, and what of it survives two multiplications.
 _ALL, _ROUND = 9, 6
 
@@ -31,8 +42,35 @@ def take_over(objects: Iterable[bpy.types.Object]) -> None:
 
 
 def _take_over(obj: bpy.types.Object) -> None:
-    group = obj.dampsim
+    group, before = obj.dampsim, obj.dampsim.law
     group.law = LAW
+    if before < _OF_FREE and StiffnessBy.SAG in (group.stiffness_by, *(one.stiffness_by for one in group.variants)):
+        _take_sag_over(obj)
+    if before < _FROM_STOP:
+        _take_settle_over(obj)
+
+
+def _take_sag_over(obj: bpy.types.Object) -> None:
+    """Sag was a part of the whole object's size."""
+    group, mesh = obj.dampsim, obj.data
+    held = group.pin_group in obj.vertex_groups
+    pins = weights(obj, [group.pin_group])[0] if held else np.zeros(len(mesh.vertices))
+    vertices = transformed(np.array(obj.matrix_world), positions(mesh).astype(float))
+    whole = float(np.linalg.norm(np.ptp(vertices, axis=0))) if len(vertices) else 0.0
+    free = hanging_size(vertices, pins, triangles(mesh), edges(mesh)) if whole else 0.0
+    if not free:
+        return
+    group.measured_for = ""
+    for one in (group, *group.variants):
+        one.sag *= whole / free
+    for action, mark, curve in _keyed(obj, _SAG):
+        if mark not in action:
+            scale(curve, whole / free, _ALL)
+            action[mark] = whole / free
+
+
+def _take_settle_over(obj: bpy.types.Object) -> None:
+    group = obj.dampsim
     # The panel knew less of it.
     group.measured_for = ""
     if group.damping_by != DampingBy.DIALS:
@@ -43,7 +81,7 @@ def _take_over(obj: bpy.types.Object) -> None:
         return
     group.law_factor, group.law_settle = _factor(group, _first_bounce(obj)), group.settle
     group.settle *= group.law_factor
-    for action, mark, curve in _keyed(obj):
+    for action, mark, curve in _keyed(obj, _SETTLE):
         # Others may have the same keyframes.
         if mark not in action:
             scale(curve, group.law_factor, _ALL)
@@ -75,13 +113,13 @@ def _first_bounce(obj: bpy.types.Object) -> float:
     return float(keyed[0].evaluate(scene.frame_start) if keyed and scene else obj.dampsim.bounce)
 
 
-def _keyed(obj: bpy.types.Object) -> list[tuple[Any, str, bpy.types.FCurve]]:
-    """The action, under which name it keeps by how much they are scaled, and keyframes of Settle."""
+def _keyed(obj: bpy.types.Object, path: str) -> list[tuple[Any, str, bpy.types.FCurve]]:
+    """The action, under which name it keeps by how much they are scaled, and keyframes of a dial."""
     return [
-        (bag.id_data, f"dampsim_settle_{bag.slot_handle}", curve)
+        (bag.id_data, f"{path.replace('.', '_')}_{bag.slot_handle}", curve)
         for bag in bags_of(obj)
         for curve in bag.fcurves
-        if curve.data_path == _SETTLE
+        if curve.data_path == path
     ]
 
 
@@ -98,7 +136,7 @@ def go_back(objects: Iterable[bpy.types.Object]) -> None:
         if is_kept(obj):
             continue
         group.settle = _rounded(group.settle / group.law_factor)
-        for action, mark, curve in _keyed(obj):
+        for action, mark, curve in _keyed(obj, _SETTLE):
             if factor := action.pop(mark, 0.0):
                 scale(curve, 1.0 / factor, _ROUND)
         for variant in group.variants:

@@ -26,8 +26,8 @@ from ..targets import TARGETS
 from .anchors import has_bone, standing
 from .on_disk import look
 
-# Which law Settle and Bounce are of, as objects say: files from before it have 0; see earlier_law.
-LAW = 2
+# What Settle, Bounce and Sag mean, as objects say: files from before it have 0; see earlier_law.
+LAW = 3
 # The dials that ghosts have of their own.
 VARIED = ("settle", "bounce", "follow_through", "stiffness_by", "stiffness", "sag")
 
@@ -48,7 +48,11 @@ def _property(parameter: Parameter, keyed: bool = True) -> Any:
     }
     if isinstance(parameter.default, int):
         return IntProperty(**common, **{key: int(value) for key, value in limits.items()})
-    return FloatProperty(**common, **limits, subtype="PERCENTAGE" if parameter.unit == "%" else "NONE")
+    if parameter.unit == "%":
+        return FloatProperty(**common, **limits, subtype="PERCENTAGE", precision=1)
+    if parameter.unit == "frames":
+        return FloatProperty(**common, **limits, precision=1)
+    return FloatProperty(**common, **limits)
 
 
 def _items(choices: Sequence[Choice]) -> list[tuple[str, str, str, int]]:
@@ -136,6 +140,11 @@ class DampSimObject(PropertyGroup):
     pin_group: StringProperty(
         name="Pin Group",
         description="Vertices of this group follow the animation: 1 exactly, less as if held by springs",
+    )
+    preset: StringProperty(options={"HIDDEN"})
+    preset_of: StringProperty(options={"HIDDEN"})
+    let_fall: BoolProperty(
+        name="Let It Fall", description="That nothing holds it is meant", default=False, options=set()
     )
     settle_group: StringProperty(
         name="Settle Group",
@@ -235,7 +244,7 @@ class DampSimObject(PropertyGroup):
         options=set(),
     )  # fmt: skip
     show_worst: BoolProperty(
-        name="Worst Element", description="Mark the tetrahedron or spring that is stretched or squeezed most",
+        name="Most Stretched", description="Mark the tetrahedron or spring that is stretched or squeezed most",
         options=set(),
     )  # fmt: skip
     show_links: BoolProperty(

@@ -13,7 +13,7 @@ from ..scene.outdated import changed
 from ..targets import TARGETS, find
 from .bake_operators import DAMPSIM_OT_bake, DAMPSIM_OT_export
 from .doctor import DAMPSIM_OT_mend, findings
-from .layout import Child, split, wrapped
+from .layout import Child, field, wrapped
 from .operators import DAMPSIM_OT_clear
 
 
@@ -26,14 +26,15 @@ class DAMPSIM_PT_bake(Child, Panel):
         obj, scene = chosen(context), context.scene
         group = obj.dampsim
         kind = find(group.target) or TARGETS[0]
-        column = split(layout.column(), context)
-        column.prop(group, "target")
+        column = layout.column()
+        column.enabled = not working(context)
+        field(column, group, "target", "Bake To", context)
         if not kind.exact:
-            column.prop(group, "bound_by", text="Error By")
-            column.prop(group, "bound_percent" if group.bound_by == "PERCENT" else "bound_length")
+            field(column, group, "bound_by", "Error In", context)
+            field(column, group, "bound_percent" if group.bound_by == "PERCENT" else "bound_length", "At Most", context)
         frames = column.column(align=True)
-        frames.prop(scene, "frame_start", text="Frame Start")
-        frames.prop(scene, "frame_end", text="End")
+        field(frames, scene, "frame_start", "Start", context)
+        field(frames, scene, "frame_end", "End", context)
         total = scene.frame_end - scene.frame_start + 1
         cost = kind.cost(len(obj.data.vertices), max(total, 0))
         wrapped(column, f"{'' if kind.exact else 'At most '}{amount(cost.keys, cost.size / 1e6)}", "NONE", context)

@@ -82,23 +82,10 @@ def _group(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
     return None
 
 
-def _pins(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
-    if obj.dampsim.pin_group or not scene.use_gravity or is_linked(obj):
-        return None
-    named = [g.name for g in obj.vertex_groups if g.name.lower() in ("pin", "pins", "goal")]
-    if named:
-        return Finding("Nothing holds it, so it will fall", f"Pin '{named[0]}'", lambda o, s: _pin(o, named[0]))
-    return Finding("Nothing holds it, so it will fall: select vertices in Edit Mode and press + beside Pins")
-
-
 def is_linked(obj: bpy.types.Object) -> bool:
     """Whether a link of its own or of another one it is simulated with may hold it."""
     others = (link.other for member in group_of(obj).members for link in member.dampsim.links)
     return len(obj.dampsim.links) > 0 or obj in others
-
-
-def _pin(obj: bpy.types.Object, name: str) -> None:
-    obj.dampsim.pin_group = name
 
 
 def _misplaced(obj: bpy.types.Object) -> list[str]:
@@ -196,7 +183,6 @@ def _unlink(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
 CHECKS: dict[str, Check] = {
     "scale": _scale,
     "group": _group,
-    "pins": _pins,
     "topology": _topology,
     "rate": _rate,
     "size": _size,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import blf
 import bpy
 from bpy.types import Context, UILayout
 
 from ...core.bodies.registry import kind
-from ...core.scene.parameters import PARAMETERS
+from ...core.scene.parameters import PARAMETERS, Parameter
 from ..scene.objects import chosen, working
 from ..scene.properties import read_settings
 
@@ -28,7 +30,7 @@ class Child(Sidebar):
 
 # Pixels of Blender's interface unit, of a panel's edges with the icon before a text, and of a letter on the mean where
 # the font is not known, at scale 1.
-UNIT_X, _EDGES, _LETTER = 20.0, 60.0, 6.6
+UNIT_X, _EDGES, _LETTER = 20.0, 78.0, 6.6
 
 
 def split(column: UILayout, context: Context) -> UILayout:
@@ -71,15 +73,79 @@ def _width(text: str, points: float) -> float:
     return measured or len(text) * _LETTER * points / 11.0
 
 
+# Of a panel's width, what labels beside their values have; pixels of its edges and tabs; units of a unit and of a dot.
+_LABELS, _MARGINS, _UNIT, _DOT = 0.44, 46.0, 2.6, 0.9
+
+
+def field(layout: UILayout, group: Any, name: str, text: str, context: Context, unit: str = "", **more: Any) -> None:
+    """A property with its label before it, above it where that would be cut, and its unit after it."""
+    scale = context.preferences.system.ui_scale
+    points = scale * context.preferences.ui_styles[0].widget.points
+    width = context.region.width - scale * _MARGINS
+    row = layout.row(align=True)
+    row.use_property_split = row.use_property_decorate = False
+    toggle = isinstance(getattr(group, name, None), bool)
+    if toggle:
+        row.prop(group, name, text=text)
+    elif _width(text, points) > _LABELS * width - scale * 6.0:
+        column = row.column(align=True)
+        column.label(text=text)
+        row = column.row(align=True)
+        _value(row, group, name, unit, **more)
+    else:
+        halves = row.split(factor=_LABELS)
+        left = halves.row()
+        left.alignment = "RIGHT"
+        left.label(text=text)
+        row = halves.row(align=True)
+        _value(row, group, name, unit, **more)
+
+
+def _value(row: UILayout, group: Any, name: str, unit: str, search: tuple[Any, str] | None = None, **more: Any) -> None:
+    if search is not None:
+        row.prop_search(group, name, *search, text="")
+    else:
+        row.prop(group, name, text="", **more)
+    _unit(row, unit)
+
+
+def _unit(row: UILayout, unit: str) -> None:
+    if unit not in ("", "%"):
+        part = row.row()
+        part.ui_units_x = _UNIT
+        part.label(text=unit)
+
+
+def dial(layout: UILayout, group: bpy.types.PropertyGroup, parameter: Parameter) -> None:
+    """One of the dials: its name and value in one slider, the unit after it, and the dot that keyframes it."""
+    row = layout.row(align=True)
+    row.use_property_split = row.use_property_decorate = False
+    row.prop(group, parameter.name, text=parameter.label, slider=True)
+    _unit(row, parameter.unit)
+    dot = row.row()
+    dot.ui_units_x = _DOT
+    if parameter.animatable:
+        dot.prop_decorator(group, parameter.name)
+    else:
+        dot.label(text="", icon="BLANK1")
+
+
 def sections(group: bpy.types.PropertyGroup) -> tuple[str, ...]:
     """Of the parameters that the object's kind reads, beside those that all do."""
     return kind(group.kind).sections(read_settings(group.id_data))
 
 
-def dials(layout: UILayout, group: bpy.types.PropertyGroup, *shown: str, without: str = "") -> None:
+def meant(group: bpy.types.PropertyGroup, *shown: str) -> list[Parameter]:
+    """Of sections, all that have a meaning with what is chosen."""
+    return [
+        parameter
+        for parameter in PARAMETERS.values()
+        if parameter.section in shown and parameter.has_meaning(lambda name: getattr(group, name))
+    ]
+
+
+def dials(layout: UILayout, group: bpy.types.PropertyGroup, context: Context, *shown: str, without: str = "") -> None:
     """Of sections, all that have a meaning with what is chosen; but for one."""
-    for parameter in PARAMETERS.values():
-        meant = parameter.has_meaning(lambda name: getattr(group, name))
-        if parameter.section in shown and parameter.name != without and meant:
-            unit = f" ({parameter.unit})" if parameter.unit not in ("", "%") else ""
-            layout.prop(group, parameter.name, text=parameter.label + unit)
+    for parameter in meant(group, *shown):
+        if parameter.name != without:
+            field(layout, group, parameter.name, parameter.label, context, parameter.unit)

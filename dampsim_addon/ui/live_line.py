@@ -3,22 +3,44 @@
 from __future__ import annotations
 
 import bpy
+from bpy.types import Context
 
 from .. import live
+from ..scene.snapshot import GROUPS
+
+# What the modes are called that keep the mesh to themselves.
+_MODES = {
+    "EDIT": "Edit Mode",
+    "SCULPT": "Sculpt Mode",
+    "VERTEX_PAINT": "Vertex Paint Mode",
+    "WEIGHT_PAINT": "Weight Paint Mode",
+    "TEXTURE_PAINT": "Texture Paint Mode",
+}
 
 
-def standing(obj: bpy.types.Object, scene: bpy.types.Scene) -> tuple[str, bool]:
+def standing(obj: bpy.types.Object, context: Context) -> tuple[str, bool]:
     """A line that says how the live shape stands, and whether the artist has something to mend."""
-    session = live.find(obj)
+    scene, session = context.scene, live.find(obj)
     if obj.dampsim.baked or not obj.dampsim.live:
         return "", False
+    if obj.mode != "OBJECT":
+        return f"Live waits while it is in {_MODES.get(obj.mode, obj.mode.title())}; go back to Object Mode", False
+    if not obj.visible_get(view_layer=context.view_layer):
+        return "Live waits while it is hidden; show it in the outliner", True
+    for role in GROUPS:
+        name = getattr(obj.dampsim, role)
+        if name and name not in obj.vertex_groups:
+            what = "pin group" if role == "pin_group" else role.replace("_", " ")
+            return f"Live waits: the {what} '{name}' is gone; choose another one or none", True
     hindered = live.hindrance(obj)
     if hindered:
         return hindered, True
+    if session is not None and session.problem:
+        return session.problem, True
+    if scene.sync_mode == "FRAME_DROP":
+        return "Playback drops frames, which Live then lacks: set Sync to Play Every Frame in the timeline", True
     if session is None:
         return "Live: press play", False
-    if session.problem:
-        return session.problem, True
     total = scene.frame_end - scene.frame_start + 1
     number = min(scene.frame_current, scene.frame_end)
     state = session.standing(obj, scene, number)

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import bpy
 from bpy.types import Context, Panel, UILayout
 
-from ...core.damping.rate import remembered, removed
-from ...core.scene.parameters import PARAMETERS, DampingBy, Reference, StiffnessBy
-from ...core.simulation.choice import has_reference, is_own, remarks, torques
-from ...core.simulation.dials import dialled_law
+from ...core.scene.parameters import PARAMETERS, StiffnessBy
 from .. import live
-from ..blender.animation import animated_paths
-from ..blender.sampler import frame_rate
 from ..compare.ghosts import NAMES
 from ..scene import results
 from ..scene.groups import group_of, named
 from ..scene.measured import holds, substeps
 from ..scene.objects import chosen, working
 from ..scene.presets import draw_presets
-from ..scene.properties import read_settings
-from ..scene.snapshot import deforming
-from . import earlier_law_operators
+from . import earlier_law_operators, hold
+from .add_operators import CONVERTIBLE, DAMPSIM_OT_add, DAMPSIM_OT_convert_add, DAMPSIM_OT_local_add, addable
+from .advanced_panel import DAMPSIM_PT_advanced
 from .bake_panel import DAMPSIM_PT_bake
-from .doctor import is_linked
 from .ghost_operators import (
     DAMPSIM_OT_compare,
     DAMPSIM_OT_ghost_add,
@@ -32,11 +24,10 @@ from .ghost_operators import (
     DAMPSIM_OT_ghost_remove,
 )
 from .group_operators import DAMPSIM_OT_alone, DAMPSIM_OT_select_group, DAMPSIM_OT_together, apart
-from .layout import UNIT_X, Child, Sidebar, dials, sections, split, wrapped
+from .layout import UNIT_X, Child, Sidebar, dial, dials, field, meant, sections, wrapped
 from .link_panel import DAMPSIM_PT_links
 from .live_line import standing
-from .operators import DAMPSIM_OT_add, DAMPSIM_OT_calibrate, DAMPSIM_OT_measure, DAMPSIM_OT_remove
-from .pin_operator import DAMPSIM_OT_pin
+from .operators import DAMPSIM_OT_calibrate, DAMPSIM_OT_measure, DAMPSIM_OT_remove
 
 
 class DAMPSIM_PT_main(Sidebar, Panel):
@@ -47,44 +38,53 @@ class DAMPSIM_PT_main(Sidebar, Panel):
         layout = self.layout
         obj = chosen(context)
         if obj is None:
-            layout.operator(DAMPSIM_OT_add.bl_idname, icon="ADD")
-            if context.object is None or context.object.type != "MESH":
-                layout.label(text="Select a mesh", icon="INFO")
+            _draw_add(layout, context)
             return
+        group = obj.dampsim
         row = layout.row()
         row.label(text=obj.name, icon="MESH_DATA")
         row.operator(DAMPSIM_OT_remove.bl_idname, text="", icon="X")
-        column = split(layout.column(), context)
-        column.prop(obj.dampsim, "kind")
-        wrapped(column, obj.dampsim.kind_note.capitalize(), "INFO", context)
-        if "springs" in sections(obj.dampsim):
-            dials(column, obj.dampsim, "springs")
-        draw_presets(column)
-        dials(column, obj.dampsim, "dials")
+        hold.draw(layout, obj, context)
+        column = layout.column()
+        column.enabled = not working(context)
+        draw_presets(column, group)
+        dialled = column.column(align=True)
+        for parameter in meant(group, "dials"):
+            if not parameter.choices:
+                dial(dialled, group, parameter)
+        if "shape" in sections(group):
+            dials(column, group, context, "shape")
         earlier_law_operators.draw(column, context)
-        by = next(choice for choice in PARAMETERS["damping_by"].choices if choice.name == obj.dampsim.damping_by)
+        by = next(choice for choice in PARAMETERS["damping_by"].choices if choice.name == group.damping_by)
         if by.name != PARAMETERS["damping_by"].default:
-            column.label(text=f"Damped by {by.label}, see Advanced", icon="INFO")
-        text = DAMPSIM_OT_measure.bl_label
-        if obj.dampsim.measured_young > 0.0 and holds(obj, context.scene):
-            text = f"Hangs {obj.dampsim.measured_sag:.3g}% at {pressure(obj.dampsim.measured_young)}"
-        column.operator(DAMPSIM_OT_measure.bl_idname, text=text, icon="DRIVER_DISTANCE")
+            wrapped(column, f"Damped by {by.label}, see Advanced", "INFO", context)
         most = substeps(obj, context.scene)
         if most.limited:
-            column.label(text=f"So short a settle carries {100 * most.overshoot:.0f}% bounce", icon="INFO")
-        row = column.row(align=True)
-        row.prop_search(obj.dampsim, "pin_group", obj, "vertex_groups", text="Pins")
-        row.operator(DAMPSIM_OT_pin.bl_idname, text="", icon="ADD")
+            wrapped(column, f"So short a settle carries {100 * most.overshoot:.0f}% bounce", "INFO", context)
         _draw_group(layout, context)
-        column = split(layout.column(), context)
-        column.prop(obj.dampsim, "live")
-        text, wrong = standing(obj, context.scene)
+        column = layout.column()
+        column.enabled = not working(context)
+        field(column, group, "live", "Live", context)
+        text, wrong = standing(obj, context)
         wrapped(layout, text, "ERROR" if wrong else "NONE", context)
 
 
-def pressure(kilo: float) -> str:
-    """In kPa, as the dial has it: not as 1e+06."""
-    return f"{kilo:.4g} kPa" if kilo < 1e4 else f"{kilo:.0f} kPa"
+def _draw_add(layout: UILayout, context: Context) -> None:
+    """What to do first, with whatever is selected."""
+    obj = context.object
+    others = any(addable(one) for one in context.selected_objects)
+    if obj is not None and obj.library is not None:
+        wrapped(layout, f"{obj.name} is linked from another file, which DampSim does not change", "INFO", context)
+        layout.operator(DAMPSIM_OT_local_add.bl_idname, icon="LIBRARY_DATA_INDIRECT")
+    elif obj is not None and obj.type in CONVERTIBLE:
+        wrapped(layout, f"{obj.name} is no mesh; only meshes can be simulated", "INFO", context)
+        layout.operator(DAMPSIM_OT_convert_add.bl_idname, icon="OUTLINER_OB_MESH")
+    elif not others:
+        wrapped(layout, "Select a mesh and press Add", "INFO", context)
+    if others or obj is None or obj.type == "MESH":
+        row = layout.row()
+        row.scale_y = 1.4
+        row.operator(DAMPSIM_OT_add.bl_idname, icon="ADD")
 
 
 def _draw_group(layout: UILayout, context: Context) -> None:
@@ -94,10 +94,38 @@ def _draw_group(layout: UILayout, context: Context) -> None:
     if others:
         wrapped(column, f"Simulated with {named(others)}", "LINKED", context)
         row = column.row(align=True)
-        row.operator(DAMPSIM_OT_select_group.bl_idname, icon="RESTRICT_SELECT_OFF")
-        row.operator(DAMPSIM_OT_alone.bl_idname, icon="UNLINKED")
+        row.operator(DAMPSIM_OT_select_group.bl_idname, text="Select", icon="RESTRICT_SELECT_OFF")
+        row.operator(DAMPSIM_OT_alone.bl_idname, text="Alone", icon="UNLINKED")
     if apart(context.selected_objects):
         column.operator(DAMPSIM_OT_together.bl_idname, icon="LINKED")
+
+
+class DAMPSIM_PT_material(Child, Panel):
+    bl_label = "Kind and Stiffness"
+    bl_idname = "DAMPSIM_PT_material"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    def draw(self, context: Context) -> None:
+        layout, obj = self.layout, chosen(context)
+        group = obj.dampsim
+        column = layout.column()
+        column.enabled = not working(context)
+        field(column, group, "kind", "Kind", context)
+        note = group.kind_note
+        wrapped(column, note[:1].upper() + note[1:], "INFO", context)
+        field(column, group, "stiffness_by", "Stiffness By", context)
+        text = DAMPSIM_OT_measure.bl_label
+        if group.measured_young > 0.0 and holds(obj, context.scene):
+            text = f"Hangs {group.measured_sag:.3g}% at {pressure(group.measured_young)}"
+        column.operator(DAMPSIM_OT_measure.bl_idname, text=text, icon="DRIVER_DISTANCE")
+        for section in sections(group):
+            if section not in ("shape", "solid papers"):
+                dials(column, group, context, section)
+
+
+def pressure(kilo: float) -> str:
+    """In kPa, as the dial has it: not as 1e+06."""
+    return f"{kilo:.4g} kPa" if kilo < 1e4 else f"{kilo:.0f} kPa"
 
 
 class DAMPSIM_PT_curve(Child, Panel):
@@ -121,10 +149,9 @@ class DAMPSIM_PT_curve(Child, Panel):
             column.label(text="Where it is to be at rest", icon="STRIP_COLOR_01")
             wrapped(column, shown.curve.text, "NONE", context)
             wrapped(column, f"From the {shown.source}", "NONE", context)
-        column = split(layout.column(), context)
-        column.prop(obj.dampsim, "swing")
-        if read_settings(obj).by_settle:
-            column.prop(obj.dampsim, "calibration")
+        column = layout.column()
+        column.enabled = not working(context)
+        field(column, obj.dampsim, "swing", "Swing", context)
         layout.operator(DAMPSIM_OT_calibrate.bl_idname, icon="FCURVE")
 
 
@@ -167,7 +194,7 @@ class DAMPSIM_PT_show(Child, Panel):
         column, obj = self.layout.column(), chosen(context)
         for name in ("show_rest", "show_cage", "show_pins", "show_worst"):
             column.prop(obj.dampsim, name)
-        wrapped(column, "Of what is simulated live", "INFO", context)
+        wrapped(column, "Drawn over what plays while Live is on", "INFO", context)
         if len(obj.dampsim.links):
             column.prop(obj.dampsim, "show_links")
 
@@ -179,86 +206,19 @@ class DAMPSIM_PT_shot(Child, Panel):
 
     def draw(self, context: Context) -> None:
         obj = chosen(context)
-        dials(split(self.layout.column(), context), obj.dampsim, "shot")
+        column = self.layout.column()
+        column.enabled = not working(context)
+        dials(column, obj.dampsim, context, "shot")
         session = live.find(obj)
         error = 100.0 * session.loop_error if session and session.loop_error else obj.dampsim.loop_error
         if obj.dampsim.loop and error >= 0.0:
             self.layout.label(text=f"The loop closes within {error:.2g}% of the size", icon="FILE_REFRESH")
 
 
-class DAMPSIM_PT_advanced(Child, Panel):
-    bl_label = "Advanced"
-    bl_idname = "DAMPSIM_PT_advanced"
-    bl_options = {"DEFAULT_CLOSED"}
-
-    def draw(self, context: Context) -> None:
-        obj = chosen(context)
-        column = split(self.layout.column(), context)
-        matters = has_reference_motion(obj)
-        dials(column, obj.dampsim, "advanced", without="" if matters else "carrier")
-        for section in sections(obj.dampsim):
-            if section not in ("springs", "solid papers"):
-                dials(column, obj.dampsim, section)
-        if matters and obj.dampsim.carrier == Reference.AUTO:
-            column.label(text=f"Reference motion now: {'the animated mesh' if deforming(obj) else 'the pins'}")
-        maps = ["settle_group", "stiffness_group"]
-        for name in [*maps, "length_group"] if "springs" in sections(obj.dampsim) else maps:
-            column.prop_search(obj.dampsim, name, obj, "vertex_groups")
-        column.prop(obj.dampsim, "cache_folder")
-        column.separator()
-        # Those that only solids know stand among the rest.
-        dials(column, obj.dampsim, "papers", *(one for one in sections(obj.dampsim) if one == "solid papers"))
-        settings = read_settings(obj)
-        if "RAYS" in torques(settings) or obj.dampsim.centre_group not in ("", *obj.vertex_groups.keys()):
-            column.prop_search(obj.dampsim, "centre_group", obj, "vertex_groups")
-            if not obj.dampsim.centre_group:
-                wrapped(column, "Without a Centre Group the rays come from the centre of mass", "INFO", context)
-        for remark in remarks(settings):
-            wrapped(column, remark, "INFO", context)
-        if is_own(settings):
-            wrapped(column, in_force(obj, context.scene), "NONE", context)
-
-
-def has_reference_motion(obj: bpy.types.Object) -> bool:
-    """Whether it matters what the object goes along with: not where nothing holds it, nor to most of the dampings."""
-    if not obj.dampsim.pin_group and not is_linked(obj):
-        return False
-    settings = read_settings(obj)
-    # Where it is keyframed, another frame may have another one than 1.
-    keyed = replace(settings, follow_through=0.0)
-    return has_reference(settings) or (has_reference(keyed) and "dampsim.follow_through" in animated_paths(obj))
-
-
-def in_force(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
-    """tau, kappa and gamma as the dials have them for the slowest region, for one substep."""
-    settings, needed = read_settings(obj), substeps(obj, scene)
-    h = 1.0 / (frame_rate(scene) * needed.count)
-    if not settings.by_settle:
-        kappa = settings.kappa if settings.damping_by == DampingBy.TAU_KAPPA else remembered(settings.gamma, h)
-        tau = settings.tau
-    elif obj.dampsim.measured_eigenvalue > 0.0 and holds(obj, scene):
-        law = dialled_law(
-            settings,
-            needed.overshoot,
-            1.0 / frame_rate(scene),
-            obj.dampsim.measured_eigenvalue,
-            obj.dampsim.measured_net,
-        )
-        found = law.coefficients(h)
-        tau, kappa = float(found.s), float(found.kappa)
-        if found.waveform:
-            return (
-                f"In force: τ {tau:.3g} s, κ {kappa:.3g}, θ {float(found.theta):.3g}, σ {float(found.sigma):.3g}, "
-                f"{needed.count} substeps"
-            )
-    else:
-        return "τ, κ and γ are known after a simulation with these dials and this mesh"
-    return f"In force: τ {tau:.3g} s, κ {kappa:.3g}, γ {removed(kappa, h):.3g}, {needed.count} substeps"
-
-
 CLASSES = (
     DAMPSIM_PT_main,
     DAMPSIM_PT_bake,
+    DAMPSIM_PT_material,
     DAMPSIM_PT_links,
     DAMPSIM_PT_curve,
     DAMPSIM_PT_compare,

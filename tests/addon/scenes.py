@@ -56,7 +56,9 @@ def add(obj: bpy.types.Object, cache: object, **dials: Any) -> None:
     assert bpy.ops.dampsim.add() == {"FINISHED"}
     group = obj.dampsim
     group.pin_group, group.resolution, group.cache_folder = "Pin", 400, str(cache)
-    group.settle, group.bounce = 8.0, 30.0
+    group.settle, group.bounce, group.stiffness_by = 8.0, 30.0, "MODULUS"
+    # As firm as a column of its height that is shortened by a sixtieth.
+    group.stiffness = float(f"{0.03 * group.density * 9.81 * max(obj.dimensions):.2g}")
     for key, value in dials.items():
         setattr(group, key, value)
 

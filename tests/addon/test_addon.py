@@ -57,19 +57,18 @@ def test_every_parameter_is_a_property_with_its_default_and_text(load: Load) -> 
     assert settings == parameters.Settings()
 
 
-def test_add_needs_a_mesh_and_firms_it_for_its_size(tmp_path: Path) -> None:
+def test_add_needs_a_mesh_and_dials_it_by_its_sag(tmp_path: Path) -> None:
     fresh()
     bpy.ops.object.empty_add()
     assert not bpy.ops.dampsim.add.poll()
     obj = wobbler(tmp_path)
-    small = obj.dampsim.stiffness
     assert bpy.ops.dampsim.remove() == {"FINISHED"}
     assert not obj.dampsim.enabled
     obj.scale *= 10.0
     bpy.context.view_layer.update()
     obj.select_set(True)
     bpy.ops.dampsim.add()
-    assert obj.dampsim.stiffness == pytest.approx(10.0 * small, rel=0.1)
+    assert obj.dampsim.stiffness_by == "SAG"
 
 
 def test_measured_sag_is_what_was_dialled_and_goes_stale(load: Load, tmp_path: Path) -> None:

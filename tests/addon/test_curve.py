@@ -147,17 +147,17 @@ def test_the_viewport_says_how_the_live_shape_stands(load: Load, tmp_path: Path)
     live, line = load("dampsim_addon.live"), load("dampsim_addon.ui.live_line")
     live.install()
     try:
-        assert line.standing(obj, scene)[0] == "Live: press play"
+        assert line.standing(obj, bpy.context)[0] == "Live: press play"
         for frame in (1, 2, 3):
             scene.frame_set(frame)
-        text, wrong = line.standing(obj, scene)
+        text, wrong = line.standing(obj, bpy.context)
         assert text.startswith("Live: 3 of 12 frames")
         assert not wrong
         obj.dampsim.settle = 20.0
-        assert "out of date" in line.standing(obj, scene)[0]
+        assert "out of date" in line.standing(obj, bpy.context)[0]
         obj.dampsim.pin_group = "Lost"
         scene.frame_set(4)
-        text, wrong = line.standing(obj, scene)
+        text, wrong = line.standing(obj, bpy.context)
         assert wrong
         assert "Lost" in text
     finally:

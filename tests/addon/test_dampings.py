@@ -55,7 +55,7 @@ def test_an_object_that_is_pinned_all_over_is_simulated_and_baked_as_it_is_anima
             found = overlay.drawn(obj, scene)
             assert found.worst[1] == 1.0
             np.testing.assert_allclose(found.rest[0], animated, atol=1e-5)
-        assert not standing(obj, scene)[1]
+        assert not standing(obj, bpy.context)[1]
     finally:
         live.uninstall()
         live.drop(obj)
@@ -140,7 +140,7 @@ def drawn(load: Load) -> tuple[set[str], str]:
     """The properties in the panel of the papers' dampings, and what it says."""
     names: list[str] = []
     texts: list[str] = []
-    panel = load("dampsim_addon.ui.main_panel").DAMPSIM_PT_advanced
+    panel = load("dampsim_addon.ui.advanced_panel").DAMPSIM_PT_advanced
     panel.draw(SimpleNamespace(layout=Seen(names, texts)), Context())
     return set(names), " ".join(texts)
 

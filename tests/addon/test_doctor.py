@@ -27,10 +27,6 @@ def _gone(obj: bpy.types.Object) -> None:
     obj.dampsim.settle_group = "Lost"
 
 
-def _unpinned(obj: bpy.types.Object) -> None:
-    obj.dampsim.pin_group = ""
-
-
 def _above(obj: bpy.types.Object) -> None:
     obj.modifiers.new("Wave", "SMOOTH")
 
@@ -71,7 +67,6 @@ CASES = {
     "negative": ("scale", _negative, "negative", True),
     "uneven": ("scale", _uneven, "differs", True),
     "group": ("group", _gone, "Lost", True),
-    "pins": ("pins", _unpinned, "fall", True),
     "topology": ("topology", _above, "Subdivision", True),
     "rate": ("rate", _rate, "25 frames per second", True),
     "tiny": ("size", _tiny, "mm large", False),

@@ -110,7 +110,7 @@ def test_what_is_new_is_not_taken_over(load: Load, tmp_path: Path) -> None:
     opened(tmp_path / "new.blend")
     assert said() == []
     assert [obj.dampsim.settle for obj in bpy.data.objects] == [8.0] * 3
-    assert [obj.dampsim.law for obj in bpy.data.objects] == [2] * 3
+    assert [obj.dampsim.law for obj in bpy.data.objects] == [3] * 3
 
 
 def test_keyframes_are_taken_over_with_their_handles_and_go_back(load: Load, tmp_path: Path) -> None:
@@ -338,3 +338,31 @@ def test_an_old_bake_says_what_changed(load: Load, tmp_path: Path) -> None:
         bpy.ops.dampsim.bake(resume=True)
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
     assert load("dampsim_addon.api").info(bpy.data.objects["Wobbler"]).changed == ()
+
+
+def test_sag_of_an_older_file_keeps_its_stiffness(load: Load, tmp_path: Path) -> None:
+    """It was a part of the whole size; half of the bar is pinned."""
+    fresh()
+    obj = wobbler(tmp_path)
+    obj.scale = (1.0, 1.0, 2.0)
+    z = [v.co.z for v in obj.data.vertices]
+    low = [v.index for v in obj.data.vertices if v.co.z < 0.5 * (min(z) + max(z))]
+    obj.vertex_groups[obj.dampsim.pin_group].add(low, 1.0, "REPLACE")
+    obj.dampsim.stiffness_by = "SAG"
+    for frame, sag in ((1, 2.0), (5, 3.0)):
+        obj.dampsim.sag = sag
+        obj.dampsim.keyframe_insert("sag", frame=frame)
+    obj.dampsim.law = 2
+    bpy.context.view_layer.update()
+    with load("dampsim_addon.blender.sampler").GroupSampler(
+        bpy.context.scene, bpy.context.view_layer, [obj]
+    ) as sampler:
+        (body,) = load("dampsim_addon.scene.snapshot").take(sampler).bodies
+    ratio = body.surface.size / body.hanging_size
+    assert ratio > 1.2
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "old.blend"))
+    obj = opened(tmp_path / "old.blend")
+    (curve,) = [c for c in load_curves(obj) if c.data_path == "dampsim.sag"]
+    assert [key.co.y for key in curve.keyframe_points] == pytest.approx([2.0 * ratio, 3.0 * ratio], rel=CLOSE)
+    assert obj.dampsim.settle == 8.0
+    assert not obj.dampsim.law_told

@@ -275,13 +275,12 @@ def test_a_choice_that_cannot_be_simulated_is_a_row_that_says_why(
     load: Load, shot: bpy.types.Object, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     cli, out = load("dampsim_addon.cli"), tmp_path / "sweep"
-    shot.dampsim.stiffness_by = "SAG"
-    bpy.context.scene.use_gravity = False
-    arguments = ["sweep", "--set", "stiffness_by=SAG,MODULUS", "--pictures", "0", "--output", str(out)]
+    shot.dampsim.poisson = 0.2
+    arguments = ["sweep", "--set", "damping_by=TRADITIONAL,DIALS", "--pictures", "0", "--output", str(out)]
     assert cli.main([*arguments, "--frames", f"1:{LAST - 4}"]) == 1
     with (out / "sweep.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    assert "Sag needs gravity" in rows[0]["problem"]
+    assert "raise it to 1/3" in rows[0]["problem"]
     assert rows[1]["problem"] == ""
     assert float(rows[1]["rest_frames"]) > 1.0
 

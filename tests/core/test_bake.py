@@ -383,14 +383,6 @@ def test_the_dialled_sag_is_the_measured_sag(sag: float) -> None:
     assert 100.0 * measured == pytest.approx(sag, rel=0.02)
 
 
-def test_sag_without_gravity_or_pins_says_what_it_needs() -> None:
-    scene = swaying(stiffness_by="SAG")
-    with pytest.raises(SceneError, match="Box: Sag needs gravity and pins"):
-        next(Simulation(replace(scene, gravity=np.zeros(3))).frames())
-    with pytest.raises(SceneError, match="Box: Sag needs gravity and pins"):
-        list(Simulation(with_body(scene, pins=np.zeros(8))).frames())
-
-
 def test_a_body_pinned_all_over_just_follows() -> None:
     scene = with_body(swaying(last=5), pins=np.ones(8))
     for frame in Simulation(scene).frames():

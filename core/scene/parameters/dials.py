@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .choices import DampingBy, StiffnessBy
-from .parameter import Choice, parameter
+from .parameter import Affects, Choice, parameter
 
 
 @dataclass(frozen=True)
@@ -28,16 +28,21 @@ class Dials:
         least=0.0, most=10.0, soft_least=0.0, soft_most=2.0, animatable=True,
     )  # fmt: skip
     stiffness_by: str = parameter(
-        StiffnessBy.MODULUS, "Stiffness By", "How its stiffness is dialled",
+        StiffnessBy.MODULUS, "Stiffness By", "How its stiffness is dialled; Add chooses Sag for what has a volume",
         choices=(
             Choice(StiffnessBy.MODULUS, "Young's Modulus", "By the material's own modulus"),
             Choice(StiffnessBy.SAG, "Sag", "By how far it hangs under its own weight; Young's modulus follows"),
         ),
     )  # fmt: skip
     sag: float = parameter(
-        2.0, "Sag", "How far it hangs down under its own weight at the start, in percent of its size",
+        2.0, "Sag", "How far it hangs down under its own weight at the start, in percent of the size of what is free",
         unit="%", least=0.01, most=50.0, soft_least=0.1, soft_most=10.0, animatable=True,
         only_with=("stiffness_by", StiffnessBy.SAG),
+    )  # fmt: skip
+    keep_shape: bool = parameter(
+        False, "Keep Modelled Shape",
+        "What was modelled is how it stands under its weight at the first frame; turned over, it hangs the other way",
+        section="shape", affects=Affects.START,
     )  # fmt: skip
     stiffness: float = parameter(
         100.0, "Stiffness", "Young's modulus of the material: how little it hangs under its weight, or gives to a push",

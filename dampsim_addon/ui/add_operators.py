@@ -1,0 +1,170 @@
+"""Add, and what makes of other objects what can be added."""
+
+from __future__ import annotations
+
+import bpy
+import numpy as np
+from bpy.types import Context, Operator
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
+
+from ...core.errors import SceneError
+from ...core.scene.parameters import StiffnessBy
+from ..blender.own_operators import called
+from ..blender.sampler import gravity, positions
+from ..scene.objects import chosen, is_simulated
+from ..scene.proposed_pins import from_bones
+from ..scene.snapshot import edges
+from .pin_operators import named_bones, pinned
+
+# New springs' Young's modulus in parts of the pressure at the foot of a column of their height: they hang by their
+# whole length and by few of them, and stretch by a fraction of a percent. Solids are dialled by their Sag.
+_FIRM = 500.0
+# An open surface whose holes are less than this part of it is meant as a solid: eye sockets, a cut-off neck.
+_HOLES = 0.08
+# A new wire or net is no thicker than this part of its size.
+_THIN = 0.02
+# Vertex groups that are meant to hold, by name.
+_PINS = ("pin", "pins", "goal")
+# What Blender can make a mesh of.
+CONVERTIBLE = ("CURVE", "SURFACE", "FONT", "META", "CURVES", "POINTCLOUD")
+
+
+def addable(obj: bpy.types.Object) -> bool:
+    return obj.type == "MESH" and obj.library is None and not is_simulated(obj)
+
+
+class DAMPSIM_OT_add(Operator):
+    """Simulate the selected meshes: closed ones as solid bodies, open ones and wires as springs along their edges"""
+
+    bl_idname = "dampsim.add"
+    bl_label = "Add"
+    bl_options = {"REGISTER", "UNDO"}
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        if not any(addable(obj) for obj in context.selected_objects):
+            cls.poll_message_set("Select a mesh of this file that DampSim does not simulate yet")
+            return False
+        return True
+
+    def execute(self, context: Context) -> set[str]:
+        for obj in filter(addable, context.selected_objects):
+            self.report({"INFO"}, f"{obj.name}: {added(obj, context.scene)}")
+        return {"FINISHED"}
+
+
+def added(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
+    """Let DampSim simulate a mesh, dialled by what it looks like; says what was chosen."""
+    group = obj.dampsim
+    group.enabled = True
+    group.kind, note = _fitting(obj.data)
+    if not group.pin_group:
+        named = [g.name for g in obj.vertex_groups if g.name.lower() in _PINS]
+        held = None if named or not obj.data.is_editable else from_bones(obj)
+        if named:
+            group.pin_group = named[0]
+        elif held is not None:
+            pinned(obj, held)
+            note += f"; pins are proposed from {named_bones(obj)}: look at them in Weight Paint Mode"
+    height = max(*obj.dimensions)
+    if group.kind == "SOLID":
+        group.stiffness_by = StiffnessBy.SAG
+    elif height > 0.0:
+        group.thickness = min(group.thickness, 1000.0 * _THIN * height)
+        pressure = group.density * np.linalg.norm(gravity(scene)) * height / 1000.0
+        if pressure > 0.0:
+            group.stiffness = float(f"{_FIRM * pressure:.2g}")
+    group.kind_note = note
+    return note
+
+
+def _fitting(mesh: bpy.types.Mesh) -> tuple[str, str]:
+    """The kind that a mesh asks for, and why in a few words."""
+    if len(mesh.edges) and not len(mesh.polygons):
+        return "SPRINGS", "it has no faces, so its edges become springs"
+    part = _open_part(mesh)
+    if part > _HOLES:
+        return "SPRINGS", "its surface is open, so its edges become springs"
+    holes = " but for small holes" if part else ""
+    return "SOLID", f"its surface is closed{holes}, so it becomes a solid body"
+
+
+def _open_part(mesh: bpy.types.Mesh) -> float:
+    """Of a surface, how large its holes are beside all of it, about: each as a fan around its middle."""
+    sides = np.empty(len(mesh.loops), dtype=np.int32)
+    mesh.loops.foreach_get("edge_index", sides)
+    border = np.flatnonzero(np.bincount(sides, minlength=len(mesh.edges)) == 1)
+    if not len(border):
+        return 0.0
+    ends = edges(mesh)[border]
+    count = len(mesh.vertices)
+    graph = coo_matrix((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(count, count))
+    _, hole = connected_components(graph, directed=False)
+    places, own = positions(mesh).astype(float), hole[ends[:, 0]]
+    middle = np.zeros((int(own.max()) + 1, 3))
+    np.add.at(middle, own, places[ends].mean(axis=1))
+    middle /= np.maximum(np.bincount(own), 1)[:, None]
+    a, b = places[ends[:, 0]] - middle[own], places[ends[:, 1]] - middle[own]
+    fans = 0.5 * float(np.linalg.norm(np.cross(a, b), axis=1).sum())
+    whole = sum(face.area for face in mesh.polygons)
+    return fans / max(whole, 1e-30)
+
+
+class _Active:
+    """Makes something of the active object that can be added, and adds it."""
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        return context.object is not None and context.mode == "OBJECT" and chosen(context) is None
+
+    def execute(self, context: Context) -> set[str]:
+        name = context.object.name
+        try:
+            self.change(context)
+        except SceneError as error:
+            self.report({"ERROR"}, str(error))
+            return {"CANCELLED"}
+        obj = context.object
+        if obj is None or not addable(obj):
+            self.report({"ERROR"}, f"{name}: that left no mesh to simulate; add it by hand.")
+            return {"CANCELLED"}
+        self.report({"INFO"}, f"{obj.name}: {added(obj, context.scene)}")
+        return {"FINISHED"}
+
+    def change(self, context: Context) -> None:
+        raise NotImplementedError
+
+
+class DAMPSIM_OT_convert_add(_Active, Operator):
+    """Make a mesh of it, which can no longer be edited as what it was, and simulate that"""
+
+    bl_idname = "dampsim.convert_add"
+    bl_label = "Convert to Mesh and Add"
+    bl_options = {"REGISTER", "UNDO"}
+
+    def change(self, context: Context) -> None:
+        context.object.select_set(True)
+        called(bpy.ops.object.convert, f"{context.object.name}: it cannot be converted", "make a mesh of it by hand",
+               target="MESH")  # fmt: skip
+
+
+class DAMPSIM_OT_local_add(_Active, Operator):
+    """Make it and its mesh this file's own, so that changes in the other file no longer come, and simulate it"""
+
+    bl_idname = "dampsim.local_add"
+    bl_label = "Make Local and Add"
+    bl_options = {"REGISTER", "UNDO"}
+
+    def change(self, context: Context) -> None:
+        obj = context.object
+        for other in context.selected_objects:
+            other.select_set(other == obj)
+        obj.select_set(True)
+        called(bpy.ops.object.make_local, f"{obj.name}: it cannot be made local", "make it local by hand",
+               type="SELECT_OBDATA")  # fmt: skip
+
+
+CLASSES = (DAMPSIM_OT_add, DAMPSIM_OT_convert_add, DAMPSIM_OT_local_add)
+
+register, unregister = bpy.utils.register_classes_factory(CLASSES)

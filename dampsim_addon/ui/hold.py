@@ -1,0 +1,42 @@
+"""The main panel's part on what holds the object."""
+
+from __future__ import annotations
+
+import bpy
+from bpy.types import Context, UILayout
+
+from ..scene.objects import working
+from .doctor import is_linked
+from .layout import field, wrapped
+from .pin_operators import DAMPSIM_OT_let_fall, DAMPSIM_OT_pin, DAMPSIM_OT_pin_bones, DAMPSIM_OT_pin_gradient
+
+
+def falls(obj: bpy.types.Object, scene: bpy.types.Scene) -> bool:
+    """Whether nothing holds the object and that is not said to be meant."""
+    group = obj.dampsim
+    return not (group.pin_group or group.let_fall or is_linked(obj)) and scene.use_gravity
+
+
+def draw(layout: UILayout, obj: bpy.types.Object, context: Context) -> None:
+    group = obj.dampsim
+    column = layout.column(align=True)
+    column.enabled = not working(context)
+    field(column, group, "pin_group", "Pins", context, search=(obj, "vertex_groups"))
+    if group.pin_group and group.pin_group not in obj.vertex_groups:
+        wrapped(column, f"The vertex group '{group.pin_group}' is gone: choose another, or pin anew", "ERROR", context)
+    if not falls(obj, context.scene):
+        row = column.row(align=True)
+        row.operator(DAMPSIM_OT_pin.bl_idname, text="Selected", icon="VERTEXSEL")
+        row.operator(DAMPSIM_OT_pin_bones.bl_idname, text="Bones", icon="BONE_DATA")
+        row.operator(DAMPSIM_OT_pin_gradient.bl_idname, text="", icon="IPO_EASE_IN_OUT")
+        return
+    box = layout.box().column(align=True)
+    box.enabled = not working(context)
+    wrapped(box, "Nothing holds it, so it will fall", "ERROR", context)
+    for operator, icon in (
+        (DAMPSIM_OT_pin, "VERTEXSEL"),
+        (DAMPSIM_OT_pin_bones, "BONE_DATA"),
+        (DAMPSIM_OT_pin_gradient, "IPO_EASE_IN_OUT"),
+        (DAMPSIM_OT_let_fall, "SORT_ASC"),
+    ):
+        box.operator(operator.bl_idname, icon=icon)

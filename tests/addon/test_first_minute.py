@@ -1,0 +1,326 @@
+"""Add looks at what it is given, and pins come from what moves it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import bpy
+import numpy as np
+import pytest
+from scenes import fresh, wobbler
+from test_drawing import Context, Layout
+
+pytestmark = pytest.mark.bpy
+Load = Callable[[str], ModuleType]
+
+
+def select(*objects: bpy.types.Object) -> None:
+    bpy.ops.object.select_all(action="DESELECT")
+    for obj in objects:
+        obj.select_set(True)
+    bpy.context.view_layer.objects.active = objects[0]
+    bpy.context.view_layer.update()
+
+
+def ball(size: float = 1.0, location: tuple[float, float, float] = (0.0, 0.0, 0.0)) -> bpy.types.Object:
+    bpy.ops.mesh.primitive_uv_sphere_add(segments=24, ring_count=16, radius=0.5 * size, location=location)
+    obj = bpy.context.object
+    obj.name = "Ball"
+    return obj
+
+
+def weight(obj: bpy.types.Object) -> np.ndarray:
+    """Of the pin group, (v,)."""
+    index = obj.vertex_groups[obj.dampsim.pin_group].index
+    return np.array([next((g.weight for g in vertex.groups if g.group == index), 0.0) for vertex in obj.data.vertices])
+
+
+def rigged(*chains: list[str], branching: bool = False) -> bpy.types.Object:
+    """An armature of chains of bones one after the other along x, each 0.5 long, its chains 1 apart along y."""
+    data = bpy.data.armatures.new("Rig")
+    rig = bpy.data.objects.new("Rig", data)
+    bpy.context.scene.collection.objects.link(rig)
+    bpy.context.view_layer.objects.active = rig
+    bpy.ops.object.mode_set(mode="EDIT")
+    for place, names in enumerate(chains):
+        before = None
+        for number, name in enumerate(names):
+            bone = data.edit_bones.new(name)
+            bone.head, bone.tail = (0.5 * number, place, 0.0), (0.5 * number + 0.5, place, 0.0)
+            bone.parent = before if before is not None or not branching else data.edit_bones.get(chains[0][0])
+            before = bone
+    bpy.ops.object.mode_set(mode="OBJECT")
+    return rig
+
+
+def snake(bones: int) -> tuple[bpy.types.Object, bpy.types.Object]:
+    """A round bar along x with a bone for each half metre, weighted as automatic weights do."""
+    rig = rigged([f"bone{k}" for k in range(bones)])
+    bpy.ops.mesh.primitive_cylinder_add(vertices=12, radius=0.1, depth=1.0, location=(0.0, 0.0, 0.0))
+    obj = bpy.context.object
+    obj.name = "Snake"
+    bpy.ops.object.mode_set(mode="EDIT")
+    bpy.ops.mesh.subdivide(number_cuts=10)
+    bpy.ops.object.mode_set(mode="OBJECT")
+    for vertex in obj.data.vertices:
+        x, y, z = vertex.co
+        vertex.co = ((z + 0.5) * 0.5 * bones, x, y)
+    select(obj, rig)
+    bpy.context.view_layer.objects.active = rig
+    bpy.ops.object.parent_set(type="ARMATURE_AUTO")
+    select(obj)
+    return obj, rig
+
+
+def test_a_closed_body_is_dialled_by_its_sag_whatever_its_size(load: Load) -> None:
+    for size in (0.02, 3.0):
+        fresh()
+        obj = ball(size)
+        select(obj)
+        assert bpy.ops.dampsim.add() == {"FINISHED"}
+        assert (obj.dampsim.kind, obj.dampsim.stiffness_by, obj.dampsim.sag) == ("SOLID", "SAG", 2.0)
+
+
+def test_an_object_with_small_holes_is_a_solid_and_a_sleeve_is_not(load: Load) -> None:
+    """Suzanne's eye sockets are open."""
+    fresh()
+    bpy.ops.mesh.primitive_monkey_add()
+    monkey = bpy.context.object
+    bpy.ops.mesh.primitive_cylinder_add(end_fill_type="NOTHING", radius=0.3, depth=2.0)
+    sleeve = bpy.context.object
+    select(monkey, sleeve)
+    assert bpy.ops.dampsim.add() == {"FINISHED"}
+    assert (monkey.dampsim.kind, sleeve.dampsim.kind) == ("SOLID", "SPRINGS")
+    assert "small holes" in monkey.dampsim.kind_note
+    with load("dampsim_addon.blender.sampler").GroupSampler(
+        bpy.context.scene, bpy.context.view_layer, [monkey]
+    ) as sampler:
+        load("core.simulation.simulation").Simulation(load("dampsim_addon.scene.snapshot").take(sampler))
+
+
+def test_a_tail_is_held_by_its_first_bone_and_its_tip_is_free(load: Load) -> None:
+    fresh()
+    obj, _ = snake(4)
+    bpy.ops.dampsim.add()
+    found, x = weight(obj), np.array([v.co.x for v in obj.data.vertices])
+    assert found[x < 0.2].min() > 0.99
+    assert found[x > 1.0].max() == 0.0
+    assert "bone" in obj.dampsim.kind_note
+
+
+def test_a_body_on_a_bone_is_held_where_it_is_nearest_to_it(load: Load) -> None:
+    """A belly before a spine."""
+    fresh()
+    rig = rigged(["spine"])
+    obj = ball(1.0, (0.25, 0.8, 0.0))
+    obj.parent, obj.parent_type, obj.parent_bone = rig, "BONE", "spine"
+    bpy.context.view_layer.update()
+    obj.matrix_world.translation = (0.25, 0.8, 0.0)
+    select(obj)
+    bpy.ops.dampsim.add()
+    found = weight(obj)
+    place = np.array([list(obj.matrix_world @ v.co) for v in obj.data.vertices])
+    assert found[place[:, 1] < 0.4].min() > 0.9
+    assert found[place[:, 1] > 0.9].max() == 0.0
+
+
+def test_a_character_whose_bones_branch_is_held_near_them_and_its_flesh_is_free(load: Load) -> None:
+    fresh()
+    rig = rigged(["hips", "chest"], ["leg"], branching=True)
+    obj = ball(2.0, (0.5, 0.5, 0.0))
+    modifier = obj.modifiers.new("Armature", "ARMATURE")
+    modifier.object = rig
+    place = np.array([list(obj.matrix_world @ v.co) for v in obj.data.vertices])
+    for name, part in (("hips", place[:, 1] < 0.5), ("chest", place[:, 0] > 0.5), ("leg", place[:, 1] > 0.5)):
+        obj.vertex_groups.new(name=name).add(np.flatnonzero(part).tolist(), 1.0, "REPLACE")
+    select(obj)
+    bpy.ops.dampsim.add()
+    found = weight(obj)
+    far = np.abs(place[:, 2]) > 0.9
+    assert found.max() == 1.0
+    assert found[far].mean() < 0.2 < found[np.abs(place[:, 2]) < 0.2].mean()
+
+
+def test_two_ears_are_each_held_by_their_own_first_bone(load: Load) -> None:
+    fresh()
+    rig = rigged(["left", "left tip"], ["right", "right tip"])
+    obj = ball(2.0)
+    x, y = (np.array([v.co[axis] for v in obj.data.vertices]) for axis in (0, 1))
+    for name, part in (
+        ("left", (y < 0) & (x < 0)), ("left tip", (y < 0) & (x >= 0)),
+        ("right", (y >= 0) & (x < 0)), ("right tip", (y >= 0) & (x >= 0)),
+    ):  # fmt: skip
+        obj.vertex_groups.new(name=name).add(np.flatnonzero(part).tolist(), 1.0, "REPLACE")
+    obj.modifiers.new("Armature", "ARMATURE").object = rig
+    select(obj)
+    bpy.ops.dampsim.add()
+    np.testing.assert_array_equal(weight(obj), (x < 0).astype(float))
+
+
+def test_a_group_that_is_called_pin_is_taken_before_bones_are_asked(load: Load) -> None:
+    fresh()
+    obj, _ = snake(3)
+    obj.vertex_groups.new(name="Goal").add([0], 1.0, "REPLACE")
+    bpy.ops.dampsim.add()
+    assert obj.dampsim.pin_group == "Goal"
+
+
+def drawn(load: Load) -> list[str]:
+    texts: list[str] = []
+    load("dampsim_addon.ui.main_panel").DAMPSIM_PT_main.draw(SimpleNamespace(layout=Layout(texts)), Context())
+    return texts
+
+
+def test_what_nothing_holds_is_said_until_it_is_held_or_meant(load: Load) -> None:
+    fresh()
+    obj = ball()
+    select(obj)
+    bpy.ops.dampsim.add()
+    assert "Nothing holds it, so it will fall" in drawn(load)
+    assert not bpy.ops.dampsim.pin_bones.poll()
+    bpy.ops.dampsim.let_fall()
+    assert "Nothing holds it, so it will fall" not in drawn(load)
+    obj.dampsim.let_fall = False
+    assert bpy.ops.dampsim.pin_gradient() == {"FINISHED"}
+    assert "Nothing holds it, so it will fall" not in drawn(load)
+
+
+@pytest.mark.parametrize("mode", ["OBJECT", "EDIT"])
+def test_selected_vertices_are_added_to_what_is_pinned_already(load: Load, mode: str) -> None:
+    fresh()
+    obj = ball()
+    select(obj)
+    bpy.ops.dampsim.add()
+    bpy.ops.dampsim.pin_gradient(begin="Z", held=0.1, free=0.3)
+    before = weight(obj)
+    for part in (obj.data.polygons, obj.data.edges):
+        part.foreach_set("select", np.zeros(len(part), dtype=bool))
+    low = np.array([v.co.z < -0.4 for v in obj.data.vertices])
+    obj.data.vertices.foreach_set("select", low)
+    if mode == "EDIT":
+        bpy.context.tool_settings.mesh_select_mode = (True, False, False)
+        bpy.ops.object.mode_set(mode="EDIT")
+    assert bpy.ops.dampsim.pin() == {"FINISHED"}
+    bpy.ops.object.mode_set(mode="OBJECT")
+    np.testing.assert_allclose(weight(obj), np.maximum(before, low), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("begin", "held"),
+    [("Z", (0, 0, 1)), ("-Z", (0, 0, -1)), ("X", (1, 0, 0)), ("-Y", (0, -1, 0)), ("CURSOR", (0, 1, 0))],
+)
+def test_a_gradient_holds_one_end_and_frees_the_other(load: Load, begin: str, held: tuple[float, float, float]) -> None:
+    fresh()
+    obj = ball()
+    bpy.context.scene.cursor.location = (0.0, 0.5, 0.0)
+    select(obj)
+    bpy.ops.dampsim.add()
+    assert bpy.ops.dampsim.pin_gradient(begin=begin, held=0.2, free=0.6) == {"FINISHED"}
+    along = np.array([list(v.co) for v in obj.data.vertices]) @ np.array(held)
+    found = weight(obj)
+    assert found[along > 0.47].min() == 1.0
+    assert found[along < -0.3].max() == 0.0
+    assert ((found > 0.1) & (found < 0.9)).any()
+
+
+def test_a_gradient_may_go_along_a_bone(load: Load) -> None:
+    fresh()
+    obj, _ = snake(1)
+    bpy.ops.dampsim.add()
+    assert bpy.ops.dampsim.pin_gradient(begin="BONE", held=0.2, free=0.8) == {"FINISHED"}
+    x = np.array([v.co.x for v in obj.data.vertices])
+    found = weight(obj)
+    assert found[x < 0.09].min() == 1.0
+    assert found[x > 0.41].max() == 0.0
+
+
+def test_text_is_converted_and_what_is_linked_made_local_by_one_button(load: Load, tmp_path: Path) -> None:
+    fresh()
+    bpy.ops.object.text_add()
+    text = bpy.context.object
+    text.data.extrude = 0.1
+    assert "is no mesh" in " ".join(drawn(load))
+    assert bpy.ops.dampsim.convert_add() == {"FINISHED"}
+    assert bpy.context.object.type == "MESH"
+    assert bpy.context.object.dampsim.enabled
+    fresh()
+    ball()
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "props.blend"))
+    fresh()
+    with bpy.data.libraries.load(str(tmp_path / "props.blend"), link=True) as (_, into):
+        into.objects = ["Ball"]
+    linked = into.objects[0]
+    bpy.context.scene.collection.objects.link(linked)
+    select(linked)
+    assert not bpy.ops.dampsim.add.poll()
+    assert "linked from another file" in " ".join(drawn(load))
+    assert bpy.ops.dampsim.local_add() == {"FINISHED"}
+    obj = bpy.context.object
+    assert obj.library is None
+    assert obj.data.library is None
+    assert obj.dampsim.enabled
+    bpy.ops.dampsim.pin_gradient()
+    assert weight(obj).max() == 1.0
+
+
+@pytest.fixture
+def live(load: Load) -> Iterator[ModuleType]:
+    module = load("dampsim_addon.live")
+    module.install()
+    yield module
+    module.uninstall()
+
+
+def test_the_line_says_what_live_waits_for(load: Load, live: ModuleType, tmp_path: Path) -> None:
+    scene = fresh()
+    obj = wobbler(tmp_path)
+    standing = load("dampsim_addon.ui.live_line").standing
+    bpy.context.view_layer.update()
+    assert standing(obj, bpy.context) == ("Live: press play", False)
+    scene.sync_mode = "FRAME_DROP"
+    assert "Play Every Frame" in standing(obj, bpy.context)[0]
+    scene.sync_mode = "NONE"
+    for mode, word in (("EDIT", "Edit Mode"), ("WEIGHT_PAINT", "Weight Paint"), ("SCULPT", "Sculpt")):
+        bpy.ops.object.mode_set(mode=mode)
+        assert word in standing(obj, bpy.context)[0]
+        bpy.ops.object.mode_set(mode="OBJECT")
+    obj.hide_set(True)
+    assert "hidden" in standing(obj, bpy.context)[0]
+    obj.hide_set(False)
+    obj.dampsim.settle_group = "Lost"
+    assert "settle group 'Lost' is gone" in standing(obj, bpy.context)[0]
+
+
+def test_materials_are_called_by_their_names_and_the_menu_says_which_it_is(load: Load, tmp_path: Path) -> None:
+    fresh()
+    obj = wobbler(tmp_path)
+    presets = load("dampsim_addon.scene.presets")
+    own = {presets.title(path): path for path in presets.scripts() if "dampsim_addon" in str(path)}
+    assert {"Jelly", "Memory Foam", "Water Balloon"} <= set(own)
+    # Without a window Blender gives pictures no number.
+    assert all((path.parents[1] / "pictures" / f"{path.stem}.png").stat().st_size > 1000 for path in own.values())
+    assert presets.standing(obj.dampsim) == ""
+    assert bpy.ops.dampsim.preset(filepath=str(own["Memory Foam"])) == {"FINISHED"}
+    assert presets.standing(obj.dampsim) == "Memory Foam"
+    other = ball()
+    assert presets.standing(other.dampsim) == ""
+    obj.dampsim.bounce = 44.0
+    assert presets.standing(obj.dampsim) == ""
+
+
+@pytest.mark.slow
+def test_a_material_s_sag_is_the_same_at_any_size(load: Load, tmp_path: Path) -> None:
+    presets = load("dampsim_addon.scene.presets")
+    path = next(path for path in presets.scripts() if path.stem == "jelly")
+    for size in (0.05, 4.0):
+        fresh()
+        obj = ball(size)
+        select(obj)
+        bpy.ops.dampsim.add()
+        obj.dampsim.resolution = 400
+        bpy.ops.dampsim.pin_gradient()
+        bpy.ops.dampsim.preset(filepath=str(path))
+        assert bpy.ops.dampsim.measure() == {"FINISHED"}
+        assert obj.dampsim.measured_sag == pytest.approx(8.0, rel=0.02)
