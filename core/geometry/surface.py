@@ -92,9 +92,29 @@ def clean_triangles(surface: Surface) -> tuple[Array, Index]:
 
 def open_edges(triangles: Index) -> int:
     """How many edges belong to an odd number of triangles."""
+    return len(_border(triangles))
+
+
+def open_part(vertices: Array, triangles: Index) -> float:
+    """How large a surface's holes are beside all of it, about: each as a fan around its middle."""
+    ends = _border(triangles)
+    if not len(ends):
+        return 0.0
+    graph = coo_matrix((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(len(vertices),) * 2)
+    _, labels = connected_components(graph, directed=False)
+    _, hole = np.unique(labels[ends[:, 0]], return_inverse=True)
+    sums = np.stack([np.bincount(hole, part) for part in vertices[ends].mean(axis=1).T], axis=1)
+    middle = sums / np.bincount(hole)[:, None]
+    a, b = (vertices[ends[:, k]] - middle[hole] for k in (0, 1))
+    fans = 0.5 * float(np.linalg.norm(np.cross(a, b), axis=1).sum())
+    return fans / max(float(triangle_areas(vertices, triangles).sum()), 1e-30)
+
+
+def _border(triangles: Index) -> Index:
+    """Edges (k, 2) that belong to an odd number of triangles."""
     edges = np.sort(np.concatenate([triangles[:, [0, 1]], triangles[:, [1, 2]], triangles[:, [2, 0]]]), axis=1)
-    _, counts = np.unique(edges, axis=0, return_counts=True)
-    return int((counts % 2 == 1).sum())
+    found, counts = np.unique(edges, axis=0, return_counts=True)
+    return np.asarray(found[counts % 2 == 1])
 
 
 def sample_triangles(vertices: Array, triangles: Index, spacing: float) -> Array:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import bpy
 import numpy as np
 from bpy.types import Context, Operator
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import connected_components
 
 from ...core.errors import SceneError
+from ...core.geometry.surface import open_part
 from ...core.scene.parameters import StiffnessBy
 from ..blender.own_operators import called
 from ..blender.sampler import gravity, positions
 from ..scene.objects import chosen, is_simulated
 from ..scene.proposed_pins import from_bones
-from ..scene.snapshot import edges
+from ..scene.snapshot import triangles
 from .pin_operators import named_bones, pinned
 
 # New springs' Young's modulus in parts of the pressure at the foot of a column of their height: they hang by their
@@ -83,32 +82,11 @@ def _fitting(mesh: bpy.types.Mesh) -> tuple[str, str]:
     """The kind that a mesh asks for, and why in a few words."""
     if len(mesh.edges) and not len(mesh.polygons):
         return "SPRINGS", "it has no faces, so its edges become springs"
-    part = _open_part(mesh)
+    part = open_part(positions(mesh).astype(float), triangles(mesh))
     if part > _HOLES:
         return "SPRINGS", "its surface is open, so its edges become springs"
     holes = " but for small holes" if part else ""
     return "SOLID", f"its surface is closed{holes}, so it becomes a solid body"
-
-
-def _open_part(mesh: bpy.types.Mesh) -> float:
-    """Of a surface, how large its holes are beside all of it, about: each as a fan around its middle."""
-    sides = np.empty(len(mesh.loops), dtype=np.int32)
-    mesh.loops.foreach_get("edge_index", sides)
-    border = np.flatnonzero(np.bincount(sides, minlength=len(mesh.edges)) == 1)
-    if not len(border):
-        return 0.0
-    ends = edges(mesh)[border]
-    count = len(mesh.vertices)
-    graph = coo_matrix((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(count, count))
-    _, hole = connected_components(graph, directed=False)
-    places, own = positions(mesh).astype(float), hole[ends[:, 0]]
-    middle = np.zeros((int(own.max()) + 1, 3))
-    np.add.at(middle, own, places[ends].mean(axis=1))
-    middle /= np.maximum(np.bincount(own), 1)[:, None]
-    a, b = places[ends[:, 0]] - middle[own], places[ends[:, 1]] - middle[own]
-    fans = 0.5 * float(np.linalg.norm(np.cross(a, b), axis=1).sum())
-    whole = sum(face.area for face in mesh.polygons)
-    return fans / max(whole, 1e-30)
 
 
 class _Active:

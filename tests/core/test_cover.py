@@ -11,9 +11,9 @@ from dampsim.core.errors import MeshError
 from dampsim.core.geometry.cover import _LEAST_ANGLE, _least_dihedral, cover_surface
 from dampsim.core.geometry.embedding import barycentric, neighbours
 from dampsim.core.geometry.lattice import tet_corners, tets_of_points
-from dampsim.core.geometry.surface import Surface, clean_triangles
+from dampsim.core.geometry.surface import Surface, clean_triangles, open_part
 from dampsim.core.geometry.winding import WindingNumber
-from shapes import SHAPES, box, sheet, sphere
+from shapes import SHAPES, box, sheet, sphere, tube
 
 
 def test_the_lattice_tet_of_a_point_holds_it() -> None:
@@ -99,3 +99,11 @@ def test_no_piece_of_a_cover_hangs_by_an_edge_or_a_node(gap: float) -> None:
         pieces, piece = connected_components(faces, directed=False)
         used = [set(tets[piece == k].ravel()) for k in range(pieces)]
         assert sum(map(len, used)) == len(set().union(*used))
+
+
+def test_holes_are_as_large_as_the_discs_that_would_close_them() -> None:
+    """A tube without caps: 2 pi r^2 of 2 pi r L, of prisms with 40 sides; and a closed one has none."""
+    closed = tube(3.0, 0.3, 30, 40)
+    assert open_part(closed.vertices, closed.triangles) == 0.0
+    caps = np.ptp(closed.vertices[closed.triangles][:, :, 2], axis=1) < 1e-9
+    assert open_part(closed.vertices, closed.triangles[~caps]) == pytest.approx(0.3 / 3.0, rel=0.01)
