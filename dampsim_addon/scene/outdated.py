@@ -1,5 +1,7 @@
-"""Whether a bake is still of what is dialled. Looked up at every drawing of a panel, so no frame is visited for it:
-edited poses and keyframes of others are not seen.
+"""Whether a bake is still of what is dialled and animated.
+
+Asked at every drawing of a panel, so that no frame is visited for it; a timer looks at keyframes, poses and the mesh of
+the active object after edits.
 """
 
 from __future__ import annotations
@@ -7,30 +9,60 @@ from __future__ import annotations
 import json
 
 import bpy
+from bpy.app.handlers import persistent
 
 from ...core.scene.parameters import PARAMETERS, Parameter
 from ..blender.animation import animated_paths
 from ..blender.sampler import frame_rate, gravity
+from ..blender.views import redraw
+from .entering import entering
 from .groups import group_of
+from .objects import is_simulated, working
 from .snapshot import GROUPS
 
 _KEYED = "keyframes"
+# More changes than these are counted.
+_NAMED = 4
+# How often the timer asks whether to look, s.
+_PAUSE = 0.5
+
+
+# What entered when it was last looked at, by the object's number of the session; and whether an edit came since.
+_seen: dict[int, dict[str, str]] = {}
+_edited = True
 
 
 def remember(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
-    """The bake that was made is of what is dialled now."""
+    """The bake that was made is of what is dialled and animated now."""
     obj.dampsim.baked_of = json.dumps({**_dials(obj), **_shot(scene)})
+    _seen[obj.session_uid] = entering(obj)
+    obj.dampsim.baked_from = json.dumps(_seen[obj.session_uid])
 
 
 def changed(obj: bpy.types.Object, scene: bpy.types.Scene) -> list[str]:
-    """What is otherwise than it was for the bake, in words: dials of all simulated with it, and the shot."""
+    """What is otherwise than it was for the bake, in words.
+
+    Dials of all simulated with it, the shot, and what moves and shapes it, as last looked at.
+    """
     members = group_of(obj).members
-    found = []
+    found, moved = [], []
     for member in members:
         whose = f"{member.name}: " if len(members) > 1 else ""
         found += [whose + what for what in _differences(member, _dials(member))]
+        before, now = json.loads(member.dampsim.baked_from or "{}"), _seen.get(member.session_uid)
+        if before and now is not None:
+            moved += [name for name in {**before, **now} if before.get(name) != now.get(name)]
+    if len(moved) > _NAMED:
+        moved = [*moved[: _NAMED - 1], f"{len(moved) - _NAMED + 1} more"]
     # What they share is said once.
-    return found + _differences(obj, _shot(scene))
+    return found + list(dict.fromkeys(moved)) + _differences(obj, _shot(scene))
+
+
+def look(obj: bpy.types.Object) -> None:
+    """Look at what moves and shapes an object and all simulated with it; takes milliseconds for a rig."""
+    for member in group_of(obj).members:
+        if member.dampsim.baked and member.dampsim.baked_from:
+            _seen[member.session_uid] = entering(member)
 
 
 def _differences(obj: bpy.types.Object, facts: dict[str, str]) -> list[str]:
@@ -77,3 +109,51 @@ def _shown(parameter: Parameter, value: object) -> str:
 
 def _said(value: str) -> str:
     return value or "none"
+
+
+@persistent
+def _after_edit(*_: object) -> None:
+    global _edited
+    _edited = True
+
+
+@persistent
+def _forget(*_: object) -> None:
+    global _edited
+    _edited = True
+    _seen.clear()
+
+
+def _again() -> float:
+    global _edited
+    obj = bpy.context.view_layer.objects.active if bpy.context.view_layer else None
+    playing = any(window.screen.is_animation_playing for window in bpy.context.window_manager.windows)
+    if _edited and obj is not None and is_simulated(obj) and not playing and not working(bpy.context):
+        _edited, before = False, _seen.get(obj.session_uid)
+        look(obj)
+        if _seen.get(obj.session_uid) != before:
+            redraw()
+    return _PAUSE
+
+
+_HANDLERS = {
+    "depsgraph_update_post": _after_edit,
+    "undo_post": _after_edit,
+    "redo_post": _after_edit,
+    "load_pre": _forget,
+}
+
+
+def register() -> None:
+    for name, handler in _HANDLERS.items():
+        getattr(bpy.app.handlers, name).append(handler)
+    if not bpy.app.background:
+        bpy.app.timers.register(_again, first_interval=_PAUSE, persistent=True)
+
+
+def unregister() -> None:
+    if bpy.app.timers.is_registered(_again):
+        bpy.app.timers.unregister(_again)
+    for name, handler in _HANDLERS.items():
+        getattr(bpy.app.handlers, name).remove(handler)
+    _seen.clear()

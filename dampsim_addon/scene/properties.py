@@ -195,6 +195,7 @@ class DampSimObject(PropertyGroup):
     cache_id: StringProperty(options={"HIDDEN"})
     baked: StringProperty(options={"HIDDEN"})
     baked_of: StringProperty(options={"HIDDEN"})
+    baked_from: StringProperty(options={"HIDDEN"})
     baked_keys: IntProperty(options={"HIDDEN"})
     baked_size: FloatProperty(options={"HIDDEN"})
     baked_error: FloatProperty(options={"HIDDEN"})

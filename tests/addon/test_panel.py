@@ -287,3 +287,74 @@ def test_a_bake_of_several_names_whose_dials_changed(load: Load, tmp_path: Path)
     # What they share is said once.
     scene.render.fps = 30
     assert changed(first, scene) == ["Second: Follow-through 1, now 0.5", "Frame Rate 24, now 30"]
+
+
+def _key_bone(obj: bpy.types.Object, rig: bpy.types.Object) -> None:
+    rig.pose.bones["high"].rotation_euler.x = 0.9
+    rig.pose.bones["high"].keyframe_insert("rotation_euler", frame=3)
+
+
+def _pose_bone(obj: bpy.types.Object, rig: bpy.types.Object) -> None:
+    rig.pose.bones["low"].location.x = 0.2
+
+
+def _move_rig(obj: bpy.types.Object, rig: bpy.types.Object) -> None:
+    rig.location.z = 0.5
+
+
+def _shift_keys(obj: bpy.types.Object, rig: bpy.types.Object) -> None:
+    bag = next(bag for layer in obj.animation_data.action.layers for s in layer.strips for bag in s.channelbags)
+    bag.fcurves[0].keyframe_points[1].co.y += 0.3
+
+
+def _move_vertex(obj: bpy.types.Object, rig: bpy.types.Object) -> None:
+    obj.data.vertices[3].co.x += 0.05
+
+
+def _paint_pin(obj: bpy.types.Object, rig: bpy.types.Object) -> None:
+    obj.vertex_groups["Pin"].add([0, 1, 2], 0.5, "REPLACE")
+
+
+def _bend_more(obj: bpy.types.Object, rig: bpy.types.Object) -> None:
+    obj.modifiers["Bend"].angle = 0.3
+
+
+def _constrain(obj: bpy.types.Object, rig: bpy.types.Object) -> None:
+    rig.constraints["Copy"].influence = 0.5
+
+
+@pytest.mark.parametrize(
+    ("edit", "words"),
+    [
+        (_key_bone, "keyframes of high"), (_pose_bone, "pose of low"), (_move_rig, "place of Rig"),
+        (_shift_keys, "keyframes of Wobbler"), (_move_vertex, "the mesh"), (_paint_pin, "weights of 'Pin'"),
+        (_bend_more, "modifier Bend"), (_constrain, "constraint Copy of Rig"),
+    ],
+)  # fmt: skip
+def test_a_bake_says_which_keyframes_poses_and_shapes_changed_since(
+    load: Load, tmp_path: Path, edit: Callable[[bpy.types.Object, bpy.types.Object], None], words: str
+) -> None:
+    scene = fresh(4)
+    obj = wobbler(tmp_path / "cache")
+    rig = armature(obj)
+    obj.modifiers.new("Bend", "SIMPLE_DEFORM").angle = 0.1
+    obj.modifiers.move(len(obj.modifiers) - 1, 1)
+    target = bpy.data.objects.new("Target", None)
+    scene.collection.objects.link(target)
+    copy = rig.constraints.new("COPY_LOCATION")
+    copy.name, copy.target, copy.influence = "Copy", target, 0.0
+    obj.dampsim.target = "POINT_CACHE"
+    bpy.context.view_layer.objects.active = obj
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    outdated = load("dampsim_addon.scene.outdated")
+    # Another frame, a save and another selection are no edits.
+    scene.frame_set(3)
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "saved.blend"))
+    bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "saved.blend"))
+    obj, rig, scene = bpy.data.objects["Wobbler"], bpy.data.objects["Rig"], bpy.context.scene
+    outdated.look(obj)
+    assert outdated.changed(obj, scene) == []
+    edit(obj, rig)
+    bpy.context.view_layer.update()
+    outdated.look(obj)
+    assert outdated.changed(obj, scene) == [words]
