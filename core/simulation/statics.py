@@ -21,6 +21,7 @@ from ..system.state import State
 from ..system.system import System
 from .assembly import Assembly, Island
 from .posing import Posing
+from .pulling import Fields, fields_of, pulled, weighed
 from .sag import stiffness_for_sag
 from .sampling import Animated
 
@@ -30,6 +31,10 @@ _KEPT = 16
 # logarithms: sag goes nearly as its inverse, so that they are within a thousandth.
 _KNOTS = 2.0
 _SWEEPS = 3
+# Where fields differ from place to place, it is looked again where it has come to, until that moves no node by more
+# than this part of the size; or it is not found.
+_BLOWN = 1e-7
+_MOST_BLOWN = 20
 
 
 class Statics:
@@ -37,7 +42,8 @@ class Statics:
 
     def __init__(self, scene: Scene, assembly: Assembly, posing: Posing, first: Animated) -> None:
         self._scene, self._posing, self._first = scene, posing, first
-        self.models, self.islands = assembly.models, list(assembly.islands)
+        self.models = assembly.models
+        self.islands = [weighed(one, self._settings(one)) for one in assembly.islands]
         self.steppers = [stepper(island.system) for island in self.islands]
         self._hanging: Memo[State] = Memo(_KEPT)
         self._down: dict[int, State] = {}
@@ -54,10 +60,10 @@ class Statics:
         """Find what the weight does to the first eigenvalues; a tall thing is softer, a hanging one is stiffer."""
         for number, island in enumerate(self.islands):
             regions = island.system.regions
-            hangs = self._scene.gravity.any() and held(island) and bool(regions)
+            hangs = island.system.gravity.any() and held(island) and bool(regions)
             if not hangs and all(region.stiff for region in regions):
                 continue
-            factors = self.factors(number, [self._scene.bodies[k].settings for k in island.bodies])
+            factors = self.factors(number, self._settings(island))
             if hangs:
                 state = self.settled_pose(number, self._first, factors)
                 if has_net(island.system):
@@ -72,14 +78,51 @@ class Statics:
         # Found with the steppers of before.
         self._hanging.clear()
 
-    def settled_pose(self, island: int, animated: Animated, factors: Array, state: State | None = None) -> State:
-        """Where an island comes to rest under gravity, from the state or from where it is animated."""
+    def _settings(self, island: Island) -> list[Settings]:
+        """The dials of an island's bodies at the first frame."""
+        return [self._scene.bodies[k].settings for k in island.bodies]
+
+    def settled_pose(
+        self,
+        island: int,
+        animated: Animated,
+        factors: Array,
+        state: State | None = None,
+        fields: Fields | None = None,
+    ) -> State:
+        """Where an island comes to rest under gravity, from the state or from where it is animated.
+
+        fields: that it feels as well; they stay as they are.
+        """
         there = self.islands[island]
         begin = self._posing.at_rest(there, animated) if state is None else state
-        inputs = self._posing.held(there, animated)
+        outside = fields_of(there, animated)
+        gravity = self._scene.gravity
+        inputs = pulled(there, self._posing.held(there, animated), self._settings(there), outside, gravity, fields)
         # Others' accuracy must not change where it hangs.
         tolerance = min([1e-3, *(self._scene.bodies[k].settings.tolerance for k in there.bodies)])
         return settled(self.steppers[island], begin, inputs, tolerance, factors)
+
+    def blown(self, island: int, animated: Animated, factors: Array, state: State) -> State:
+        """Where an island comes to rest under gravity and force fields, from where it hangs without them.
+
+        Where that is not found, as in fields that turn it round and round, it is where it hangs.
+        """
+        there = self.islands[island]
+        own = self._settings(there)
+        size = min(self._scene.bodies[k].surface.size for k in there.bodies)
+        found = state
+        for _ in range(_MOST_BLOWN):
+            # At rest, nothing moves through the air.
+            fields = Fields(there, found, own, animated.frame, 1.0 / self._scene.fps)
+            if found is state and not fields.act(own, fields_of(there, animated)):
+                return state
+            after = self.settled_pose(island, animated, factors, found, fields)
+            moved = float(np.abs(after.positions - found.positions).max())
+            found = after
+            if moved <= _BLOWN * size:
+                return found
+        return state
 
     def hanging(self, island: int, factors: Array) -> State:
         """Where an island hangs at rest at the first frame."""
@@ -123,7 +166,7 @@ class Statics:
         if not there.system.regions_of(block):
             # What pins hold all of does not sag, whatever it is made of.
             return BASE_YOUNG
-        pull = float(np.linalg.norm(self._scene.gravity))
+        pull = float(np.linalg.norm(body.settings.gravity_weight * self._scene.gravity))
         if pull == 0.0 or not held(there):
             raise SceneError(
                 f"{body.name}: Sag needs gravity and pins that hold the body; add them, or dial Young's modulus."
