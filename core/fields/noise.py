@@ -1,6 +1,7 @@
 """Noise that is the same on every machine: a gradient noise in space, and a flicker in time.
 
-The gradient noise is Perlin's improved one (docs/bibliography.md), with corners drawn by a hash of whole numbers in the place of a table.
+The gradient noise is Perlin's improved one (docs/bibliography.md), whose
+corners are drawn by a hash of whole numbers in the place of a table.
 """
 
 from __future__ import annotations

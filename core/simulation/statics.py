@@ -32,9 +32,9 @@ _KEPT = 16
 _KNOTS = 2.0
 _SWEEPS = 3
 # Where fields differ from place to place, it is looked again where it has come to, until that moves no node by more
-# than this part of the size; or it is not found.
+# than this part of the size. If a look does not leave this part of the last one's way or less, it is not found.
 _BLOWN = 1e-7
-_MOST_BLOWN = 20
+_NEARER = 0.7
 
 
 class Statics:
@@ -111,8 +111,8 @@ class Statics:
         there = self.islands[island]
         own = self._settings(there)
         size = min(self._scene.bodies[k].surface.size for k in there.bodies)
-        found = state
-        for _ in range(_MOST_BLOWN):
+        found, last = state, np.inf
+        while True:
             # At rest, nothing moves through the air.
             fields = Fields(there, found, own, animated.frame, 1.0 / self._scene.fps)
             if found is state and not fields.act(own, fields_of(there, animated)):
@@ -122,7 +122,9 @@ class Statics:
             found = after
             if moved <= _BLOWN * size:
                 return found
-        return state
+            if not moved <= _NEARER * last:
+                return state
+            last = moved
 
     def hanging(self, island: int, factors: Array) -> State:
         """Where an island hangs at rest at the first frame."""

@@ -10,7 +10,9 @@ import bpy
 
 from ...core.scene.parameters import PARAMETERS, Parameter
 from ..blender.animation import animated_paths
+from ..blender.fields import gravity_moves
 from ..blender.sampler import frame_rate, gravity
+from .force_fields import settings_of_fields
 from .groups import group_of
 from .snapshot import GROUPS
 
@@ -19,7 +21,7 @@ _KEYED = "keyframes"
 
 def remember(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
     """The bake that was made is of what is dialled now."""
-    obj.dampsim.baked_of = json.dumps({**_dials(obj), **_shot(scene)})
+    obj.dampsim.baked_of = json.dumps({**_dials(obj), **_shared(obj, scene)})
 
 
 def changed(obj: bpy.types.Object, scene: bpy.types.Scene) -> list[str]:
@@ -30,7 +32,7 @@ def changed(obj: bpy.types.Object, scene: bpy.types.Scene) -> list[str]:
         whose = f"{member.name}: " if len(members) > 1 else ""
         found += [whose + what for what in _differences(member, _dials(member))]
     # What they share is said once.
-    return found + _differences(obj, _shot(scene))
+    return found + _differences(obj, _shared(obj, scene))
 
 
 def _differences(obj: bpy.types.Object, facts: dict[str, str]) -> list[str]:
@@ -58,12 +60,13 @@ def _dials(obj: bpy.types.Object) -> dict[str, str]:
     return found
 
 
-def _shot(scene: bpy.types.Scene) -> dict[str, str]:
+def _shared(obj: bpy.types.Object, scene: bpy.types.Scene) -> dict[str, str]:
     return {
-        "Gravity": ", ".join(f"{part:.4g}" for part in gravity(scene)),
+        "Gravity": _KEYED if gravity_moves(scene) else ", ".join(f"{part:.4g}" for part in gravity(scene)),
         "Frame Rate": f"{frame_rate(scene):.6g}",
         "Frame Start": str(scene.frame_start),
         "End": str(scene.frame_end),
+        **settings_of_fields(obj, scene),
     }
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, get_type_hints
+from typing import get_type_hints
 
 import bpy
 import numpy as np
@@ -17,44 +16,20 @@ from bpy.props import (
     PointerProperty,
     StringProperty,
 )
-from bpy.types import Object, PropertyGroup, WindowManager
+from bpy.types import Collection, Object, PropertyGroup, WindowManager
 
 from ...core.bodies.registry import KINDS
 from ...core.geometry.affine import transformed
-from ...core.scene.parameters import PARAMETERS, Choice, Parameter, Settings
+from ...core.scene.parameters import PARAMETERS, Settings
 from ..targets import TARGETS
 from .anchors import has_bone, standing
 from .on_disk import look
+from .parameter_properties import property_of
 
 # Which law Settle and Bounce are of, as objects say: files from before it have 0; see earlier_law.
 LAW = 2
 # The dials that ghosts have of their own.
 VARIED = ("settle", "bounce", "follow_through", "stiffness_by", "stiffness", "sag")
-
-
-def _property(parameter: Parameter, keyed: bool = True) -> Any:
-    common = {"name": parameter.label, "description": parameter.text, "default": parameter.default}
-    if not parameter.animatable or not keyed:
-        common["options"] = set()
-    if parameter.choices:
-        return EnumProperty(items=_items(parameter.choices), **common)
-    if isinstance(parameter.default, bool):
-        return BoolProperty(**common)
-    limits = {
-        "min": parameter.least,
-        "max": parameter.most,
-        "soft_min": parameter.soft_least or parameter.least,
-        "soft_max": parameter.soft_most or parameter.most,
-    }
-    if isinstance(parameter.default, int):
-        return IntProperty(**common, **{key: int(value) for key, value in limits.items()})
-    return FloatProperty(**common, **limits, subtype="PERCENTAGE" if parameter.unit == "%" else "NONE")
-
-
-def _items(choices: Sequence[Choice]) -> list[tuple[str, str, str, int]]:
-    """Files keep the number of a choice, so that one put between others must not shift them."""
-    places = iter(range(len(choices)))
-    return [(c.name, c.label, c.text, next(places) if c.number is None else c.number) for c in choices]
 
 
 def _look(group: PropertyGroup, context: object) -> None:
@@ -159,6 +134,11 @@ class DampSimObject(PropertyGroup):
         description="Where this group's weight is below 1, springs are shorter at rest: at 0 half as long as modelled",
     )
     centre_group: StringProperty(name="Centre Group", description="The damping's rays come from this group's middle")
+    field_collection: PointerProperty(
+        type=Collection,
+        name="Effector Collection",
+        description="Only force fields of this collection act on it; those of the whole scene if empty",
+    )
     together: StringProperty(options={"HIDDEN"})
     member: StringProperty(options={"HIDDEN"})
     links: CollectionProperty(type=DampSimLink)
@@ -255,7 +235,7 @@ class DampSimObject(PropertyGroup):
 
 
 for _name, _parameter in PARAMETERS.items():
-    DampSimObject.__annotations__[_name] = _property(_parameter)
+    DampSimObject.__annotations__[_name] = property_of(_parameter)
 
 
 class DampSimProgress(PropertyGroup):
@@ -273,7 +253,7 @@ def read_settings(obj: Object) -> Settings:
 
 
 for _name in VARIED:
-    DampSimVariant.__annotations__[_name] = _property(PARAMETERS[_name], keyed=False)
+    DampSimVariant.__annotations__[_name] = property_of(PARAMETERS[_name], keyed=False)
 
 # Else what is dialled and baked on a library override would be lost when the file is opened again.
 for _name, _deferred in get_type_hints(DampSimObject).items():

@@ -25,6 +25,7 @@ from ..scene.snapshot import deforming
 from . import earlier_law_operators
 from .bake_panel import DAMPSIM_PT_bake
 from .doctor import is_linked
+from .field_panel import DAMPSIM_PT_fields
 from .ghost_operators import (
     DAMPSIM_OT_compare,
     DAMPSIM_OT_ghost_add,
@@ -264,6 +265,7 @@ CLASSES = (
     DAMPSIM_PT_compare,
     DAMPSIM_PT_show,
     DAMPSIM_PT_shot,
+    DAMPSIM_PT_fields,
     DAMPSIM_PT_advanced,
 )
 

@@ -170,8 +170,12 @@ def test_every_setting_of_a_field_changes_the_digest_of_a_frame() -> None:
 def test_caches_of_before_there_were_fields_still_fit() -> None:
     body = bar("Bar", 0.0, 1.0, True, resolution=60)
     now = inputs(scene(body))
-    assert {"Gravity", "Force Fields"} <= set(now["bodies"]["Bar"])
-    known = {name: value for name, value in now["bodies"]["Bar"].items() if name not in ("Gravity", "Force Fields")}
+    assert {"Gravity Weight", "Force Field Weight"} <= set(now["bodies"]["Bar"])
+    known = {
+        name: value
+        for name, value in now["bodies"]["Bar"].items()
+        if name not in ("Gravity Weight", "Force Field Weight")
+    }
     before = {**now, "bodies": {"Bar": known}}
     assert changes(before, now) == []
 

@@ -1,0 +1,36 @@
+"""Blender properties from the core's parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from bpy.props import BoolProperty, EnumProperty, FloatProperty, IntProperty
+
+from ...core.scene.parameters import Choice, Parameter
+
+
+def property_of(parameter: Parameter, keyed: bool = True) -> Any:
+    """The property of a parameter. keyed: whether it can be animated, if the parameter can."""
+    common = {"name": parameter.label, "description": parameter.text, "default": parameter.default}
+    if not parameter.animatable or not keyed:
+        common["options"] = set()
+    if parameter.choices:
+        return EnumProperty(items=items_of(parameter.choices), **common)
+    if isinstance(parameter.default, bool):
+        return BoolProperty(**common)
+    limits = {
+        "min": parameter.least,
+        "max": parameter.most,
+        "soft_min": parameter.soft_least or parameter.least,
+        "soft_max": parameter.soft_most or parameter.most,
+    }
+    if isinstance(parameter.default, int):
+        return IntProperty(**common, **{key: int(value) for key, value in limits.items()})
+    return FloatProperty(**common, **limits, subtype="PERCENTAGE" if parameter.unit == "%" else "NONE")
+
+
+def items_of(choices: Sequence[Choice]) -> list[tuple[str, str, str, int]]:
+    """Files keep the number of a choice, so that one put between others must not shift them."""
+    places = iter(range(len(choices)))
+    return [(c.name, c.label, c.text, next(places) if c.number is None else c.number) for c in choices]
