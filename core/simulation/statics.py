@@ -34,7 +34,7 @@ _SWEEPS = 3
 # Where fields differ from place to place, it is looked again where it has come to, until that moves no node by more
 # than this part of the size. If a look does not leave this part of the last one's way or less, it is not found.
 _BLOWN = 1e-7
-_NEARER = 0.7
+_NEARER = 0.5
 
 
 class Statics:

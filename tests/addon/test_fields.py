@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
@@ -338,6 +339,30 @@ def test_an_edit_of_a_field_takes_live_frames_away_and_marks_a_bake(
     bpy.context.view_layer.update()
     (line,) = changed(obj, scene)
     assert "Syrup" in line
+
+
+def test_what_varies_dials_feels_the_wind_that_is_baked_and_no_thread_asks_for_it(
+    load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = fresh(8)
+    obj = bar(tmp_path)
+    blowing()
+    made = frames(load, obj)
+    obj.dampsim.baked = ""
+    snapshot, threads = load("dampsim_addon.scene.snapshot"), set()
+    ask = snapshot.outside_now
+    monkeypatch.setattr(snapshot, "outside_now", lambda *args: threads.add(threading.current_thread()) or ask(*args))
+    sampling, variants = load("dampsim_addon.blender.sampler"), load("dampsim_addon.compare.variants")
+    with sampling.GroupSampler(scene, bpy.context.view_layer, [obj]) as sampler:
+        steps = variants.Variants(snapshot.take(sampler), obj.name).prepared({})
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                simulation = end.value
+                break
+        assert places(list(simulation.frames())) == places(made)
+    assert threads == {threading.main_thread()}
 
 
 def test_ghosts_and_calibration_work_in_the_wind(load: Load, tmp_path: Path) -> None:

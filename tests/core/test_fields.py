@@ -266,6 +266,14 @@ def test_a_steady_wind_moves_the_place_of_rest_and_nothing_swings() -> None:
     assert [frame.iterations for frame in blown[-10:]] == [0] * 10
 
 
+def test_a_preroll_ends_in_the_wind_of_the_first_frame() -> None:
+    side = wind(4.0, np.array([0.0, 1.0, 0.0]))
+    blown = Simulation(scene(steadily(held(), side))).first_frame()
+    calmed = Simulation(scene(steadily(held(preroll=80, start_settled=False), side))).first_frame()
+    # Bakes are solved to a thousandth of each step.
+    np.testing.assert_allclose(calmed.surface, blown.surface, atol=1e-5)
+
+
 def rest_after(found: list[Frame], end: Frame, number: int) -> int:
     """How many frames after a frame its largest swing falls below a hundredth for good."""
     off = np.array([np.abs(frame.surface - end.surface).max() for frame in found])
