@@ -13,6 +13,7 @@ import pytest
 
 from builders import DOWN, bar, net, scene, weld
 from dampsim.core.damping.registry import DAMPINGS
+from dampsim.core.errors import SceneError
 from dampsim.core.fields.field import Fade, Field, Kind, Outside, Shape, Side, Within
 from dampsim.core.fields.forces import FORCES, accelerations
 from dampsim.core.fields.noise import flicker, gradient_noise, turbulence
@@ -21,6 +22,8 @@ from dampsim.core.integrators import INTEGRATORS
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.fingerprint import changes, inputs
 from dampsim.core.simulation.simulation import Simulation
+from dampsim.core.stepping import step as stepping
+from dampsim.core.system.inputs import BlockInputs
 from references.fields import acceleration
 
 FPS = 24.0
@@ -264,6 +267,41 @@ def test_a_steady_wind_moves_the_place_of_rest_and_nothing_swings() -> None:
     assert max(float(np.abs(frame.surface - blown[0].surface).max()) for frame in blown) < 1e-6
     # It sleeps in the wind.
     assert [frame.iterations for frame in blown[-10:]] == [0] * 10
+
+
+def test_what_is_carried_through_still_air_hangs_behind_as_its_flow_says() -> None:
+    body, speed, flow = held(settle=6.0), 2.0, 3.0
+    surface = body.surface.vertices
+    flying = replace(body, motion=lambda frame: surface + np.array([0.0, speed * (frame - 1.0) / FPS, 0.0]))
+    found = frames(steadily(flying, wind(0.0, flow=flow)), 40)
+    behind = found[-1].surface - (flying.motion(40.0) - surface)
+    # In the air's frame that is a wind from ahead, of so much.
+    expected = Simulation(scene(body, gravity=DOWN - np.array([0.0, speed * flow, 0.0]))).first_frame().surface
+    assert np.abs(expected - Simulation(scene(body)).first_frame().surface).max() > 0.02
+    np.testing.assert_allclose(behind, expected, atol=1e-5)
+
+
+def test_what_rests_in_the_wind_sleeps_until_it_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[bool] = []
+    ask = stepping.asleep
+    monkeypatch.setattr(stepping, "asleep", lambda *args: slept.append(ask(*args)) or slept[-1])
+
+    def outside(frame: float) -> Outside:
+        return Outside(DOWN, (wind(2.0 if frame < 15 else 2.001, np.array([0.0, 1.0, 0.0]), flow=1.0),))
+
+    frames(within(held(substeps=1, bounce=0.0), outside), 20)
+    # Of the steps to frames 2 to 20: three still ones are waited for.
+    assert slept[-19:-5] == [False] * 3 + [True] * 10 + [False]
+
+
+def test_parts_of_a_step_are_pulled_as_the_whole_one() -> None:
+    place, pull = np.zeros((2, 3)), np.ones((4, 3))
+    assert BlockInputs(place, place + 1.0, None, pull).part(1, 4).pull is pull
+
+
+def test_sag_is_refused_where_gravity_weighs_nothing() -> None:
+    with pytest.raises(SceneError, match="Bar: Sag needs gravity"):
+        Simulation(scene(held(gravity_weight=0.0, stiffness_by="SAG"))).first_frame()
 
 
 def test_a_preroll_ends_in_the_wind_of_the_first_frame() -> None:
