@@ -92,7 +92,7 @@ class ImplicitMidpoint(Integrator):
         dynamics: Dynamics, state: State, inputs: Inputs, h: float, controls: Controls
     ) -> tuple[State, StepReport]:
         begin = _damped(dynamics, state, h)
-        half = tuple(BlockInputs(one.start, 0.5 * (one.start + one.end)) for one in inputs)
+        half = tuple(replace(one, end=0.5 * (one.start + one.end)) for one in inputs)
         # C at the start would leave an error of first order.
         there = dynamics.system.placed(state.positions + 0.5 * h * begin.velocities, half)
         middle, report = _stage(
@@ -125,7 +125,7 @@ class Newmark(Integrator):
         start = state.positions + 0.5 * h * begin.velocities
         speed = begin.velocities + 0.5 * h * force / system.mass[:, None]
         # A pin's own mean velocity is the same in both halves.
-        half = tuple(BlockInputs(0.5 * (one.start + one.end), one.end) for one in inputs)
+        half = tuple(replace(one, start=0.5 * (one.start + one.end)) for one in inputs)
         start = system.placed(start, tuple(BlockInputs(one.start, one.start) for one in half))
         # As near to the end as is known: C in the middle would leave an error of first order.
         there = system.placed(state.positions + h * begin.velocities, inputs)

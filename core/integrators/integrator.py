@@ -40,7 +40,7 @@ class Dynamics:
         """
         system, positions = self.system, state.positions
         there = inputs if ended else tuple(BlockInputs(one.start, one.start) for one in inputs)
-        total = system.mass[:, None] * system.gravity
+        total = system.mass[:, None] * system.pull(inputs, np.arange(len(system.mass)))
         for place, factor, energy in system.prepared(state, there):
             part = system.slices[place]
             scale = factors[place] if factor is Factor.MATERIAL else 1.0

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..arrays import Array, Index
 from ..errors import PinError, SceneError
+from ..fields.field import Outside
 from ..geometry.surface import Surface
 from .parameters import Reference, Settings
 
@@ -38,6 +39,8 @@ class Body:
     stiffness_map: (v,) 0 to 1, see bodies.volume; None where not painted.
     length_map: (v,) 0 to 1, see bodies.springs; None where not painted.
     centre_map: (v,) 0 to 1, see damping.direct.shared; None where not painted.
+    outside: gravity and the force fields at a frame for which the motion was just asked; None where there is but the
+        scene's gravity, and that stands still.
     dials: the settings at a frame, of which the animatable ones count; None where nothing is keyframed.
     deforming: whether the animation bends the mesh, beyond moving it as a whole.
     mark: what the object is known by in caches, where its name may change; '' for its name.
@@ -56,6 +59,7 @@ class Body:
     deforming: bool = False
     mark: str = ""
     centre_map: Array | None = None
+    outside: Callable[[float], Outside] | None = None
 
     @property
     def identity(self) -> str:

@@ -17,7 +17,7 @@ class Scene:
 
     bodies: one or more.
     fps: frames per second.
-    gravity: (3,) m/s^2.
+    gravity: (3,) m/s^2; at the first frame, where it is keyframed.
     first, last: frames, both included.
     links: between them, or to colliders.
     colliders: what the links need of what only its animation moves.

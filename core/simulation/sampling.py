@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arrays import Array
+from ..fields.field import Outside
 from ..scene.fingerprint import digest
 from ..scene.parameters import Settings
 from ..scene.scene import Scene
@@ -18,10 +19,14 @@ class Animated:
     """Vertices in world space at one time.
 
     bodies, colliders: (v, 3) m each, in the scene's order.
+    outside: of each body, what acts on it from outside, see Body; none where nobody asked.
+    frame: fractions included.
     """
 
     bodies: tuple[Array, ...]
     colliders: tuple[Array, ...] = ()
+    outside: tuple[Outside | None, ...] = ()
+    frame: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -72,7 +77,8 @@ class Sampling:
         digests = {}
         for k, body in enumerate(bodies):
             dials = np.array([one[k].animated for one in settings])
-            digests[body.name] = digest(dials, *(one.bodies[k] for one in animated))
+            surfaces = [one.bodies[k] for one in animated]
+            digests[body.name] = digest(dials, *surfaces, *self._outside(k, animated, settings))
         for k, collider in enumerate(self._scene.colliders):
             digests[collider.name] = digest(*(one.colliders[k] for one in animated))
         return Sampled(number, tuple(animated), tuple(settings), count, digests)
@@ -80,7 +86,16 @@ class Sampling:
     def animated(self, frame: float) -> Animated:
         """All that moves, at a frame; everything is asked for one frame before the next one."""
         bodies = tuple(body.animated(frame) for body in self._scene.bodies)
-        return Animated(bodies, tuple(collider.motion(frame) for collider in self._scene.colliders))
+        # Like dials, it can be read only where the motion was just asked.
+        outside = tuple(None if body.outside is None else body.outside(frame) for body in self._scene.bodies)
+        return Animated(bodies, tuple(one.motion(frame) for one in self._scene.colliders), outside, frame)
+
+    def _outside(self, body: int, animated: list[Animated], settings: list[tuple[Settings, ...]]) -> list[Array]:
+        """What acts on a body from outside in a frame, and how it feels it; none where that is but steady gravity."""
+        there = [one.outside[body] for one in animated]
+        weights = np.array([one[body].weights for one in settings])
+        found = [one.numbers() for one in there if one is not None]
+        return [weights, *found] if found or (weights != 1.0).any() else []
 
     def _settings(self, frame: float) -> tuple[Settings, ...]:
         return tuple(body.at(frame) for body in self._scene.bodies)

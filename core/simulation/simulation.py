@@ -27,6 +27,7 @@ from .assembly import Assembly, Island, build_assembly
 from .choice import check_alike, chosen, is_own, mend
 from .dials import Dials
 from .posing import Pose, Posing
+from .pulling import Fields, fields_of, pulled
 from .sampling import Animated, Sampled, Sampling
 from .statics import Statics, held
 
@@ -148,10 +149,18 @@ class Simulation:
             following = self.posing.pose(animated)
             after = []
             for k, island in enumerate(self.islands):
-                inputs = self.posing.between(island, pose[k], following[k])
-                controls = self.dials.controls(k, settings, self.dials.most_substeps(settings))
                 h = 1.0 / (self.scene.fps * parts)
-                own, report = self._stepping(k, settings).step(island.own(state), inputs, h, controls)
+                own, dials = island.own(state), [settings[body] for body in island.bodies]
+                inputs = pulled(
+                    island,
+                    self.posing.between(island, pose[k], following[k]),
+                    dials,
+                    fields_of(island, animated),
+                    self.scene.gravity,
+                    Fields(island, own, dials, animated.frame, h),
+                )
+                controls = self.dials.controls(k, settings, self.dials.most_substeps(settings))
+                own, report = self._stepping(k, settings).step(own, inputs, h, controls)
                 iterations += report.iterations
                 # A step that was cut into parts has been tried before as a whole.
                 helped += report.helped > 0 or report.substeps > 1

@@ -60,6 +60,7 @@ def warm_up(stepping: Stepping) -> Generator[tuple[int, int], None, tuple[Frame,
             part = (
                 statics.settled_pose(number, animated, factors, part) if preroll else statics.hanging(number, factors)
             )
+            part = statics.blown(number, animated, factors, part)
         parts.append(part)
     state, error = _joined(stepping, parts), 0.0
     if scene.loop:
@@ -85,11 +86,11 @@ def _preroll(stepping: Stepping, first: Sampled, count: int) -> Generator[tuple[
         t = min(part / _RAMP, 1.0)
         ramp = t * t * (3.0 - 2.0 * t)
         surfaces = tuple(np.asarray(a + ramp * (b - a)) for a, b in zip(begin, goal.bodies, strict=True))
-        return Animated(surfaces, goal.colliders)
+        return Animated(surfaces, goal.colliders, goal.outside, goal.frame)
 
     settings = first.settings[-1]
     parts = stepping.dials.most_substeps(settings)
-    animated = Animated(tuple(begin), goal.colliders)
+    animated = Animated(tuple(begin), goal.colliders, goal.outside, goal.frame)
     state = State.joined([stepping.posing.at_rest(island, animated) for island in stepping.statics.islands])
     pose = stepping.posing.pose(animated)
     for frame in range(1, count + 1):

@@ -21,6 +21,7 @@ from ..system.state import State
 from ..system.system import System, assemble
 from .assembly import Assembly, Island, rebuilt
 from .posing import Posing
+from .pulling import Fields, fields_of, pulled, weighed
 from .sag import stiffness_for_sag
 from .sampling import Animated
 from .unloaded import can_unload, unloaded
@@ -34,6 +35,10 @@ _KNOTS = 2.0
 _CLOSE = 1e-3
 # m/s^2: where there is no gravity, Sag is what there would be with this one.
 _USUAL = np.array([0.0, 0.0, -9.81])
+# Where fields differ from place to place, it is looked again where it has come to, until that moves no node by more
+# than this part of the size. If a look does not leave this part of the last one's way or less, it is not found.
+_BLOWN = 1e-7
+_NEARER = 0.5
 
 
 class Statics:
@@ -44,7 +49,8 @@ class Statics:
     ) -> None:
         """dialled: says what stiffness the dials ask for; these themselves if None."""
         self._scene, self._posing, self._first, self._dialled = scene, posing, first, dialled
-        self.models, self.islands = assembly.models, list(assembly.islands)
+        self.models = assembly.models
+        self.islands = [weighed(one, self._settings(one)) for one in assembly.islands]
         self.steppers = [stepper(island.system) for island in self.islands]
         self._hanging: Memo[State] = Memo(_KEPT)
         self._down: dict[int, State] = {}
@@ -54,12 +60,12 @@ class Statics:
         """The assembly with rest shapes that hang as they were modelled, where that is asked for."""
         models, bodies = list(self.models), self._scene.bodies
         for number, island in enumerate(self.islands):
-            factors = self.factors(number, [bodies[k].settings for k in island.bodies])
+            factors = self.factors(number, self._settings(island))
             state = self._posing.at_rest(island, self._first)
             for place, k in enumerate(island.bodies):
                 model = models[k]
                 if bodies[k].settings.keep_shape and can_unload(model) and stands_alone(model.block):
-                    weight = model.block.mass[:, None] * self._scene.gravity
+                    weight = model.block.mass[:, None] * self._weight(k)
                     nodes = state.positions[island.system.slices[place]]
                     models[k] = unloaded(model, self._first.bodies[k], nodes, weight, float(factors[place]))
         return rebuilt(self._scene, Assembly(tuple(models), tuple(self.islands)))
@@ -75,10 +81,10 @@ class Statics:
         """Find what the weight does to the first eigenvalues; a tall thing is softer, a hanging one is stiffer."""
         for number, island in enumerate(self.islands):
             regions = island.system.regions
-            hangs = self._scene.gravity.any() and held(island) and bool(regions)
+            hangs = island.system.gravity.any() and held(island) and bool(regions)
             if not hangs and all(region.stiff for region in regions):
                 continue
-            factors = self.factors(number, [self._scene.bodies[k].settings for k in island.bodies])
+            factors = self.factors(number, self._settings(island))
             if hangs:
                 state = self.settled_pose(number, self._first, factors)
                 if has_net(island.system):
@@ -93,14 +99,53 @@ class Statics:
         # Found with the steppers of before.
         self._hanging.clear()
 
-    def settled_pose(self, island: int, animated: Animated, factors: Array, state: State | None = None) -> State:
-        """Where an island comes to rest under gravity, from the state or from where it is animated."""
+    def _settings(self, island: Island) -> list[Settings]:
+        """The dials of an island's bodies at the first frame."""
+        return [self._scene.bodies[k].settings for k in island.bodies]
+
+    def settled_pose(
+        self,
+        island: int,
+        animated: Animated,
+        factors: Array,
+        state: State | None = None,
+        fields: Fields | None = None,
+    ) -> State:
+        """Where an island comes to rest under gravity, from the state or from where it is animated.
+
+        fields: that it feels as well; they stay as they are.
+        """
         there = self.islands[island]
         begin = self._posing.at_rest(there, animated) if state is None else state
-        inputs = self._posing.held(there, animated)
+        outside = fields_of(there, animated)
+        gravity = self._scene.gravity
+        inputs = pulled(there, self._posing.held(there, animated), self._settings(there), outside, gravity, fields)
         # Others' accuracy must not change where it hangs.
         tolerance = min([1e-3, *(self._scene.bodies[k].settings.tolerance for k in there.bodies)])
         return settled(self.steppers[island], begin, inputs, tolerance, factors)
+
+    def blown(self, island: int, animated: Animated, factors: Array, state: State) -> State:
+        """Where an island comes to rest under gravity and force fields, from where it hangs without them.
+
+        Where that is not found, as in fields that turn it round and round, it is where it hangs.
+        """
+        there = self.islands[island]
+        own = self._settings(there)
+        size = min(self._scene.bodies[k].surface.size for k in there.bodies)
+        found, last = state, np.inf
+        while True:
+            # At rest, nothing moves through the air.
+            fields = Fields(there, found, own, animated.frame, 1.0 / self._scene.fps)
+            if found is state and not fields.act(own, fields_of(there, animated)):
+                return state
+            after = self.settled_pose(island, animated, factors, found, fields)
+            moved = float(np.abs(after.positions - found.positions).max())
+            found = after
+            if moved <= _BLOWN * size:
+                return found
+            if not moved <= _NEARER * last:
+                return state
+            last = moved
 
     def hanging(self, island: int, factors: Array) -> State:
         """Where an island hangs at rest at the first frame."""
@@ -171,16 +216,22 @@ class Statics:
         What it is linked to, and is simulated with it, has a sag of its own.
         """
         there = self.islands[island]
-        gravity = self._scene.gravity if self._scene.gravity.any() else _USUAL
+        weight = self._weight(there.bodies[block])
+        gravity = weight if weight.any() else _USUAL
         if len(there.bodies) == 1:
-            same = gravity is self._scene.gravity
-            return (there if same else replace(there, system=replace(there.system, gravity=gravity))), block
+            if gravity is weight:
+                return there, block
+            return replace(there, system=replace(there.system, gravity=gravity)), block
         system = assemble((there.system.blocks[block],), gravity, None)
         return Island(system, (there.bodies[block],), (), slice(0, len(system.rest))), 0
 
     def sag(self, island: int, block: int, factors: Array) -> float:
         """How far a body's surface hangs from its animation at the first frame, in parts of what is free."""
         return self._below(self.islands[island], block, self.hanging(island, factors))
+
+    def _weight(self, body: int) -> Array:
+        """(3,) m/s^2, the gravity that a body feels."""
+        return np.asarray(self._scene.bodies[body].settings.gravity_weight * self._scene.gravity)
 
     def _below(self, there: Island, block: int, state: State) -> float:
         body = there.bodies[block]

@@ -59,6 +59,10 @@ class Moment:
         start, end = (np.concatenate([getattr(one, side) for one in inputs]) for side in ("start", "end"))
         return Moment(system, state, inputs, start, end, h)
 
+    def weight(self, nodes: Index) -> Array:
+        """What pulls nodes (k,) from outside, (k, 3) N."""
+        return self.system.mass[nodes][:, None] * self.system.pull(self.inputs, nodes)
+
     def pins(self, held: Index) -> Index:
         """Places of held nodes among the pins."""
         return np.searchsorted(self.system.pinned, held)

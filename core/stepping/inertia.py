@@ -82,7 +82,7 @@ def region_terms(
     return RegionTerms(
         reference=undeformed,
         predicted=np.asarray(predicted),
-        load=mass[:, None] * system.gravity - felt.reshape(-1, 3),
+        load=moment.weight(free) - felt.reshape(-1, 3),
         inertia=inertia,
         columns=columns.reshape(len(free), 3, -1),
         signs=signs,
@@ -106,7 +106,7 @@ def waveform_terms(
     phi = throws[parts[0].block] if len(parts) == 1 else spread(throws, parts)[:, None]
     acceleration = _steadied(motion.turn) * turned(motion.turn, motion.home - state.reference[free]) / h
     throw = np.broadcast_to(coefficients.throw, len(free))[:, None]
-    weight = mass[:, None] * system.gravity
+    weight = moment.weight(free)
     load = weight - phi * throw * mass[:, None] * acceleration
     dead = begin.dead[free]
     if begin.elastic is not None:

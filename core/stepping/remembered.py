@@ -13,7 +13,9 @@ from ..system.system import System
 from ..system.term import Memory
 
 _VELOCITY, _FORCE, _RATE, _STILL = "deformation velocity", "elastic force", "elastic force rate", "still"
-_NAMES = (_VELOCITY, _FORCE, _RATE, _STILL)
+_PULL = "pull from outside"
+_STACKED = (_VELOCITY, _FORCE, _RATE, _STILL)
+_NAMES = (*_STACKED, _PULL)
 
 
 @dataclass(frozen=True)
@@ -25,26 +27,30 @@ class Remembered:
         found anew.
     rate: (n, 3) N/s, how fast it changed during the step; None likewise.
     still: (b, 2) for each block, how many steps it has hardly moved, and its stiffness factor in them.
+    pulls: of each block, what pulled it in the step, see BlockInputs; none where all are as in a memory without them.
     """
 
     velocity: Array
     force: Array | None
     rate: Array | None
     still: Array
+    pulls: tuple[Array | None, ...] = ()
 
     @staticmethod
     def of(system: System, state: State) -> Remembered | None:
         """What a state remembers; None where nothing is remembered of some block."""
-        found: dict[str, list[Array]] = {name: [] for name in _NAMES}
+        found: dict[str, list[Array]] = {name: [] for name in _STACKED}
         for block in system.blocks:
-            for name in _NAMES:
+            for name in _STACKED:
                 value = state.memory.get(f"{block.name}{OF}{name}")
                 if value is not None:
                     found[name].append(value)
         whole = {name: np.concatenate(parts) for name, parts in found.items() if len(parts) == len(system.blocks)}
         if _VELOCITY not in whole or _STILL not in whole:
             return None
-        return Remembered(whole[_VELOCITY], whole.get(_FORCE), whole.get(_RATE), whole[_STILL].reshape(-1, 2))
+        pulls = tuple(state.memory.get(f"{block.name}{OF}{_PULL}") for block in system.blocks)
+        still = whole[_STILL].reshape(-1, 2)
+        return Remembered(whole[_VELOCITY], whole.get(_FORCE), whole.get(_RATE), still, pulls)
 
     def kept(self, system: System, memory: Memory) -> Memory:
         """A memory with this in the place of what it had of it."""
@@ -55,6 +61,7 @@ class Remembered:
                 _FORCE: None if self.force is None else self.force[part],
                 _RATE: None if self.rate is None else self.rate[part],
                 _STILL: self.still[place],
+                _PULL: self.pulls[place] if self.pulls else None,
             }
             found |= {f"{block.name}{OF}{name}": value for name, value in own.items() if value is not None}
         return found

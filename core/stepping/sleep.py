@@ -18,6 +18,8 @@ from .remembered import Remembered
 _STEPS = 3
 # A step is hardly a motion below this part of the size, times what the law lets decay in it, squared.
 _MOVED = 1e-8
+# What pulls it may change by this part before it is another pull: as by the air's drag on what hardly moves.
+_PULLED = 1e-7
 
 
 def asleep(system: System, state: State, inputs: Inputs, controls: Controls) -> bool:
@@ -30,7 +32,9 @@ def asleep(system: System, state: State, inputs: Inputs, controls: Controls) -> 
         return False
     past = Remembered.of(system, state)
     factors = controls.factors(len(system.blocks))
-    return past is not None and bool((past.still[:, 0] >= _STEPS).all() and (past.still[:, 1] == factors).all())
+    if past is None or not _alike(past.pulls, tuple(one.pull for one in inputs)):
+        return False
+    return bool((past.still[:, 0] >= _STEPS).all() and (past.still[:, 1] == factors).all())
 
 
 def resting(state: State, h: float) -> State:
@@ -48,11 +52,26 @@ def stillness(system: System, inputs: Inputs, coefficients: Sequence[Coefficient
     return bool(np.abs(moved).max(initial=0.0) <= _MOVED * decayed * min(decayed, 1.0) * size)
 
 
-def still_steps(past: Remembered | None, factors: Array, still: bool) -> Array:
-    """(b, 2), see Remembered.still, after a step that was still or not. factors: (b,) on each block's stiffness."""
+def still_steps(past: Remembered | None, factors: Array, still: bool, pulls: tuple[Array | None, ...] = ()) -> Array:
+    """(b, 2), see Remembered.still, after a step that was still or not.
+
+    factors: (b,) on each block's stiffness.  pulls: see Remembered.
+    """
     counts = np.zeros((len(factors), 2))
     counts[:, 1] = factors
     if still:
-        same = past is not None and bool((past.still[:, 1] == factors).all())
+        same = past is not None and bool((past.still[:, 1] == factors).all()) and _alike(past.pulls, pulls)
         counts[:, 0] = np.minimum(past.still[:, 0] + 1.0, _STEPS) if same and past is not None else 1.0
     return counts
+
+
+def _alike(past: tuple[Array | None, ...], now: tuple[Array | None, ...]) -> bool:
+    """Whether what pulls each block is what pulled it."""
+    empty = (None,) * max(len(past), len(now))
+    for before, after in zip(past or empty, now or empty, strict=True):
+        if before is None or after is None:
+            if before is not after:
+                return False
+        elif before.shape != after.shape or np.abs(after - before).max() > _PULLED * np.abs(before).max():
+            return False
+    return True

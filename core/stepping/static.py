@@ -24,7 +24,7 @@ _MOST = 60
 
 
 def settled(stepper: Stepper, state: State, inputs: Inputs, tolerance: float, factors: Array | None = None) -> State:
-    """The state at rest under gravity with the pins at the inputs' end, reached by strongly damped steps.
+    """The state at rest under what pulls it with the pins at the inputs' end, reached by strongly damped steps.
 
     factors: (b,) on each block's stiffness; 1 if None.
 
@@ -38,7 +38,7 @@ def settled(stepper: Stepper, state: State, inputs: Inputs, tolerance: float, fa
     laws = tuple(FirstModeLaw(-math.log(_REMAINDER) / h, 0.0, eigenvalue) for eigenvalue in eigenvalues)
     controls = Controls(laws, 0.0, tolerance, tuple(float(one) for one in scale))
     limit = _STILL * np.array([block.size for block in system.blocks])[system.owner()]
-    still = tuple(BlockInputs(one.end, one.end) for one in inputs)
+    still = tuple(BlockInputs(one.end, one.end, None, one.pull) for one in inputs)
     for _ in range(_MOST):
         after, report = stepper.step(state, still, h, controls)
         if report.outcome is not Outcome.CONVERGED:

@@ -92,7 +92,7 @@ class StepProblem:
         # Without a way back to the problem: a circle would keep factors until the collector happens to come by.
         self._metric = LowRankUpdate(_Turned(self._solve, self._rotation, self._scale), self.low_rank)
         # A body in flight starts with what its weight does to it, so that no step along a search changes its momentum.
-        self.start = self.allowed(self._predicted + h * self._flying[:, None] * system.gravity)
+        self.start = self.allowed(self._predicted + h * self._flying[:, None] * system.pull(inputs, stepper.free))
         self.value_noise = self._potentials.rounding / h
         self.noise = stepper.rounding(self._solve, self._far(state, share)) / np.sqrt(self._scale)
 
@@ -265,7 +265,8 @@ class StepProblem:
                 for vectors in (velocity, force, rate):
                     vectors[free] = vectors[free] @ turn.T
         still = stillness(system, self._inputs, self._coefficients, h, x - self._state.positions)
-        counts = still_steps(begin.past, self._factors, still)
+        pulls = tuple(one.pull for one in self._inputs)
+        counts = still_steps(begin.past, self._factors, still, pulls)
         if begin.force is None:
-            return Remembered(velocity, None, None, counts)
-        return Remembered(velocity, force, rate, counts)
+            return Remembered(velocity, None, None, counts, pulls)
+        return Remembered(velocity, force, rate, counts, pulls)

@@ -57,11 +57,13 @@ class BlockInputs:
 
     start, end: places (p, 3) m of its pins, in the order of Block.pinned.
     reference: its reference motion; None for the rigid motion of its pins.
+    pull: (3,) or (n, 3) m/s^2, what accelerates its nodes from outside; None for the system's gravity.
     """
 
     start: Array
     end: Array
     reference: ReferenceMotion | None = None
+    pull: Array | None = None
 
     @property
     def is_still(self) -> bool:
@@ -78,6 +80,7 @@ class BlockInputs:
             self.start + way * (index / parts),
             self.end if last else self.start + way * ((index + 1) / parts),
             self.reference.part(index, parts) if self.reference else None,
+            self.pull,
         )
 
 

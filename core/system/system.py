@@ -73,6 +73,15 @@ class System:
         """(n,) the place of each node's block."""
         return np.repeat(np.arange(len(self.blocks)), [len(block.rest) for block in self.blocks])
 
+    def pull(self, inputs: Inputs, nodes: Index) -> Array:
+        """(3,), or (k, 3) of some nodes (k,): m/s^2, what accelerates them from outside in a step."""
+        if all(one.pull is None for one in inputs):
+            return self.gravity
+        whole = np.empty_like(self.rest)
+        for part, one in zip(self.slices, inputs, strict=True):
+            whole[part] = self.gravity if one.pull is None else one.pull
+        return whole[nodes]
+
     def regions_of(self, block: int) -> tuple[int, ...]:
         """Places of the regions that have free nodes of a block."""
         part = self.slices[block]

@@ -29,10 +29,10 @@ class Variants:
         for body in taken.bodies:
             motion = _Once(body.motion)
             dials = None if body.dials is None else _Once(body.dials)
-            if dials is not None:
-                # Dials can be read only where the motion was just asked.
-                motion.then = dials
-            bodies.append(replace(body, motion=motion, dials=dials))
+            outside = None if body.outside is None else _Once(body.outside)
+            # Dials, and what acts from outside, can be read only where the motion was just asked.
+            motion.then = tuple(one for one in (dials, outside) if one is not None)
+            bodies.append(replace(body, motion=motion, dials=dials, outside=outside))
         colliders = tuple(replace(one, motion=_Once(one.motion)) for one in taken.colliders)
         self.taken = replace(taken, bodies=tuple(bodies), colliders=colliders)
         self._known: dict[str, Assembly] = {}
@@ -61,13 +61,13 @@ class _Once(Generic[Read]):
     def __init__(self, ask: Callable[[float], Read]) -> None:
         self._ask = ask
         self._found: dict[float, Read] = {}
-        self.then: Callable[[float], object] | None = None
+        self.then: tuple[Callable[[float], object], ...] = ()
 
     def __call__(self, frame: float) -> Read:
         if frame not in self._found:
             self._found[frame] = self._ask(frame)
-            if self.then is not None:
-                self.then(frame)
+            for other in self.then:
+                other(frame)
         return self._found[frame]
 
 

@@ -16,6 +16,7 @@ from ...core.simulation.record import bake
 from ...core.simulation.simulation import Simulation
 from .. import live
 from ..blender.sampler import GroupSampler, Sampler
+from ..scene import force_fields
 from ..scene.caches import own_cache, target_folder
 from ..scene.groups import Group, group_of, groups_of
 from ..scene.measured import note
@@ -85,6 +86,8 @@ def run_group(
     where others can; alone, it raises. restart, start: see core.simulation.record.bake.
     """
     began = time.monotonic()
+    # A script's edits may not have been told of yet.
+    force_fields.forget()
     for obj in group.members:
         live.drop(obj)
         check_object(obj, view_layer)

@@ -47,8 +47,10 @@ def prepared(taken: Scene, known: Assembly | None = None) -> Generator[Step, Non
 
     def still(body: Body) -> Body:
         motion = recall(body.motion)
-        # Dials can be read only where the motion was just asked.
-        return replace(body, motion=motion, dials=None if body.dials is None else recall(body.dials))
+        # Dials, and what acts from outside, can be read only where the motion was just asked.
+        dials = None if body.dials is None else recall(body.dials)
+        outside = None if body.outside is None else recall(body.outside)
+        return replace(body, motion=motion, dials=dials, outside=outside)
 
     scene = replace(
         taken,

@@ -6,7 +6,9 @@ import bpy
 
 from ...core.scene.parameters import PARAMETERS
 from ..blender.animation import animated_paths
+from ..blender.fields import gravity_moves
 from ..blender.sampler import frame_rate, gravity
+from ..scene.force_fields import known
 from ..scene.groups import Group, group_of
 from ..scene.objects import is_simulated
 from ..scene.snapshot import GROUPS
@@ -41,7 +43,10 @@ def hindrance(obj: bpy.types.Object) -> str:
 
 def steady(group: Group, scene: bpy.types.Scene) -> tuple[object, ...]:
     """What the frames depend on and can be looked up at any time, whatever the frame."""
-    return (*(_steady(obj) for obj in group.members), gravity(scene), frame_rate(scene), scene.frame_start)
+    still = None if gravity_moves(scene) else gravity(scene)
+    # What is set of a field is looked at when the frame is sampled.
+    fields = tuple(other.session_uid for other in known())
+    return (*(_steady(obj) for obj in group.members), still, fields, frame_rate(scene), scene.frame_start)
 
 
 def _steady(obj: bpy.types.Object) -> tuple[object, ...]:
@@ -53,4 +58,4 @@ def _steady(obj: bpy.types.Object) -> tuple[object, ...]:
         (link.other, link.bone, link.rigid, link.stiffness, tuple(tuple(point.place) for point in link.points))
         for link in group.links
     )
-    return (obj.session_uid, group.kind, *dials, *painted, *links)
+    return (obj.session_uid, group.kind, group.field_collection, *dials, *painted, *links)

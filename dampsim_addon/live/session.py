@@ -11,6 +11,7 @@ import numpy as np
 
 from ...core.arrays import Array
 from ...core.errors import DampSimError
+from ...core.fields.field import Outside
 from ...core.frames.frame import Frame
 from ...core.geometry.affine import transformed
 from ...core.measure.curve import SettleCurve, simulation_curve
@@ -59,6 +60,7 @@ class _Read:
     positions: Array
     matrix: Array
     settings: Settings | None = None
+    outside: Outside | None = None
 
 
 class Session:
@@ -81,6 +83,8 @@ class Session:
         self._samples: dict[float, dict[str, _Read]] = {}
         self._sampler: GroupSampler | None = None
         self._anchors: Mapping[str, tuple[bpy.types.Object, str]] = {}
+        # What acts on bodies from outside, by what they are known by.
+        self._outside: Mapping[str, Callable[[float], Outside]] = {}
         self._last: Sampled | None = None
         self._run: Run | None = None
 
@@ -143,9 +147,11 @@ class Session:
                 check_stack(member.obj, member.muted)
             taken = take(sampler)
             self._anchors = anchors_of([member.obj for member in sampler.members])
+            self._outside = {body.identity: body.outside for body in taken.bodies if body.outside is not None}
             taken = self._recalling(taken)
-            # The first pose is where the simulation hangs, and what it takes its stiffness from.
+            # The first pose, and the wind then, is where the simulation hangs, and what it takes its stiffness from.
             first = [body.motion(float(taken.first)) for body in taken.bodies]
+            first += [body.outside(float(taken.first)).numbers() for body in taken.bodies if body.outside is not None]
             mark, model = fingerprint(taken) + digest(*first), model_fingerprint(taken)
             if self.simulation is None or mark != self._mark:
                 self.frames, self.verified, self._run = [], 0, None
@@ -171,8 +177,21 @@ class Session:
 
             return ask
 
+        def outside(name: str) -> Callable[[float], Outside]:
+            def ask(time: float) -> Outside:
+                found = self._read(time, name).outside
+                assert found is not None
+                return found
+
+            return ask
+
         bodies = tuple(
-            replace(body, motion=motion(body.identity), dials=settings(body.identity) if body.dials else None)
+            replace(
+                body,
+                motion=motion(body.identity),
+                dials=settings(body.identity) if body.dials else None,
+                outside=outside(body.identity) if body.outside else None,
+            )
             for body in taken.bodies
         )
         return replace(
@@ -192,7 +211,9 @@ class Session:
         for member in self._sampler.members:
             obj = member.obj
             settings = read_settings(obj) if has_keyed_dials(obj) else None
-            found[known[obj.name]] = _Read(member.here(), member.matrix(), settings)
+            mark = known[obj.name]
+            outside = self._outside[mark](time) if mark in self._outside else None
+            found[mark] = _Read(member.here(), member.matrix(), settings, outside)
         for name, (other, bone) in self._anchors.items():
             matrix = standing(self._sampler.view_layer, other, bone)
             found[name] = _Read(frame_points(matrix), matrix)

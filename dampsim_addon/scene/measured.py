@@ -49,18 +49,25 @@ def weighing(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
     # What changes the model, and the dials of stiffness.
     names = [name for name, one in PARAMETERS.items() if one.affects is Affects.MODEL]
     names += ["stiffness_by", "sag", "stiffness"]
+    lighter = [] if group.gravity_weight == 1.0 else [group.gravity_weight]
     deforming = [(m.name, m.type) for m in obj.modifiers if m.type in DEFORMING and not is_ours(m.name)]
     return repr(
         [
             [getattr(group, name) for name in names],
             [group.kind, group.pin_group, group.stiffness_group, group.length_group, group.together],
-            [round(value, 5) for value in gravity(scene)],
+            first_gravity(scene) + lighter,
             scene.frame_start,
             first_pose(obj, scene.frame_start),
             deforming,
             mesh_sum(obj.data),
         ]
     )
+
+
+def first_gravity(scene: bpy.types.Scene) -> list[float]:
+    """Gravity at the first frame, as far as it can be told without going there."""
+    keyed = [curve for curve in curves(scene) if curve.data_path in ("gravity", "use_gravity")]
+    return _values(keyed, scene.frame_start) or [round(value, 5) for value in gravity(scene)]
 
 
 def first_pose(obj: bpy.types.Object, frame: int) -> list[object]:

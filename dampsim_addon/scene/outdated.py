@@ -13,9 +13,11 @@ from bpy.app.handlers import persistent
 
 from ...core.scene.parameters import PARAMETERS, Parameter
 from ..blender.animation import animated_paths
+from ..blender.fields import gravity_moves
 from ..blender.sampler import frame_rate, gravity
 from ..blender.views import redraw
 from .entering import entering
+from .force_fields import settings_of_fields
 from .groups import group_of
 from .objects import is_simulated, working
 from .snapshot import GROUPS
@@ -34,7 +36,7 @@ _edited = True
 
 def remember(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
     """The bake that was made is of what is dialled and animated now."""
-    obj.dampsim.baked_of = json.dumps({**_dials(obj), **_shot(scene)})
+    obj.dampsim.baked_of = json.dumps({**_dials(obj), **_shared(obj, scene)})
     _seen[obj.session_uid] = entering(obj)
     obj.dampsim.baked_from = json.dumps(_seen[obj.session_uid])
 
@@ -55,7 +57,7 @@ def changed(obj: bpy.types.Object, scene: bpy.types.Scene) -> list[str]:
     if len(moved) > _NAMED:
         moved = [*moved[: _NAMED - 1], f"{len(moved) - _NAMED + 1} more"]
     # What they share is said once.
-    return found + list(dict.fromkeys(moved)) + _differences(obj, _shot(scene))
+    return found + list(dict.fromkeys(moved)) + _differences(obj, _shared(obj, scene))
 
 
 def look(obj: bpy.types.Object) -> None:
@@ -90,12 +92,13 @@ def _dials(obj: bpy.types.Object) -> dict[str, str]:
     return found
 
 
-def _shot(scene: bpy.types.Scene) -> dict[str, str]:
+def _shared(obj: bpy.types.Object, scene: bpy.types.Scene) -> dict[str, str]:
     return {
-        "Gravity": ", ".join(f"{part:.4g}" for part in gravity(scene)),
+        "Gravity": _KEYED if gravity_moves(scene) else ", ".join(f"{part:.4g}" for part in gravity(scene)),
         "Frame Rate": f"{frame_rate(scene):.6g}",
         "Frame Start": str(scene.frame_start),
         "End": str(scene.frame_end),
+        **settings_of_fields(obj, scene),
     }
 
 

@@ -11,12 +11,12 @@ from ...core.scene.parameters import Choice, Parameter
 
 
 def property_of(parameter: Parameter, keyed: bool = True) -> Any:
-    """keyed: whether it can be, where its parameter can."""
+    """The property of a parameter. keyed: whether it can be animated, if the parameter can."""
     common = {"name": parameter.label, "description": parameter.text, "default": parameter.default}
     if not parameter.animatable or not keyed:
         common["options"] = set()
     if parameter.choices:
-        return EnumProperty(items=_items(parameter.choices), **common)
+        return EnumProperty(items=items_of(parameter.choices), **common)
     if isinstance(parameter.default, bool):
         return BoolProperty(**common)
     limits = {
@@ -34,7 +34,7 @@ def property_of(parameter: Parameter, keyed: bool = True) -> Any:
     return FloatProperty(**common, **limits)
 
 
-def _items(choices: Sequence[Choice]) -> list[tuple[str, str, str, int]]:
+def items_of(choices: Sequence[Choice]) -> list[tuple[str, str, str, int]]:
     """Files keep the number of a choice, so that one put between others must not shift them."""
     places = iter(range(len(choices)))
     return [(c.name, c.label, c.text, next(places) if c.number is None else c.number) for c in choices]

@@ -16,7 +16,7 @@ from bpy.props import (
     PointerProperty,
     StringProperty,
 )
-from bpy.types import Object, PropertyGroup, WindowManager
+from bpy.types import Collection, Object, PropertyGroup, WindowManager
 
 from ...core.bodies.registry import KINDS
 from ...core.geometry.affine import transformed
@@ -139,6 +139,11 @@ class DampSimObject(PropertyGroup):
         description="Where this group's weight is below 1, springs are shorter at rest: at 0 half as long as modelled",
     )
     centre_group: StringProperty(name="Centre Group", description="The damping's rays come from this group's middle")
+    field_collection: PointerProperty(
+        type=Collection,
+        name="Effector Collection",
+        description="Only force fields of this collection act on it; those of the whole scene if empty",
+    )
     together: StringProperty(options={"HIDDEN"})
     member: StringProperty(options={"HIDDEN"})
     links: CollectionProperty(type=DampSimLink)

@@ -8,14 +8,17 @@ import numpy as np
 from ...core.arrays import Array, Index
 from ...core.bodies.registry import kind
 from ...core.errors import MeshError, PinError, SceneError
+from ...core.fields.field import Outside
 from ...core.geometry.surface import Surface
 from ...core.scene.body import Body
 from ...core.scene.scene import Scene
 from ..blender.animation import animated_paths
+from ..blender.fields import gravity_moves, outside_now
 from ..blender.modifiers import deforms
 from ..blender.sampler import GroupSampler, Sampler, check_scale, frame_rate, gravity
 from ..blender.vertex_groups import weights
 from .anchors import check_links, colliders, joined
+from .force_fields import reaching
 from .groups import Group, marks
 from .properties import read_settings
 
@@ -109,6 +112,11 @@ def _body(sampler: GroupSampler, member: Sampler, mark: str) -> Body:
         sampler.go(frame)
         return member.here()
 
+    others = reaching(obj, sampler.view_layer)
+
+    def outside(frame: float) -> Outside:
+        return outside_now(sampler.scene, sampler.view_layer, others)
+
     body = Body(
         surface,
         painted.get("pin_group", np.zeros(len(surface.vertices))),
@@ -123,6 +131,7 @@ def _body(sampler: GroupSampler, member: Sampler, mark: str) -> Body:
         deforming(obj),
         mark,
         painted.get("centre_group"),
+        outside if others or gravity_moves(sampler.scene) else None,
     )
     what.check(body)
     return body

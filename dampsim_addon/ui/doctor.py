@@ -17,6 +17,7 @@ from ..blender.modifiers import DEFORMING
 from ..blender.own_operators import called
 from ..blender.sampler import frame_rate
 from ..scene.anchors import gone, other_islands
+from ..scene.force_fields import unfollowed_here
 from ..scene.groups import group_of, named
 from ..scene.objects import chosen
 from ..scene.on_disk import known
@@ -180,6 +181,11 @@ def _unlink(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
     obj.dampsim.active_link = max(min(obj.dampsim.active_link, len(links) - 1), 0)
 
 
+def _fields(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
+    lost = unfollowed_here(obj, scene)
+    return Finding(f"Of the scene's force fields it does not feel {lost}") if lost else None
+
+
 CHECKS: dict[str, Check] = {
     "scale": _scale,
     "group": _group,
@@ -190,6 +196,7 @@ CHECKS: dict[str, Check] = {
     "apart": _apart,
     "link": _link,
     "file": _file,
+    "fields": _fields,
 }
 
 

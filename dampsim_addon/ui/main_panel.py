@@ -17,6 +17,7 @@ from . import earlier_law_operators, hold
 from .add_operators import CONVERTIBLE, DAMPSIM_OT_add, DAMPSIM_OT_convert_add, DAMPSIM_OT_local_add, addable
 from .advanced_panel import DAMPSIM_PT_advanced
 from .bake_panel import DAMPSIM_PT_bake
+from .field_panel import DAMPSIM_PT_fields
 from .ghost_operators import (
     DAMPSIM_OT_compare,
     DAMPSIM_OT_ghost_add,
@@ -224,6 +225,7 @@ CLASSES = (
     DAMPSIM_PT_compare,
     DAMPSIM_PT_show,
     DAMPSIM_PT_shot,
+    DAMPSIM_PT_fields,
     DAMPSIM_PT_advanced,
 )
 

@@ -62,6 +62,11 @@ def _lost(obj: bpy.types.Object) -> None:
     obj.modifiers.new("DampSim Cache", "MESH_CACHE").filepath = "/nowhere/bake.pc2"
 
 
+def _textured(obj: bpy.types.Object) -> None:
+    bpy.ops.object.effector_add(type="TEXTURE")
+    bpy.context.view_layer.objects.active = obj
+
+
 # The check, what provokes it, and a word of what it says; no mend where only the artist can.
 CASES = {
     "negative": ("scale", _negative, "negative", True),
@@ -75,6 +80,7 @@ CASES = {
     "apart": ("apart", _apart, "Neighbour, which is not simulated with it", True),
     "link": ("link", _unlinked, "link is gone", True),
     "file": ("file", _lost, "is gone", False),
+    "fields": ("fields", _textured, "does not feel the kind Texture", False),
 }
 
 

@@ -53,8 +53,15 @@ class Settings(Shots, Materials, Dampings, Dials):
 
     @property
     def animated(self) -> tuple[float, ...]:
-        """The values of the dials whose keyframes are followed."""
-        return tuple(float(getattr(self, p.name)) for p in PARAMETERS.values() if p.animatable)
+        """The values of the dials whose keyframes are followed, but for the weights."""
+        return tuple(
+            float(getattr(self, p.name)) for p in PARAMETERS.values() if p.animatable and p.section != "fields"
+        )
+
+    @property
+    def weights(self) -> tuple[float, float]:
+        """How much it feels of gravity and of force fields."""
+        return self.gravity_weight, self.field_weight
 
 
 PARAMETERS: dict[str, Parameter] = {

@@ -33,6 +33,14 @@ class Shots:
         0, "Preroll", "Frames before the first one, in which it goes from its rest shape into its first pose and calms",
         unit="frames", least=0, most=1000, soft_least=0, soft_most=100, section="shot", affects=Affects.START,
     )  # fmt: skip
+    gravity_weight: float = parameter(
+        1.0, "Gravity Weight", "How much of the scene's gravity it feels",
+        least=-10.0, most=10.0, soft_least=0.0, soft_most=1.0, section="fields", animatable=True,
+    )  # fmt: skip
+    field_weight: float = parameter(
+        1.0, "Force Field Weight", "How much of the wind and the other force fields of the scene it feels",
+        least=0.0, most=10.0, soft_least=0.0, soft_most=1.0, section="fields", animatable=True,
+    )  # fmt: skip
     loop: bool = parameter(
         False, "Loop", "Run the cycle again and again beforehand, until its end goes over into its beginning",
         section="shot", affects=Affects.START,

@@ -1,0 +1,1 @@
+"""Force fields: what Blender's effectors do to a node, from plain numbers."""

@@ -1,0 +1,133 @@
+"""Which force fields reach which simulated objects; looked for only when something was edited, and kept by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import bpy
+import numpy as np
+from bpy.app.handlers import persistent
+
+from ..blender.animation import animated_paths
+from ..blender.fields import has_field, unfollowed
+
+# What is set of a field, and by which names it may be keyframed.
+_SETTINGS = {
+    **{name: (name,) for name in (
+        "shape", "falloff_type", "z_direction", "flow", "size", "rest_length", "noise", "seed", "falloff_power",
+        "use_min_distance", "distance_min", "use_max_distance", "distance_max", "radial_falloff", "use_radial_min",
+        "radial_min", "use_radial_max", "radial_max", "use_gravity_falloff", "use_global_coords", "apply_to_location",
+    )},
+    "strength": ("strength", "linear_drag"),
+    "harmonic_damping": ("harmonic_damping", "quadratic_drag", "inflow"),
+}  # fmt: skip
+_DIGITS = 4
+
+
+class _Known:
+    """Names of all objects with a field, and how many objects there were; none while nobody knows."""
+
+    names: tuple[str, ...] | None = None
+    count = 0
+
+
+def known() -> list[bpy.types.Object]:
+    """All objects of the file that are force fields, or bear particles that are."""
+    if _Known.names is not None and _Known.count == len(bpy.data.objects):
+        there = [bpy.data.objects[name] for name in _Known.names if name in bpy.data.objects]
+        there = [obj for obj in there if has_field(obj)]
+        if len(there) == len(_Known.names):
+            return there
+    found = [obj for obj in bpy.data.objects if has_field(obj)]
+    _Known.names, _Known.count = tuple(obj.name for obj in found), len(bpy.data.objects)
+    return found
+
+
+def reaching(obj: bpy.types.Object, where: bpy.types.Scene | bpy.types.ViewLayer) -> list[bpy.types.Object]:
+    """The force fields of a scene or view layer that may act on a simulated object.
+
+    Those of the collection that it names, if it names one, and never its own.
+    """
+    limit = obj.dampsim.field_collection
+    return [
+        other
+        for other in known()
+        if other != obj
+        and where.objects.get(other.name) == other
+        and any(not collection.hide_viewport for collection in other.users_collection)
+        and (limit is None or limit.all_objects.get(other.name) == other)
+    ]
+
+
+def unfollowed_here(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
+    """What of the force fields that reach an object is not followed, in words; '' where all is."""
+    if not obj.dampsim.field_weight > 0.0:
+        return ""
+    found = [(other.name, what) for other in reaching(obj, scene) if (what := unfollowed(other))]
+    return ", ".join(f"{what} of {name}" for name, what in found)
+
+
+def settings_of_fields(obj: bpy.types.Object, scene: bpy.types.Scene) -> dict[str, str]:
+    """The force fields that reach an object, and what is set of each and not keyframed; made without evaluating."""
+    others = [other for other in reaching(obj, scene) if not other.hide_viewport]
+    return {
+        "Force Fields of the Scene": ", ".join(other.name for other in others),
+        **{f"Force Field {other.name}": _settings(other) for other in others},
+    }
+
+
+def _settings(other: bpy.types.Object) -> str:
+    field, keyed = other.field, animated_paths(other)
+    if field is None:
+        return ""
+    found = [str(field.type).replace("_", " ").title()]
+    for name, aliases in _SETTINGS.items():
+        value = getattr(field, name)
+        if any(f"field.{alias}" in keyed for alias in aliases):
+            continue
+        text = f"{value:.6g}" if isinstance(value, float) else "" if value is True else str(value).lower()
+        if value:
+            found.append(f"{field.bl_rna.properties[name].name.lower()} {text}".strip())
+    if not keyed and other.parent is None and not len(other.constraints):
+        # What moves it otherwise is not known here.
+        place, turn = np.array(other.matrix_world)[:3, 3], np.array(other.matrix_world)[:3, 2]
+        found += [f"{what} {np.round(part, _DIGITS) + 0.0}" for what, part in (("at", place), ("along", turn))]
+    return ", ".join(found)
+
+
+@persistent
+def forget(*_: object) -> None:
+    """Look again when somebody asks."""
+    _Known.names = None
+
+
+@persistent
+def after_update(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
+    """Look again where an object has become a field, or is none any more."""
+    if _Known.names is None or depsgraph is None:
+        return
+    for update in depsgraph.updates:
+        if isinstance(update.id, bpy.types.Object):
+            obj = update.id.original
+            if has_field(obj) != (obj.name in _Known.names):
+                forget()
+                return
+
+
+_HANDLERS = {
+    "load_post": forget,
+    "undo_post": forget,
+    "redo_post": forget,
+    "depsgraph_update_post": after_update,
+}
+
+
+def register() -> None:
+    for name, handler in _HANDLERS.items():
+        getattr(bpy.app.handlers, name).append(handler)
+
+
+def unregister() -> None:
+    for name, handler in _HANDLERS.items():
+        getattr(bpy.app.handlers, name).remove(handler)
+    forget()
