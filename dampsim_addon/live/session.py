@@ -21,13 +21,14 @@ from ...core.scene.scene import Scene
 from ...core.simulation.assembly import Assembly
 from ...core.simulation.sampling import Sampled
 from ...core.simulation.simulation import Run, Simulation
-from ..blender.mesh_cache import check_stack
+from ..blender.counts import Counts
+from ..blender.modifiers import simulated_makers
 from ..blender.sampler import GroupSampler
 from ..scene.anchors import anchors_of, frame_points, standing
 from ..scene.groups import Group, group_of, key_of, marks
 from ..scene.properties import read_settings
 from ..scene.snapshot import check_object, has_keyed_dials, take
-from .liveness import steady
+from .liveness import check_shown, steady
 
 
 class Standing(enum.Enum):
@@ -61,6 +62,14 @@ class _Read:
     settings: Settings | None = None
 
 
+# The number of a mesh's own vertices, and the modifiers whose vertices are simulated too.
+Stack = tuple[int, tuple[tuple[str, str], ...]]
+
+
+def stack(obj: bpy.types.Object) -> Stack:
+    return len(obj.data.vertices), tuple((modifier.name, modifier.type) for modifier in simulated_makers(obj))
+
+
 class Session:
     """Frames from the first one on, of which the verified ones are known to fit the scene.
 
@@ -73,6 +82,8 @@ class Session:
         self.frames: list[Kept] = []
         self.verified = 0
         self.problem = ""
+        # Of members with vertices that modifiers make, where all are at rest (v, 3), by the number of the session.
+        self.rests: dict[int, Array] = {}
         # Inputs that never change with the frame must be read again.
         self.touched = True
         self._mark = self._model_mark = ""
@@ -80,6 +91,8 @@ class Session:
         self._steady: tuple[object, ...] = ()
         self._samples: dict[float, dict[str, _Read]] = {}
         self._sampler: GroupSampler | None = None
+        self._counts: dict[int, Counts | None] = {}
+        self._stacks: dict[int, Stack] = {}
         self._anchors: Mapping[str, tuple[bpy.types.Object, str]] = {}
         self._last: Sampled | None = None
         self._run: Run | None = None
@@ -135,13 +148,23 @@ class Session:
     def begin(self, sampler: GroupSampler) -> None:
         """Read what never changes with the frame, which goes through frames. Raises the errors for the artist."""
         self._sampler, self._samples = sampler, {}
+        for member in sampler.members:
+            member.counts = self._counts.get(member.obj.session_uid)
         if not self.touched:
             return
         try:
             for member in sampler.members:
                 check_object(member.obj, sampler.view_layer)
-                check_stack(member.obj, member.muted)
+                check_shown(member.obj, member.muted)
             taken = take(sampler)
+            self._counts = {member.obj.session_uid: member.counts for member in sampler.members}
+            # It is the first frame still.
+            self.rests = {
+                member.obj.session_uid: transformed(np.linalg.inv(member.matrix()), body.surface.vertices)
+                for member, body in zip(sampler.members, taken.bodies, strict=True)
+                if member.makes
+            }
+            self._stacks = {member.obj.session_uid: stack(member.obj) for member in sampler.members}
             self._anchors = anchors_of([member.obj for member in sampler.members])
             taken = self._recalling(taken)
             # The first pose is where the simulation hangs, and what it takes its stiffness from.
@@ -156,6 +179,10 @@ class Session:
         except DampSimError:
             self.simulation = None
             raise
+
+    def fits(self, obj: bpy.types.Object) -> bool:
+        """Whether the object still has the vertices that were simulated, as far as can be told without evaluating."""
+        return self._stacks.get(obj.session_uid) == stack(obj)
 
     def _recalling(self, taken: Scene) -> Scene:
         """The scene with all that moves taken from samples."""

@@ -22,7 +22,7 @@ from bpy.types import Object, PropertyGroup, WindowManager
 from ...core.bodies.registry import KINDS
 from ...core.geometry.affine import transformed
 from ...core.scene.parameters import PARAMETERS, Choice, Parameter, Settings
-from ..targets import TARGETS
+from ..targets import TARGETS, HasTarget
 from .anchors import has_bone, standing
 from .on_disk import look
 
@@ -125,7 +125,7 @@ class DampSimLink(PropertyGroup):
     points: CollectionProperty(type=DampSimPoint)
 
 
-class DampSimObject(PropertyGroup):
+class DampSimObject(HasTarget, PropertyGroup):
     """What DampSim keeps with an object. The parameters of core.scene.parameters.PARAMETERS are added below."""
 
     enabled: BoolProperty(name="DampSim", description="This object is simulated by DampSim", update=_switched)

@@ -10,6 +10,8 @@ from bpy.types import Context, Operator
 
 from ...core.errors import DampSimError
 from .. import live
+from ..blender.modifiers import simulated_makers
+from ..blender.sampler import Sampler
 from ..jobs.calibrate import calibrate, measure
 from ..jobs.clear import clear
 from ..scene.groups import group_of
@@ -20,6 +22,7 @@ from ..scene.results import curve_of
 from ..work.steps import Step
 from .chosen_job import ChosenJob
 from .group_operators import alone
+from .stack_checks import is_open
 
 # A new object's Young's modulus in parts of the pressure at the foot of a column of its height: a solid sags by a few
 # percent; springs, which hang by their whole length and by few of them, stretch by a fraction of one.
@@ -48,7 +51,7 @@ class DAMPSIM_OT_add(Operator):
                 continue
             group = obj.dampsim
             group.enabled = True
-            group.kind, note = _fitting(obj.data)
+            group.kind, note = _fitting(context, obj)
             group.kind_note = note
             self.report({"INFO"}, f"{obj.name}: {note}")
             if not group.pin_group and len(obj.vertex_groups) and obj.vertex_groups.active is not None:
@@ -64,13 +67,18 @@ class DAMPSIM_OT_add(Operator):
         return {"FINISHED"}
 
 
-def _fitting(mesh: bpy.types.Mesh) -> tuple[str, str]:
-    """The kind that a mesh asks for, and why in a few words."""
+def _fitting(context: Context, obj: bpy.types.Object) -> tuple[str, str]:
+    """The kind that an object asks for, and why in a few words."""
+    if not simulated_makers(obj):
+        return _fitting_of(obj.data)
+    with Sampler(context.scene, context.view_layer, obj) as sampler, sampler.resting() as (_, mesh):
+        return _fitting_of(mesh)
+
+
+def _fitting_of(mesh: bpy.types.Mesh) -> tuple[str, str]:
     if len(mesh.edges) and not len(mesh.polygons):
         return "SPRINGS", "it has no faces, so its edges become springs"
-    sides = np.empty(len(mesh.loops), dtype=np.int32)
-    mesh.loops.foreach_get("edge_index", sides)
-    if (np.bincount(sides, minlength=1) == 1).any():
+    if is_open(mesh):
         return "SPRINGS", "its surface is open, so its edges become springs"
     return "SOLID", "its surface is closed, so it becomes a solid body"
 
