@@ -84,6 +84,18 @@ def simulated_makers(obj: bpy.types.Object) -> list[bpy.types.Modifier]:
     return found if mirrors or not obj.dampsim.bakes_to_keys else []
 
 
+def dialled_of(modifier: bpy.types.Modifier) -> list[object]:
+    """Its name and kind, and what is set of it beside what it refers to."""
+    plain = [p for p in modifier.bl_rna.properties if p.type in ("BOOLEAN", "INT", "FLOAT", "ENUM")]
+    names = [p.identifier for p in plain if not p.is_readonly and not p.identifier.startswith(("show_", "is_"))]
+    found = [getattr(modifier, name) for name in names]
+    return [
+        modifier.name,
+        modifier.type,
+        *(one if isinstance(one, (bool, int, float, str)) else tuple(one) for one in found),
+    ]
+
+
 def thickener(obj: bpy.types.Object) -> bpy.types.Modifier | None:
     """What gives the mesh its thickness only behind what is simulated."""
     simulated = simulated_makers(obj)

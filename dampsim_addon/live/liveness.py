@@ -43,7 +43,7 @@ def hindrance(obj: bpy.types.Object) -> str:
     return ""
 
 
-def check_shown(obj: bpy.types.Object, muted: Collection[str]) -> None:
+def check_shown(obj: bpy.types.Object, muted: Collection[str] = ()) -> None:
     """Raise SceneError where there is no place among the modifiers at which the simulated shape could be shown.
 
     muted: names of modifiers that are switched off for a while, and count.
@@ -53,7 +53,7 @@ def check_shown(obj: bpy.types.Object, muted: Collection[str]) -> None:
         return
     raise SceneError(
         f"{obj.name}: {made[0].name} stands above {base(obj, muted)[-1].name}, and a bake to shape keys simulates the "
-        "mesh without it, which Live cannot show; choose PC2 Cache under Bake To, or bake to see it."
+        "mesh without it, which cannot be shown before the bake; bake, or choose PC2 Cache under Bake To."
     )
 
 

@@ -22,7 +22,7 @@ from ...core.simulation.assembly import Assembly
 from ...core.simulation.sampling import Sampled
 from ...core.simulation.simulation import Run, Simulation
 from ..blender.counts import Counts
-from ..blender.modifiers import simulated_makers
+from ..blender.modifiers import dialled_of, simulated_makers
 from ..blender.sampler import GroupSampler
 from ..scene.anchors import anchors_of, frame_points, standing
 from ..scene.groups import Group, group_of, key_of, marks
@@ -63,11 +63,11 @@ class _Read:
 
 
 # The number of a mesh's own vertices, and the modifiers whose vertices are simulated too.
-Stack = tuple[int, tuple[tuple[str, str], ...]]
+Stack = tuple[int, str]
 
 
 def stack(obj: bpy.types.Object) -> Stack:
-    return len(obj.data.vertices), tuple((modifier.name, modifier.type) for modifier in simulated_makers(obj))
+    return len(obj.data.vertices), repr([dialled_of(modifier) for modifier in simulated_makers(obj)])
 
 
 class Session:

@@ -14,7 +14,7 @@ from ...core.simulation.simulation import Simulation
 from ...core.stepping.substeps import Substeps, choose_substeps
 from ..blender.animation import curves
 from ..blender.marks import is_ours
-from ..blender.modifiers import DEFORMING, simulated_makers
+from ..blender.modifiers import DEFORMING, dialled_of, simulated_makers
 from ..blender.sampler import frame_rate, gravity, positions
 from .properties import read_settings
 
@@ -58,21 +58,10 @@ def weighing(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
             scene.frame_start,
             first_pose(obj, scene.frame_start),
             deforming,
-            [_dialled(modifier) for modifier in simulated_makers(obj)],
+            [dialled_of(modifier) for modifier in simulated_makers(obj)],
             mesh_sum(obj.data),
         ]
     )
-
-
-def _dialled(modifier: bpy.types.Modifier) -> list[object]:
-    """What is set of a modifier that makes vertices."""
-    plain = [p for p in modifier.bl_rna.properties if p.type in ("BOOLEAN", "INT", "FLOAT", "ENUM")]
-    names = [p.identifier for p in plain if not p.is_readonly and not p.identifier.startswith(("show_", "is_"))]
-    found = [getattr(modifier, name) for name in names]
-    return [
-        modifier.name,
-        *(tuple(one) if hasattr(one, "__len__") and not isinstance(one, str) else one for one in found),
-    ]
 
 
 def first_pose(obj: bpy.types.Object, frame: int) -> list[object]:

@@ -10,7 +10,9 @@ import bpy
 
 from ...core.scene.parameters import PARAMETERS, Parameter
 from ..blender.animation import animated_paths
+from ..blender.modifiers import makers
 from ..blender.sampler import frame_rate, gravity
+from ..targets import Storage, find
 from .groups import group_of
 from .snapshot import GROUPS
 
@@ -55,7 +57,16 @@ def _dials(obj: bpy.types.Object) -> dict[str, str]:
         # The panel calls this one by another name.
         label = "Pins" if role == "pin_group" else group.bl_rna.properties[role].name
         found[label] = getattr(group, role)
+    made_by = find(group.baked)
+    if made_by is not None and made_by.storage is Storage.FILE:
+        # What lies behind them has as many vertices as they made.
+        found["Modifiers"] = ", ".join(_made(modifier) for modifier in makers(obj))
     return found
+
+
+def _made(modifier: bpy.types.Modifier) -> str:
+    levels = modifier.levels if modifier.type in ("SUBSURF", "MULTIRES") else None
+    return str(modifier.name) if levels is None else f"{modifier.name} ({levels})"
 
 
 def _shot(scene: bpy.types.Scene) -> dict[str, str]:

@@ -42,7 +42,7 @@ def render(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
     above = stack[: stack.index(base(obj)[-1]) + 1]
     differing = [m for m in above if makes(m) and renders_otherwise(m)]
     if not differing:
-        return None
+        return _simplified(above, scene)
     one = differing[0]
     how = f"{one.name} is {'shown, but not rendered' if one.show_viewport else 'rendered, but not shown'}"
     if one.show_viewport == one.show_render:
@@ -52,6 +52,20 @@ def render(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
         "Render as Shown",
         _render_as_shown,
         f"Render {one.name} as the viewport shows it. What is simulated, and what the viewport shows, stays",
+    )
+
+
+def _simplified(stack: Sequence[bpy.types.Modifier], scene: bpy.types.Scene) -> Finding | None:
+    """Simplify may give a modifier other levels in renders than in the viewport."""
+    shown, rendered = scene.render.simplify_subdivision, scene.render.simplify_subdivision_render
+    finer = [
+        m for m in stack if m.type in ("SUBSURF", "MULTIRES") and m.show_viewport and m.levels > min(shown, rendered)
+    ]
+    if not scene.render.use_simplify or shown == rendered or not finer:
+        return None
+    return Finding(
+        f"Simplify gives {finer[0].name} other levels in renders than in the viewport: they would not show what is "
+        "simulated; give both of its Max Subdivision the same number"
     )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from scenes import FILES, ROUNDING, add, dump, fresh, size
 from test_live import frames, play, standing
+from test_panel import drawn
 
 pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
@@ -412,3 +413,103 @@ def test_add_sees_the_whole_and_not_the_half(tmp_path: Path) -> None:
     fresh()
     assert half(tmp_path, "MIRROR").dampsim.kind == "SOLID"
     assert half(tmp_path, name="Open").dampsim.kind == "SPRINGS"
+
+
+def test_a_link_on_the_mirrored_half_is_drawn_where_that_went(load: Load, live: ModuleType, tmp_path: Path) -> None:
+    fresh(LAST)
+    obj = half(tmp_path, "MIRROR", "SUBSURF", "ARMATURE")
+    obj.dampsim.live = False
+    rest, _ = seen(obj, 1)
+    spot = rest[np.linalg.norm(rest - (-0.9, 0.0, 0.4), axis=1).argmin()]
+    bpy.ops.object.empty_add(location=spot)
+    empty = bpy.context.object
+    bpy.ops.object.select_all(action="DESELECT")
+    for one in (empty, obj):
+        one.select_set(True)
+    bpy.context.view_layer.objects.active = obj
+    assert bpy.ops.dampsim.link() == {"FINISHED"}
+    (point,) = obj.dampsim.links[0].points
+    # On the side that only the Mirror makes.
+    assert point.place[0] < -0.5
+    obj.dampsim.live = True
+    play(last=LAST)
+    assert standing(live, obj, LAST) == "VALID"
+    (link,) = load("dampsim_addon.ui.link_drawing").shown(obj, bpy.context.view_layer)
+    points, _ = seen(obj)
+    world = points @ np.array(obj.matrix_world)[:3, :3].T + np.array(obj.matrix_world)[:3, 3]
+    # It is at a vertex, which Mirror and Subdivision gave a number that the mesh does not know.
+    assert np.linalg.norm(world - link.here[0], axis=1).min() < 1e-5
+    assert np.linalg.norm(link.here[0] - spot) > 0.1
+
+
+def test_the_panel_says_what_each_mend_does_and_what_a_file_costs(load: Load, tmp_path: Path) -> None:
+    fresh(LAST)
+    obj = half(tmp_path, "MIRROR", "SUBSURF", "ARMATURE", live=False)
+    count = load("dampsim_addon.ui.bake_panel").vertices
+    whole = len(seen(obj, 1)[0])
+    assert count(obj, bpy.context.view_layer) == (whole, True)
+    obj.modifiers.new("Behind", "SUBSURF")
+    most = len(seen(obj, 1)[0])
+    assert most > 2 * whole
+    assert count(obj, bpy.context.view_layer) == (most, False)
+    obj.dampsim.target = "SHAPE_KEYS"
+    texts = drawn(load, "DAMPSIM_PT_bake")
+    assert {"Apply Mirror", "Bake to PC2 Cache"} <= set(texts)
+    ways = _finding(load, obj, "keys")[1]
+    assert "looks the same" in ways[0].tip
+    assert "stay as they are" in ways[1].tip
+
+
+def test_a_file_of_other_modifiers_than_now_is_called_out_of_date(load: Load, tmp_path: Path) -> None:
+    scene = fresh(LAST)
+    obj = half(tmp_path, "MIRROR", "SUBSURF", "ARMATURE", live=False)
+    bake(obj, "POINT_CACHE")
+    changed = load("dampsim_addon.scene.outdated").changed
+    assert changed(obj, scene) == []
+    obj.modifiers["Subsurf"].levels = 0
+    obj.modifiers["Mirror"].show_viewport = False
+    assert changed(obj, scene) == ["Modifiers Mirror, Subsurf (1), now Subsurf (0)"]
+
+
+def test_a_seam_that_is_not_merged_stays_closed(live: ModuleType, tmp_path: Path) -> None:
+    fresh(LAST)
+    obj = half(tmp_path, "MIRROR", "ARMATURE", live=False)
+    obj.modifiers["Mirror"].use_mirror_merge = False
+    rest, _ = seen(obj, 1)
+    near = np.linalg.norm(rest[:, None] - rest[None], axis=2) < 1e-6
+    one, other = np.nonzero(np.triu(near, 1))
+    assert len(one) > 10
+    obj.dampsim.live = True
+    play(last=LAST)
+    assert standing(live, obj, LAST) == "VALID"
+    for frame in range(1, LAST + 1):
+        points, _ = seen(obj, frame)
+        # Both are carried by the same tetrahedra; what is left is single precision.
+        assert np.linalg.norm(points[one] - points[other], axis=1).max() < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("stack", "place"),
+    [
+        # Behind what deforms, also where that is hidden for a while, and before what stays last.
+        (("ARMATURE", "hidden", "SUBSURF"), 1),
+        (("ARMATURE", "SUBSURF", "last"), 1),
+        (("MIRROR", "SUBSURF"), 1),
+        (("SUBSURF", "hidden", "MIRROR", "SUBSURF"), 2),
+        # What is hidden and would make vertices is behind.
+        (("ARMATURE", "SUBSURF", "hidden", "SMOOTH", "hidden"), 1),
+    ],
+)
+def test_what_plays_stands_behind_what_is_simulated(load: Load, stack: tuple[str, ...], place: int) -> None:
+    fresh()
+    bpy.ops.mesh.primitive_cube_add()
+    obj = bpy.context.object
+    for kind in stack:
+        if kind == "hidden":
+            obj.modifiers[-1].show_viewport = False
+        elif kind == "last":
+            obj.modifiers[-1].use_pin_to_last = True
+        else:
+            obj.modifiers.new(kind, kind)
+    made = load("dampsim_addon.blender.mesh_cache").attach(obj, "DampSim Live", "MESH_CACHE")
+    assert obj.modifiers.find(made.name) == place
