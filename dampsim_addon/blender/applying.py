@@ -71,6 +71,8 @@ def renders_otherwise(modifier: bpy.types.Modifier) -> bool:
 
 def apply(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer, modifiers: Sequence[bpy.types.Modifier]) -> None:
     """Make real what applicable() named. Shape keys stay, with their values, drivers and animation."""
+    if obj.mode != "OBJECT":
+        raise SceneError(f"{obj.name}: leave {obj.mode.title()} Mode before modifiers are applied.")
     names = [modifier.name for modifier in modifiers]
     keys = obj.data.shape_keys
     blocks = list(keys.key_blocks) if keys else []

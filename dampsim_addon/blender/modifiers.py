@@ -88,12 +88,13 @@ def dialled_of(modifier: bpy.types.Modifier) -> list[object]:
     """Its name and kind, and what is set of it beside what it refers to."""
     plain = [p for p in modifier.bl_rna.properties if p.type in ("BOOLEAN", "INT", "FLOAT", "ENUM")]
     names = [p.identifier for p in plain if not p.is_readonly and not p.identifier.startswith(("show_", "is_"))]
-    found = [getattr(modifier, name) for name in names]
-    return [
-        modifier.name,
-        modifier.type,
-        *(one if isinstance(one, (bool, int, float, str)) else tuple(one) for one in found),
-    ]
+    return [modifier.name, modifier.type, *(_plain(getattr(modifier, name)) for name in names)]
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, (bool, int, float, str)):
+        return value
+    return sorted(value) if isinstance(value, set) else tuple(value)  # type: ignore[var-annotated, arg-type]
 
 
 def thickener(obj: bpy.types.Object) -> bpy.types.Modifier | None:

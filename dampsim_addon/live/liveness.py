@@ -71,4 +71,6 @@ def _steady(obj: bpy.types.Object) -> tuple[object, ...]:
         (link.other, link.bone, link.rigid, link.stiffness, tuple(tuple(point.place) for point in link.points))
         for link in group.links
     )
-    return (obj.session_uid, group.kind, group.bakes_to_keys, *dials, *painted, *links)
+    # Not the target itself: of most objects every target plays the same.
+    made = tuple(modifier.name for modifier in simulated_makers(obj))
+    return (obj.session_uid, group.kind, made, *dials, *painted, *links)

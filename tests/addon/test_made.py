@@ -288,6 +288,14 @@ def test_what_could_not_be_applied_without_a_change_is_not_offered(load: Load, t
     assert [way.button for way in _finding(load, obj, "keys")[1]] == ["Bake to PC2 Cache"]
     obj.modifiers.move(1, 0)
     assert [way.button for way in _finding(load, obj, "keys")[1]] == ["Apply Mirror", "Bake to PC2 Cache"]
+    obj.modifiers.new("Smooth", "SMOOTH")
+    obj.modifiers.move(2, 0)
+    assert len(_finding(load, obj, "keys")[1]) == 1
+    obj.modifiers.remove(obj.modifiers["Smooth"])
+    bpy.ops.object.mode_set(mode="EDIT")
+    with pytest.raises(RuntimeError, match="Head: leave Edit Mode before modifiers are applied"):
+        bpy.ops.dampsim.mend(check="keys")
+    bpy.ops.object.mode_set(mode="OBJECT")
     # Where it mirrors follows something else, or the render has another number of vertices, or others use the mesh.
     obj.modifiers["Mirror"].mirror_object = obj.modifiers["Armature"].object
     assert len(_finding(load, obj, "keys")[1]) == 1
@@ -364,6 +372,16 @@ def test_live_survives_undo_saving_duplicates_and_a_modifier_more(live: ModuleTy
     obj = bpy.data.objects["Head"]
     assert bpy.context.scene.frame_current == 5
     np.testing.assert_array_equal(seen(obj)[0], shown)
+    # An undo to other levels has other vertices than those that were simulated.
+    obj.modifiers["Subsurf"].levels = 2
+    bpy.ops.ed.undo_push(message="Three")
+    bpy.ops.ed.undo()
+    obj = bpy.data.objects["Head"]
+    assert obj.modifiers["DampSim Live"].show_viewport
+    bpy.ops.ed.redo()
+    obj = bpy.data.objects["Head"]
+    assert not obj.modifiers["DampSim Live"].show_viewport
+    obj.modifiers["Subsurf"].levels = 1
     # One that is added later goes behind what is shown, or deforms what is simulated.
     obj.modifiers.new("Smoother", "SMOOTH")
     bpy.context.view_layer.update()
