@@ -326,6 +326,7 @@ def test_shape_keys_that_merge_other_vertices_are_not_applied_halfway(tmp_path: 
     assert dump() == before
 
 
+@pytest.mark.slow
 def test_subdivision_before_an_armature_is_left_out_of_keys_and_live_says_so(live: ModuleType, tmp_path: Path) -> None:
     fresh(LAST)
     obj = half(tmp_path, "SUBSURF", "ARMATURE")
@@ -358,6 +359,7 @@ def test_a_number_of_vertices_that_changes_is_refused(live: ModuleType, tmp_path
     assert [m.type for m in obj.modifiers] == ["ARMATURE", "MIRROR"]
 
 
+@pytest.mark.slow
 def test_live_survives_undo_saving_duplicates_and_a_modifier_more(live: ModuleType, tmp_path: Path) -> None:
     scene = fresh(LAST)
     obj = half(tmp_path / "cache", "MIRROR", "SUBSURF", "ARMATURE")
@@ -433,6 +435,7 @@ def test_add_sees_the_whole_and_not_the_half(tmp_path: Path) -> None:
     assert half(tmp_path, name="Open").dampsim.kind == "SPRINGS"
 
 
+@pytest.mark.slow
 def test_a_link_on_the_mirrored_half_is_drawn_where_that_went(load: Load, live: ModuleType, tmp_path: Path) -> None:
     fresh(LAST)
     obj = half(tmp_path, "MIRROR", "SUBSURF", "ARMATURE")
@@ -489,6 +492,7 @@ def test_a_file_of_other_modifiers_than_now_is_called_out_of_date(load: Load, tm
     assert changed(obj, scene) == ["Modifiers Mirror, Subsurf (1), now Subsurf (0)"]
 
 
+@pytest.mark.slow
 def test_a_seam_that_is_not_merged_stays_closed(live: ModuleType, tmp_path: Path) -> None:
     fresh(LAST)
     obj = half(tmp_path, "MIRROR", "ARMATURE", live=False)
