@@ -28,6 +28,7 @@ _MARGIN = 0.2
 _LEAST_ANGLE = np.radians(15.0)
 # A tet that is hardly filled keeps this part of its mass and stiffness, so that no node is without any.
 _LEAST_FILL = 0.05
+_CLOSE = "close its holes or give it thickness"
 # An open surface counts as fillable when it winds around some place by more than this (a flat sheet reaches 0.5).
 _FILLABLE = 0.6
 _LARGEST_GRID = 4_000_000
@@ -63,9 +64,8 @@ def cover_surface(surface: Surface, count: int) -> Cover:
     assert best is not None
     _, spacing, choice = best
     if open_edges(triangles) and choice.deepest < _FILLABLE:
-        raise MeshError(
-            f"{surface.name}: the mesh is open and encloses no volume; close its holes or give it thickness."
-        )
+        mend = f"apply {surface.thickener}, or choose Springs" if surface.thickener else _CLOSE
+        raise MeshError(f"{surface.name}: the mesh is open and encloses no volume; {mend}.")
 
     keys = lattice.node_keys(choice.corners)
     _, first, label = np.unique(keys, return_index=True, return_inverse=True)

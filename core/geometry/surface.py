@@ -17,11 +17,15 @@ _WELD = 1e-6
 
 @dataclass(frozen=True)
 class Surface:
-    """name: of the object, for messages.  vertices: (v, 3) m, at rest.  triangles: (t, 3)."""
+    """name: of the object, for messages.  vertices: (v, 3) m, at rest.  triangles: (t, 3).
+
+    thickener: what would give an open one its thickness, but only after the simulation; for messages.
+    """
 
     name: str
     vertices: Array
     triangles: Index
+    thickener: str = ""
 
     @property
     def size(self) -> float:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection
 from typing import Any
 
 import bpy
 import numpy as np
 
 from ...core.errors import SceneError
-from .marks import is_ours
-from .modifiers import DEFORMING
+from .modifiers import DEFORMING, base, makes
 
 
 def pc2_header(vertices: int, first: float, samples: int) -> bytes:
@@ -24,29 +22,11 @@ def mdd_header(vertices: int, times: list[float]) -> bytes:
     return struct.pack(">ii", len(times), vertices) + np.asarray(times, dtype=">f4").tobytes()
 
 
-def check_stack(obj: bpy.types.Object, muted: Collection[str] = ()) -> None:
-    """Raise SceneError where no place in the modifier stack comes after the deforming and before the other ones.
-
-    muted: names of modifiers that are switched off for a while, and count.
-    """
-    shown = [m for m in obj.modifiers if (m.show_viewport or m.name in muted) and not is_ours(m.name)]
-    kinds = [m.type in DEFORMING for m in shown]
-    last = max((place for place, deforms in enumerate(kinds) if deforms), default=-1)
-    if not all(kinds[: last + 1]):
-        raise SceneError(
-            f"{obj.name}: a modifier that changes the number of vertices stands above a deforming one; "
-            "move it down or bake to shape keys."
-        )
-
-
 def attach(obj: bpy.types.Object, name: str, kind: str, before: bool = False) -> Any:
-    """A modifier of a kind, before all others or after those that deform."""
+    """A modifier of a kind, before all others or behind the base."""
     active = obj.modifiers.active.name if obj.modifiers.active else ""
     modifier: Any = obj.modifiers.new(name, kind)
-    last = max((k for k, m in enumerate(obj.modifiers) if m.type in DEFORMING and not is_ours(m.name)), default=-1)
-    place = 0 if before else last + 1
-    obj.modifiers.move(len(obj.modifiers) - 1, place)
-    if obj.modifiers.find(name) != place:
+    if not put(obj, modifier, before):
         obj.modifiers.remove(modifier)
         raise SceneError(
             f"{obj.name}: its modifiers come from another file and leave no place for a cache; bake it there."
@@ -54,6 +34,27 @@ def attach(obj: bpy.types.Object, name: str, kind: str, before: bool = False) ->
     if active:
         obj.modifiers.active = obj.modifiers[active]
     return modifier
+
+
+def put(obj: bpy.types.Object, modifier: bpy.types.Modifier, before: bool = False) -> bool:
+    """Move one of our modifiers before all others or behind the base; whether that could be done."""
+    place = 0 if before else _behind_base(obj, [one for one in obj.modifiers if one != modifier])
+    now = obj.modifiers.find(modifier.name)
+    if now != place:
+        obj.modifiers.move(now, place)
+    return bool(obj.modifiers.find(modifier.name) == place)
+
+
+def _behind_base(obj: bpy.types.Object, stack: list[bpy.types.Modifier]) -> int:
+    """The place among some modifiers behind the base, and behind what is hidden and would deform once it is shown."""
+    simulated = base(obj)
+    place = stack.index(simulated[-1]) + 1 if simulated else 0
+    for number, modifier in enumerate(stack[place:], place + 1):
+        if makes(modifier) and (modifier.show_viewport or modifier.show_render):
+            break
+        if modifier.type in DEFORMING:
+            place = number
+    return place
 
 
 def play(modifier: Any, form: str, path: str, first: float) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from types import TracebackType
 
 import bpy
@@ -13,8 +13,9 @@ import numpy as np
 from ...core.arrays import Array, Single
 from ...core.errors import MeshError
 from ...core.geometry.affine import transformed
+from .counts import Counts, check_counts, counts_of
 from .marks import is_ours
-from .modifiers import DEFORMING, deforms
+from .modifiers import DEFORMING, base, deforms, simulated_makers, thickener
 
 
 def positions(mesh: bpy.types.Mesh) -> Single:
@@ -58,7 +59,10 @@ SAMPLING: list[Sampler] = []
 
 
 class Sampler:
-    """Reads an object frame by frame, with our own output and all that changes its vertices' number switched off.
+    """Reads an object frame by frame, with our own output and what comes behind the simulated modifiers switched off.
+
+    makes: whether modifiers make some of the vertices.  counts: what there is of them at every frame, once known.
+    thickener: see core Surface.
 
     Use as a context: on leaving it the modifiers, shape keys and the current frame are as before.
     """
@@ -69,6 +73,8 @@ class Sampler:
         self._keys: list[str] = []
         self._absolute = 0
         self._frame = (scene.frame_current, scene.frame_subframe)
+        self.makes, self.thickener = False, ""
+        self.counts: Counts | None = None
 
     def __enter__(self) -> Sampler:
         self._frame = (self.scene.frame_current, self.scene.frame_subframe)
@@ -87,8 +93,12 @@ class Sampler:
 
     def mute(self) -> None:
         """Switch off what must not be sampled."""
+        self.makes = bool(simulated_makers(self.obj))
+        thick = thickener(self.obj)
+        self.thickener = thick.name if thick else ""
+        kept = [m.name for m in base(self.obj) if self.makes or m.type in DEFORMING]
         for modifier in self.obj.modifiers:
-            if modifier.show_viewport and (modifier.type not in DEFORMING or is_ours(modifier.name)):
+            if modifier.show_viewport and modifier.name not in kept:
                 self._modifiers.append(modifier.name)
                 modifier.show_viewport = False
         for key in self._key_blocks():
@@ -138,17 +148,23 @@ class Sampler:
         """Evaluated vertices (v, 3) in the object's space, now."""
         return local_vertices(self.obj, self.view_layer)
 
-    def undeformed(self) -> Array:
-        """Vertices (v, 3) in the object's space, now: shape keys count, modifiers do not."""
-        deforming = [m for m in self.obj.modifiers if m.show_viewport]
+    @contextmanager
+    def _undeforming(self) -> Iterator[None]:
+        """For a while, without the modifiers that move vertices."""
+        deforming = [m for m in self.obj.modifiers if m.show_viewport and m.type in DEFORMING]
         try:
             for modifier in deforming:
                 modifier.show_viewport = False
             self.view_layer.update()
-            return self.local()
+            yield
         finally:
             for modifier in deforming:
                 modifier.show_viewport = True
+
+    def undeformed(self) -> Array:
+        """Vertices (v, 3) in the object's space, now: shape keys count, modifiers that move vertices do not."""
+        with self._undeforming():
+            return self.local()
 
     def matrix(self) -> Array:
         """The object's matrix (4, 4) to world space, now."""
@@ -162,13 +178,29 @@ class Sampler:
     def here(self) -> Array:
         """Animated vertices (v, 3) m in world space, now."""
         check_scale(self.obj, self.matrix(), f" at frame {self.scene.frame_current}")
+        if self.counts is not None:
+            check_counts(self.obj, self.mesh(), self.counts, self.scene.frame_current_final)
         return world_vertices(self.obj, self.view_layer)
 
-    def rest(self) -> Array:
-        """Undeformed vertices (v, 3) in world space at the first frame: shape keys count, modifiers do not."""
+    def mesh(self) -> bpy.types.Mesh:
+        """As it is evaluated now."""
+        mesh: bpy.types.Mesh = self.evaluated().data
+        return mesh
+
+    def evaluated(self) -> bpy.types.Object:
+        """The object as it is evaluated now."""
+        return self.obj.evaluated_get(self.view_layer.depsgraph)
+
+    @contextmanager
+    def resting(self) -> Iterator[tuple[Array, bpy.types.Mesh]]:
+        """For a while, undeformed at the first frame: vertices (v, 3) in world space, and the mesh that says how they
+        hang together and what is painted on them. Shape keys count, modifiers that move vertices do not.
+        """
         self.go(float(self.scene.frame_start))
-        local = self.undeformed()
-        return transformed(self.matrix(), local)
+        with self._undeforming():
+            mesh = self.mesh() if self.makes else self.obj.data
+            self.counts = counts_of(mesh) if self.makes else None
+            yield transformed(self.matrix(), self.local()), mesh
 
 
 class GroupSampler:

@@ -11,17 +11,20 @@ import numpy as np
 from ...core.arrays import Array
 
 
-def weights(obj: bpy.types.Object, names: Sequence[str]) -> list[Array]:
+def weights(obj: bpy.types.Object, names: Sequence[str], mesh: bpy.types.Mesh | None = None) -> list[Array]:
     """Weights (v,) of each vertex group; zero where a vertex is not in it. All groups are there.
+
+    mesh: what the object's modifiers made of its own, and of the weights.
 
     Through bmesh, which hands out a vertex's weights at once: `vertex.groups` takes four times as long.
     """
-    count = len(obj.data.vertices)
+    mesh = mesh or obj.data
+    count = len(mesh.vertices)
     if not names:
         return []
     copy = bmesh.new(use_operators=False)
     try:
-        copy.from_mesh(obj.data, face_normals=False, vertex_normals=False)
+        copy.from_mesh(mesh, face_normals=False, vertex_normals=False)
         layer = copy.verts.layers.deform.active
         if layer is None:
             return [np.zeros(count) for _ in names]

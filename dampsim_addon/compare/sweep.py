@@ -23,6 +23,7 @@ from ...core.measure.curve import SettleCurve, simulation_curve
 from ...core.scene.parameters import PARAMETERS
 from ...core.simulation.simulation import Simulation
 from ..blender.sampler import GroupSampler, Sampler
+from ..live.liveness import check_shown
 from ..scene.groups import group_of
 from ..scene.snapshot import check_object, take
 from ..work.steps import Step, paired
@@ -76,6 +77,7 @@ def run(
     check_object(obj, view_layer)
     if pictures:
         sheet.check(scene)
+        check_shown(obj)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -13,7 +13,7 @@ import bpy
 from ...core.arrays import Array
 from ...core.errors import CacheError, DampSimError
 from ..blender.marks import LIVE
-from ..blender.mesh_cache import attach, detach, pc2_header, play
+from ..blender.mesh_cache import attach, detach, pc2_header, play, put
 from ..scene.groups import Group, key_of
 from .session import SESSIONS, Session, Standing, find
 
@@ -36,6 +36,8 @@ def show(obj: bpy.types.Object, local: Array) -> None:
     if modifier is None:
         modifier = attach(obj, LIVE, "MESH_CACHE")
         play(modifier, "PC2", str(file), 0.0)
+    # The artist may have added others since.
+    put(obj, modifier)
     if modifier.filepath != str(file):
         modifier.filepath = str(file)
     # The modifier reads the file whenever it is evaluated, and it is at each change of frame.
@@ -75,7 +77,7 @@ def show_kept(group: Group, scene: bpy.types.Scene) -> bool:
     """Show what is kept of the frame at hand, valid or not; whether there is anything that fits the meshes."""
     session, place = find(group.members[0]), scene.frame_current - scene.frame_start
     kept = session.frames[place].locals if session and 0 <= place < len(session.frames) else {}
-    if session is None or any(len(kept.get(obj.session_uid, ())) != len(obj.data.vertices) for obj in group.members):
+    if session is None or any(not session.fits(obj) or obj.session_uid not in kept for obj in group.members):
         return False
     show_frame(group, session, scene, scene.frame_current)
     return True

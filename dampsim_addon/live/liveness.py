@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import bpy
 
+from ...core.errors import SceneError
 from ...core.scene.parameters import PARAMETERS
 from ..blender.animation import animated_paths
 from ..blender.fields import gravity_moves
+from ..blender.modifiers import base, makers, simulated_makers
 from ..blender.sampler import frame_rate, gravity
 from ..scene.force_fields import known
 from ..scene.groups import Group, group_of
@@ -41,6 +45,20 @@ def hindrance(obj: bpy.types.Object) -> str:
     return ""
 
 
+def check_shown(obj: bpy.types.Object, muted: Collection[str] = ()) -> None:
+    """Raise SceneError where there is no place among the modifiers at which the simulated shape could be shown.
+
+    muted: names of modifiers that are switched off for a while, and count.
+    """
+    made = makers(obj, muted)
+    if not made or simulated_makers(obj):
+        return
+    raise SceneError(
+        f"{obj.name}: {made[0].name} stands above {base(obj, muted)[-1].name}, and a bake to shape keys simulates the "
+        "mesh without it, which cannot be shown before the bake; bake, or choose PC2 Cache under Bake To."
+    )
+
+
 def steady(group: Group, scene: bpy.types.Scene) -> tuple[object, ...]:
     """What the frames depend on and can be looked up at any time, whatever the frame."""
     still = None if gravity_moves(scene) else gravity(scene)
@@ -58,4 +76,6 @@ def _steady(obj: bpy.types.Object) -> tuple[object, ...]:
         (link.other, link.bone, link.rigid, link.stiffness, tuple(tuple(point.place) for point in link.points))
         for link in group.links
     )
-    return (obj.session_uid, group.kind, group.field_collection, *dials, *painted, *links)
+    # Not the target itself: of most objects every target plays the same.
+    made = tuple(modifier.name for modifier in simulated_makers(obj))
+    return (obj.session_uid, group.kind, group.field_collection, made, *dials, *painted, *links)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import bpy
 import numpy as np
@@ -22,13 +22,14 @@ from ...core.scene.scene import Scene
 from ...core.simulation.assembly import Assembly
 from ...core.simulation.sampling import Sampled
 from ...core.simulation.simulation import Run, Simulation
-from ..blender.mesh_cache import check_stack
+from ..blender.counts import Counts
 from ..blender.sampler import GroupSampler
 from ..scene.anchors import anchors_of, frame_points, standing
 from ..scene.groups import Group, group_of, key_of, marks
 from ..scene.properties import read_settings
 from ..scene.snapshot import check_object, has_keyed_dials, take
-from .liveness import steady
+from .kept import Kept, Read, Stack, stack
+from .liveness import check_shown, steady
 
 
 class Standing(enum.Enum):
@@ -37,30 +38,6 @@ class Standing(enum.Enum):
     VALID = "simulated"
     STALE = "out of date"
     MISSING = "not simulated yet"
-
-
-@dataclass(frozen=True)
-class Kept:
-    """A frame and how it is shown.
-
-    frame: as simulated.
-    locals: (v, 3) float32 in each member's own space, by its number of the session.
-    count: see core Sampled.
-    """
-
-    frame: Frame
-    locals: Mapping[int, Array]
-    count: int
-
-
-@dataclass(frozen=True)
-class _Read:
-    """Of one member, or of what a link holds on to."""
-
-    positions: Array
-    matrix: Array
-    settings: Settings | None = None
-    outside: Outside | None = None
 
 
 class Session:
@@ -75,13 +52,17 @@ class Session:
         self.frames: list[Kept] = []
         self.verified = 0
         self.problem = ""
+        # Of members with vertices that modifiers make, where all are at rest (v, 3), by the number of the session.
+        self.rests: dict[int, Array] = {}
         # Inputs that never change with the frame must be read again.
         self.touched = True
         self._mark = self._model_mark = ""
         self._known: Assembly | None = None
         self._steady: tuple[object, ...] = ()
-        self._samples: dict[float, dict[str, _Read]] = {}
+        self._samples: dict[float, dict[str, Read]] = {}
         self._sampler: GroupSampler | None = None
+        self._counts: dict[int, Counts | None] = {}
+        self._stacks: dict[int, Stack] = {}
         self._anchors: Mapping[str, tuple[bpy.types.Object, str]] = {}
         # What acts on bodies from outside, by what they are known by.
         self._outside: Mapping[str, Callable[[float], Outside]] = {}
@@ -139,13 +120,23 @@ class Session:
     def begin(self, sampler: GroupSampler) -> None:
         """Read what never changes with the frame, which goes through frames. Raises the errors for the artist."""
         self._sampler, self._samples = sampler, {}
+        for member in sampler.members:
+            member.counts = self._counts.get(member.obj.session_uid)
         if not self.touched:
             return
         try:
             for member in sampler.members:
                 check_object(member.obj, sampler.view_layer)
-                check_stack(member.obj, member.muted)
+                check_shown(member.obj, member.muted)
             taken = take(sampler)
+            self._counts = {member.obj.session_uid: member.counts for member in sampler.members}
+            # It is the first frame still.
+            self.rests = {
+                member.obj.session_uid: transformed(np.linalg.inv(member.matrix()), body.surface.vertices)
+                for member, body in zip(sampler.members, taken.bodies, strict=True)
+                if member.makes
+            }
+            self._stacks = {member.obj.session_uid: stack(member.obj) for member in sampler.members}
             self._anchors = anchors_of([member.obj for member in sampler.members])
             self._outside = {body.identity: body.outside for body in taken.bodies if body.outside is not None}
             taken = self._recalling(taken)
@@ -162,6 +153,10 @@ class Session:
         except DampSimError:
             self.simulation = None
             raise
+
+    def fits(self, obj: bpy.types.Object) -> bool:
+        """Whether the object still has the vertices that were simulated, as far as can be told without evaluating."""
+        return self._stacks.get(obj.session_uid) == stack(obj)
 
     def _recalling(self, taken: Scene) -> Scene:
         """The scene with all that moves taken from samples."""
@@ -213,10 +208,10 @@ class Session:
             settings = read_settings(obj) if has_keyed_dials(obj) else None
             mark = known[obj.name]
             outside = self._outside[mark](time) if mark in self._outside else None
-            found[mark] = _Read(member.here(), member.matrix(), settings, outside)
+            found[mark] = Read(member.here(), member.matrix(), settings, outside)
         for name, (other, bone) in self._anchors.items():
             matrix = standing(self._sampler.view_layer, other, bone)
-            found[name] = _Read(frame_points(matrix), matrix)
+            found[name] = Read(frame_points(matrix), matrix)
         self._samples[time] = found
 
     def advance(self) -> Kept:
@@ -267,7 +262,7 @@ class Session:
         """The name of an object's body in the simulation."""
         return self._bodies(group_of(obj).members)[obj][1]
 
-    def _read(self, time: float, name: str) -> _Read:
+    def _read(self, time: float, name: str) -> Read:
         if time not in self._samples:
             assert self._sampler is not None
             self._sampler.members[0].go(time)

@@ -14,7 +14,7 @@ from ...core.simulation.simulation import Simulation
 from ...core.stepping.substeps import Substeps, choose_substeps
 from ..blender.animation import curves
 from ..blender.marks import is_ours
-from ..blender.modifiers import DEFORMING
+from ..blender.modifiers import DEFORMING, dialled_of, simulated_makers
 from ..blender.sampler import frame_rate, gravity, positions
 from .properties import read_settings
 
@@ -59,6 +59,7 @@ def weighing(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
             scene.frame_start,
             first_pose(obj, scene.frame_start),
             deforming,
+            [dialled_of(modifier) for modifier in simulated_makers(obj)],
             mesh_sum(obj.data),
         ]
     )

@@ -14,8 +14,10 @@ from bpy.app.handlers import persistent
 from ...core.scene.parameters import PARAMETERS, Parameter
 from ..blender.animation import animated_paths
 from ..blender.fields import gravity_moves
+from ..blender.modifiers import makers
 from ..blender.sampler import frame_rate, gravity
 from ..blender.views import redraw
+from ..targets import Storage, find
 from .entering import entering
 from .force_fields import settings_of_fields
 from .groups import group_of
@@ -89,7 +91,16 @@ def _dials(obj: bpy.types.Object) -> dict[str, str]:
         # The panel calls this one by another name.
         label = "Pins" if role == "pin_group" else group.bl_rna.properties[role].name
         found[label] = getattr(group, role)
+    made_by = find(group.baked)
+    if made_by is not None and made_by.storage is Storage.FILE:
+        # What lies behind them has as many vertices as they made.
+        found["Modifiers"] = ", ".join(_made(modifier) for modifier in makers(obj))
     return found
+
+
+def _made(modifier: bpy.types.Modifier) -> str:
+    levels = modifier.levels if modifier.type in ("SUBSURF", "MULTIRES") else None
+    return str(modifier.name) if levels is None else f"{modifier.name} ({levels})"
 
 
 def _shared(obj: bpy.types.Object, scene: bpy.types.Scene) -> dict[str, str]:

@@ -21,7 +21,7 @@ from bpy.types import Collection, Object, PropertyGroup, WindowManager
 from ...core.bodies.registry import KINDS
 from ...core.geometry.affine import transformed
 from ...core.scene.parameters import PARAMETERS, Settings
-from ..targets import TARGETS
+from ..targets import TARGETS, HasTarget
 from .anchors import has_bone, standing
 from .on_disk import look
 from .parameter_properties import property_of
@@ -100,7 +100,7 @@ class DampSimLink(PropertyGroup):
     points: CollectionProperty(type=DampSimPoint)
 
 
-class DampSimObject(PropertyGroup):
+class DampSimObject(HasTarget, PropertyGroup):
     """What DampSim keeps with an object. The parameters of core.scene.parameters.PARAMETERS are added below."""
 
     enabled: BoolProperty(name="DampSim", description="This object is simulated by DampSim", update=_switched)

@@ -55,10 +55,18 @@ def rest_shape(
         vertices = matrix[None, :3, 3]
         return RestShape(obj, vertices, matrix, _nearest(vertices, []), bone=bone)
     with Sampler(scene, view_layer, obj) as sampler:
-        vertices, matrix = sampler.rest(), sampler.matrix()
-    bare = is_simulated(obj) and "tets" not in kind(obj.dampsim.kind).sections(read_settings(obj))
-    faces = [] if bare else [list(face.vertices) for face in obj.data.polygons]
+        bare = is_simulated(obj) and "tets" not in kind(obj.dampsim.kind).sections(read_settings(obj))
+        with sampler.resting() as (vertices, mesh):
+            faces = [] if bare else _faces(mesh)
+        matrix = sampler.matrix()
     return RestShape(obj, vertices, matrix, _nearest(vertices, faces), bare)
+
+
+def _faces(mesh: bpy.types.Mesh) -> list[list[int]]:
+    corners, starts = np.empty(len(mesh.loops), dtype=np.int32), np.empty(len(mesh.polygons), dtype=np.int32)
+    mesh.loops.foreach_get("vertex_index", corners)
+    mesh.polygons.foreach_get("loop_start", starts)
+    return [face.tolist() for face in np.split(corners, starts[1:])] if len(starts) else []
 
 
 def _nearest(vertices: Array, faces: list[list[int]]) -> Nearest:

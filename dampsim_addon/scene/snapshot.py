@@ -14,7 +14,7 @@ from ...core.scene.body import Body
 from ...core.scene.scene import Scene
 from ..blender.animation import animated_paths
 from ..blender.fields import gravity_moves, outside_now
-from ..blender.modifiers import deforms
+from ..blender.modifiers import deforms, simulated_makers
 from ..blender.sampler import GroupSampler, Sampler, check_scale, frame_rate, gravity
 from ..blender.vertex_groups import weights
 from .anchors import check_links, colliders, joined
@@ -37,7 +37,8 @@ def check_object(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> None
     if not obj.visible_get(view_layer=view_layer):
         # Blender does not evaluate what cannot be seen, so that its pins would stand still.
         raise SceneError(f"{obj.name}: the object is hidden; show it in the outliner before baking.")
-    if kind(obj.dampsim.kind).needs_faces and len(obj.data.polygons) == 0:
+    faces = len(obj.data.polygons) > 0 or bool(simulated_makers(obj))
+    if kind(obj.dampsim.kind).needs_faces and not faces:
         raise MeshError(f"{obj.name}: the mesh has no faces; choose an object with a closed surface.")
     for role in GROUPS:
         group = getattr(obj.dampsim, role)
@@ -47,10 +48,10 @@ def check_object(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> None
     check_scale(obj, np.array(obj.matrix_world))
 
 
-def group_weights(obj: bpy.types.Object) -> dict[str, Array]:
-    """Weights (v,) of the vertex groups that are chosen, by role; the mesh is read once for all."""
+def group_weights(obj: bpy.types.Object, mesh: bpy.types.Mesh | None = None) -> dict[str, Array]:
+    """Weights (v,) of the vertex groups that are chosen, by role; the mesh is read once for all. mesh: see weights."""
     chosen = {role: name for role in GROUPS if (name := getattr(obj.dampsim, role))}
-    found = dict(zip(chosen, weights(obj, list(chosen.values())), strict=True))
+    found = dict(zip(chosen, weights(obj, list(chosen.values()), mesh), strict=True))
     if "pin_group" in found and not found["pin_group"].max(initial=0.0) > 0.0:
         raise PinError(
             f"{obj.name}: no vertex has a weight in pin group '{chosen['pin_group']}'; "
@@ -83,7 +84,7 @@ def take(sampler: GroupSampler) -> Scene:
     known = marks(Group(tuple(members)))
     for member in sampler.members:
         bodies.append(_body(sampler, member, known[member.obj.name]))
-        # Where rest() left it: at the first frame.
+        # Where resting() left it: at the first frame.
         matrices[member.obj.name] = member.matrix()
     sampler.leave()
     found = joined(members, matrices)
@@ -100,13 +101,15 @@ def take(sampler: GroupSampler) -> Scene:
 
 
 def _body(sampler: GroupSampler, member: Sampler, mark: str) -> Body:
-    obj, mesh = member.obj, member.obj.data
-    surface = Surface(obj.name, member.rest(), triangles(mesh))
+    obj = member.obj
     what = kind(obj.dampsim.kind)
-    lines = edges(mesh) if what.looks_at_edges else np.zeros((0, 2), dtype=np.int64)
-    # Read after rest(), which goes to the first frame: keyframed dials have their first values there.
-    settings = read_settings(obj)
-    painted = group_weights(obj)
+    thick = member.thickener
+    with member.resting() as (rest, mesh):
+        surface = Surface(obj.name, rest, triangles(mesh), thick)
+        lines = edges(mesh) if what.looks_at_edges else np.zeros((0, 2), dtype=np.int64)
+        # It is the first frame: keyframed dials have their first values there.
+        settings = read_settings(obj)
+        painted = group_weights(obj, mesh)
 
     def motion(frame: float) -> Array:
         sampler.go(frame)

@@ -30,9 +30,21 @@ def target(name: str) -> type[Target]:
     return found
 
 
+class HasTarget:
+    """Of what the artist chose a target for. target: by name."""
+
+    target: str
+
+    @property
+    def bakes_to_keys(self) -> bool:
+        """Whether the bake will be shape keys, which move the mesh before its modifiers."""
+        found = find(self.target)
+        return found is not None and found.storage is Storage.KEYS
+
+
 def clear(obj: bpy.types.Object, storage: Storage) -> None:
     """Remove the bake that is kept there, whichever target made it."""
     next(cls for cls in TARGETS if cls.storage is storage).clear(obj)
 
 
-__all__ = ["TARGETS", "Cost", "Shot", "Storage", "Target", "clear", "find", "target"]
+__all__ = ["TARGETS", "Cost", "HasTarget", "PointCache", "Shot", "Storage", "Target", "clear", "find", "target"]

@@ -37,7 +37,7 @@ class Alembic(cache_file.FileTarget):
     @classmethod
     def record(cls, shot: Shot) -> Generator[int, None, cache_file.Recorded]:
         # Blender's exporter reads a mesh that plays, so the vertices go through a point cache first.
-        header = pc2_header(len(shot.sampler.obj.data.vertices), float(shot.numbers[0]), len(shot.numbers))
+        header = pc2_header(shot.vertices, float(shot.numbers[0]), len(shot.numbers))
         return (yield from cache_file.record(shot, _POINTS, header, "<f4"))
 
     @classmethod
@@ -88,7 +88,8 @@ def _export(shot: Shot, points: Path, path: Path) -> None:
     """Export a stand-in that plays the points, from a scene of its own."""
     source, first, last = shot.sampler.scene, shot.numbers[0], shot.numbers[-1]
     scene = bpy.data.scenes.new(f"{PREFIX}Alembic")
-    mesh = shot.sampler.obj.data.copy()
+    sampler = shot.sampler
+    mesh = bpy.data.meshes.new_from_object(sampler.evaluated()) if sampler.makes else sampler.obj.data.copy()
     stand_in = bpy.data.objects.new(f"{PREFIX}Alembic", mesh)
     try:
         scene.render.fps, scene.render.fps_base = source.render.fps, source.render.fps_base

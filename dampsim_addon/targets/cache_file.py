@@ -16,7 +16,7 @@ import numpy as np
 from ...core.errors import CacheError
 from ...core.frames.part import begun
 from ..blender.marks import MODIFIER, PREFIX, is_ours
-from ..blender.mesh_cache import attach, check_stack, detach, play
+from ..blender.mesh_cache import attach, detach, play
 from .motion import NoShapeError, can_precede, places
 from .target import VERTEX_BYTES, Cost, Shot, Storage, Target
 
@@ -36,11 +36,6 @@ class Recorded:
     sum: str
 
 
-def check(obj: bpy.types.Object) -> None:
-    if not can_precede(obj):
-        check_stack(obj)
-
-
 def cost(vertices: int, frames: int) -> Cost:
     return Cost(0, VERTEX_BYTES * vertices * frames)
 
@@ -48,16 +43,17 @@ def cost(vertices: int, frames: int) -> Cost:
 def record(shot: Shot, file: str, header: bytes, kind: str) -> Generator[int, None, Recorded]:
     """Write the vertices of all frames behind the header, as floats of a kind.
 
-    They stand before the modifiers, so that a rig moves them on; after them where that can't be.
+    They stand before the modifiers, so that a rig moves them on; after them where that can't be, or where modifiers
+    make some of the vertices.
     """
     obj = shot.sampler.obj
     part = shot.folder / f"{file}.part"
-    if can_precede(obj):
+    if can_precede(obj) and not shot.sampler.makes:
         try:
             found = yield from _written(shot, part, header, kind, before=True)
             return Recorded(part, True, found)
         except NoShapeError:
-            check_stack(obj)
+            pass
     found = yield from _written(shot, part, header, kind, before=False)
     return Recorded(part, False, found)
 
@@ -164,7 +160,7 @@ class FileTarget(Target):
 
     @classmethod
     def check(cls, obj: bpy.types.Object) -> None:
-        check(obj)
+        """A file goes with every mesh."""
 
     @classmethod
     def cost(cls, vertices: int, frames: int) -> Cost:

@@ -12,12 +12,19 @@ import numpy as np
 from ...core.arrays import Array, Single
 from ...core.errors import SceneError
 from ..blender.marks import BASIS, PREFIX, TRACK, is_marked, is_our_curve, is_ours, mark, unmark
+from ..blender.modifiers import simulated_makers
 from .motion import can_precede, moves, points, set_points
 from .target import VERTEX_BYTES, Cost, Shot, Storage, Target
 
 
 def check(obj: bpy.types.Object) -> None:
     """Raise SceneError where shape keys would not last, or would change what the artist sees."""
+    made = simulated_makers(obj)
+    if made:
+        raise SceneError(
+            f"{obj.name}: shape keys cannot move the vertices that {made[0].name} makes; apply it, or bake to a point "
+            "cache."
+        )
     if not can_precede(obj):
         raise SceneError(
             f"{obj.name}: its mesh is linked and would lose shape keys; bake to a point cache, or make it local."

@@ -21,4 +21,4 @@ class Mdd(MeshCacheTarget):
     @classmethod
     def header(cls, shot: Shot) -> bytes:
         fps = frame_rate(shot.sampler.scene)
-        return mdd_header(len(shot.sampler.obj.data.vertices), [number / fps for number in shot.numbers])
+        return mdd_header(shot.vertices, [number / fps for number in shot.numbers])

@@ -19,4 +19,4 @@ class PointCache(MeshCacheTarget):
 
     @classmethod
     def header(cls, shot: Shot) -> bytes:
-        return pc2_header(len(shot.sampler.obj.data.vertices), float(shot.numbers[0]), len(shot.numbers))
+        return pc2_header(shot.vertices, float(shot.numbers[0]), len(shot.numbers))

@@ -41,6 +41,11 @@ class Shot:
     folder: Path
     bound: float
 
+    @property
+    def vertices(self) -> int:
+        """How many are simulated, those that modifiers make among them."""
+        return len(self.cache.shape(self.numbers[0], self.sampler.obj.name))
+
 
 class Storage(enum.Enum):
     """Where a bake is kept. An object has one bake in each at most, and clear() of any target there removes it."""

@@ -9,8 +9,9 @@ from bpy.types import Context, Operator
 from ...core.errors import SceneError
 from ...core.geometry.surface import open_part
 from ...core.scene.parameters import StiffnessBy
+from ..blender.modifiers import simulated_makers
 from ..blender.own_operators import called
-from ..blender.sampler import gravity, positions
+from ..blender.sampler import Sampler, gravity, positions
 from ..scene.objects import chosen, is_simulated
 from ..scene.proposed_pins import from_bones
 from ..scene.snapshot import triangles
@@ -57,7 +58,7 @@ def added(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
     """Let DampSim simulate a mesh, dialled by what it looks like; says what was chosen."""
     group = obj.dampsim
     group.enabled = True
-    group.kind, note = _fitting(obj.data)
+    group.kind, note = _fitting(obj, scene)
     if not group.pin_group:
         named = [g.name for g in obj.vertex_groups if g.name.lower() in _PINS]
         held = None if named or not obj.data.is_editable else from_bones(obj)
@@ -78,8 +79,15 @@ def added(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
     return note
 
 
-def _fitting(mesh: bpy.types.Mesh) -> tuple[str, str]:
-    """The kind that a mesh asks for, and why in a few words."""
+def _fitting(obj: bpy.types.Object, scene: bpy.types.Scene) -> tuple[str, str]:
+    """The kind that an object asks for, and why in a few words."""
+    if not simulated_makers(obj):
+        return _fitting_of(obj.data)
+    with Sampler(scene, bpy.context.view_layer, obj) as sampler, sampler.resting() as (_, mesh):
+        return _fitting_of(mesh)
+
+
+def _fitting_of(mesh: bpy.types.Mesh) -> tuple[str, str]:
     if len(mesh.edges) and not len(mesh.polygons):
         return "SPRINGS", "it has no faces, so its edges become springs"
     part = open_part(positions(mesh).astype(float), triangles(mesh))

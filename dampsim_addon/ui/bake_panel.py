@@ -5,6 +5,7 @@ from __future__ import annotations
 import bpy
 from bpy.types import Context, Panel, UILayout
 
+from ..blender.modifiers import base, makes, simulated_makers
 from ..jobs.bake import retried
 from ..scene.groups import group_of, groups_of
 from ..scene.objects import chosen, working
@@ -36,13 +37,16 @@ class DAMPSIM_PT_bake(Child, Panel):
         field(frames, scene, "frame_start", "Start", context)
         field(frames, scene, "frame_end", "End", context)
         total = scene.frame_end - scene.frame_start + 1
-        cost = kind.cost(len(obj.data.vertices), max(total, 0))
-        wrapped(column, f"{'' if kind.exact else 'At most '}{amount(cost.keys, cost.size / 1e6)}", "NONE", context)
+        count, exactly = vertices(obj, context.view_layer)
+        cost = kind.cost(count, max(total, 0))
+        most = "" if kind.exact and exactly else "At most "
+        wrapped(column, f"{most}{amount(cost.keys, cost.size / 1e6)}", "NONE", context)
         for name, finding in findings(obj, scene).items():
             box = layout.box().column(align=True)
             wrapped(box, finding.text, "ERROR", context)
-            if finding.mend is not None:
-                box.operator(DAMPSIM_OT_mend.bl_idname, text=finding.button, icon="TOOL_SETTINGS").check = name
+            for number, way in enumerate(finding.ways):
+                mend = box.operator(DAMPSIM_OT_mend.bl_idname, text=way.button, icon="TOOL_SETTINGS")
+                mend.check, mend.way = name, number
         if working(context):
             progress = context.window_manager.dampsim_progress
             layout.progress(factor=progress.factor, text=progress.text)
@@ -98,6 +102,14 @@ def _buttons(layout: UILayout, context: Context, done: int, total: int) -> None:
         one.enabled = len(some) > 0
         one.operator(DAMPSIM_OT_bake.bl_idname, text=f"Bake Selected ({len(some)})").which = "SELECTED"
         row.operator(DAMPSIM_OT_bake.bl_idname, text=f"Bake All ({len(everything)})").which = "ALL"
+
+
+def vertices(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> tuple[int, bool]:
+    """How many are baked, at most, and whether it is exactly as many; nothing is evaluated for it."""
+    if not simulated_makers(obj):
+        return len(obj.data.vertices), True
+    behind = any(makes(m) and m.show_viewport for m in obj.modifiers if m not in base(obj))
+    return len(obj.evaluated_get(view_layer.depsgraph).data.vertices), not behind
 
 
 def amount(keys: int, size: float) -> str:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Any
 
 import bpy
 import numpy as np
-from bpy.props import StringProperty
+from bpy.props import IntProperty, StringProperty
 from bpy.types import Context, Operator
 
 from ...core.bodies.registry import kind
 from ...core.errors import DampSimError
-from ..blender.marks import is_ours
-from ..blender.modifiers import DEFORMING
 from ..blender.own_operators import called
 from ..blender.sampler import frame_rate
 from ..scene.anchors import gone, other_islands
@@ -23,6 +20,8 @@ from ..scene.objects import chosen
 from ..scene.on_disk import known
 from ..scene.properties import read_settings
 from ..scene.snapshot import GROUPS
+from . import stack_checks
+from .finding import Check, Finding
 from .group_operators import together
 
 # m: smaller or larger than this is rarely meant, and gravity makes it look like water or rock.
@@ -31,20 +30,6 @@ _TINY, _HUGE = 0.01, 50.0
 _COARSE = 0.45
 # Parts of a scale that count as another one.
 _SCALE = 1e-4
-
-Mend = Callable[[bpy.types.Object, bpy.types.Scene], None]
-
-
-@dataclass(frozen=True)
-class Finding:
-    """text: what is wrong.  button: what the mend does.  mend: does it; None where only the artist can."""
-
-    text: str
-    button: str = ""
-    mend: Mend | None = None
-
-
-Check = Callable[[bpy.types.Object, bpy.types.Scene], Finding | None]
 
 
 def _scale(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
@@ -87,25 +72,6 @@ def is_linked(obj: bpy.types.Object) -> bool:
     """Whether a link of its own or of another one it is simulated with may hold it."""
     others = (link.other for member in group_of(obj).members for link in member.dampsim.links)
     return len(obj.dampsim.links) > 0 or obj in others
-
-
-def _misplaced(obj: bpy.types.Object) -> list[str]:
-    """Modifiers that change the vertices' number and stand above a deforming one."""
-    stack = [m for m in obj.modifiers if m.show_viewport and not is_ours(m.name)]
-    last = max((k for k, m in enumerate(stack) if m.type in DEFORMING), default=-1)
-    return [m.name for m in stack[: last + 1] if m.type not in DEFORMING]
-
-
-def _topology(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
-    names = _misplaced(obj)
-    if not names:
-        return None
-    return Finding(f"{names[0]} changes the vertices' number above a deforming modifier", "Move It Down", _move_down)
-
-
-def _move_down(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
-    for name in _misplaced(obj):
-        obj.modifiers.move(obj.modifiers.find(name), len(obj.modifiers) - 1)
 
 
 def _rate(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
@@ -189,7 +155,9 @@ def _fields(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
 CHECKS: dict[str, Check] = {
     "scale": _scale,
     "group": _group,
-    "topology": _topology,
+    "keys": stack_checks.keys,
+    "render": stack_checks.render,
+    "solidify": stack_checks.solidify,
     "rate": _rate,
     "size": _size,
     "coarse": _coarse,
@@ -214,6 +182,15 @@ class DAMPSIM_OT_mend(Operator):
     bl_options = {"REGISTER", "UNDO"}
 
     check: StringProperty(options={"SKIP_SAVE"})
+    way: IntProperty(options={"SKIP_SAVE"})
+
+    @classmethod
+    def description(cls, context: Context, properties: Any) -> str:
+        obj = chosen(context)
+        finding = findings(obj, context.scene).get(properties.check) if obj else None
+        ways = finding.ways if finding else []
+        tip = ways[properties.way].tip if properties.way < len(ways) else ""
+        return tip or str(cls.__doc__)
 
     @classmethod
     def poll(cls, context: Context) -> bool:
@@ -222,11 +199,12 @@ class DAMPSIM_OT_mend(Operator):
     def execute(self, context: Context) -> set[str]:
         obj = chosen(context)
         finding = findings(obj, context.scene).get(self.check)
-        if finding is None or finding.mend is None:
+        ways = finding.ways if finding else []
+        if not 0 <= self.way < len(ways):
             self.report({"INFO"}, f"{obj.name}: there is nothing to mend")
             return {"CANCELLED"}
         try:
-            finding.mend(obj, context.scene)
+            ways[self.way].mend(obj, context.scene)
         except DampSimError as error:
             self.report({"ERROR"}, str(error))
             return {"CANCELLED"}

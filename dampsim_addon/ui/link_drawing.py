@@ -13,7 +13,7 @@ from mathutils.kdtree import KDTree
 from ...core.arrays import Array, Index
 from ...core.geometry.affine import transformed
 from .. import live
-from ..blender.modifiers import DEFORMING
+from ..blender.modifiers import DEFORMING, simulated_makers
 from ..blender.sampler import positions
 from ..scene.anchors import gone, has_bone, standing
 
@@ -89,13 +89,20 @@ def _moved(
     matrix = standing(view_layer, obj, bone)
     if obj.type != "MESH" or not len(obj.data.vertices):
         return transformed(matrix, points)
-    mark = flat.tobytes() + repr((obj.session_uid, len(obj.data.vertices))).encode()
+    session, made = live.find(obj), bool(simulated_makers(obj))
+    playing = live.displayed(obj, bpy.context.scene)
+    at_rest = session.rests.get(obj.session_uid) if session and made else None
+    if made and (at_rest is None or playing is None or len(at_rest) != len(playing)):
+        # Only what plays tells where its vertices went.
+        return transformed(matrix, points)
+    count = len(obj.data.vertices) if at_rest is None else len(at_rest)
+    mark = flat.tobytes() + repr((obj.session_uid, count, made)).encode()
     if key not in _carried or _carried[key][0] != mark:
-        rest = positions(obj.data).astype(float)
+        rest = positions(obj.data).astype(float) if at_rest is None else at_rest
         near = _nearest(points, rest)
         _carried[key] = (mark, near, points - rest[near])
     _, near, offsets = _carried[key]
-    there = _places(obj, near, view_layer)
+    there = playing[near].astype(float) if made and playing is not None else _places(obj, near, view_layer)
     return None if there is None else transformed(matrix, there + offsets)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
+import bmesh
 import bpy
 import numpy as np
 import pytest
@@ -27,8 +28,31 @@ def _gone(obj: bpy.types.Object) -> None:
     obj.dampsim.settle_group = "Lost"
 
 
-def _above(obj: bpy.types.Object) -> None:
+def _mirrored(obj: bpy.types.Object) -> None:
+    obj.modifiers.new("Mirror", "MIRROR")
+    obj.modifiers.move(1, 0)
+
+
+def _finer(obj: bpy.types.Object) -> None:
     obj.modifiers.new("Wave", "SMOOTH")
+    obj.modifiers["Subdivision"].render_levels = 3
+    obj.dampsim.target = "POINT_CACHE"
+
+
+def _unrendered(obj: bpy.types.Object) -> None:
+    _mirrored(obj)
+    obj.modifiers["Mirror"].show_render = False
+    obj.dampsim.target = "POINT_CACHE"
+
+
+def _thin(obj: bpy.types.Object) -> None:
+    content = bmesh.new()
+    content.from_mesh(obj.data)
+    bmesh.ops.delete(content, geom=[v for v in content.verts if v.co.z > 0.3], context="VERTS")
+    content.to_mesh(obj.data)
+    content.free()
+    obj.modifiers.new("Solidify", "SOLIDIFY")
+    obj.modifiers.move(1, 0)
 
 
 def _rate(obj: bpy.types.Object) -> None:
@@ -72,7 +96,10 @@ CASES = {
     "negative": ("scale", _negative, "negative", True),
     "uneven": ("scale", _uneven, "differs", True),
     "group": ("group", _gone, "Lost", True),
-    "topology": ("topology", _above, "Subdivision", True),
+    "mirrored": ("keys", _mirrored, "Mirror", True),
+    "finer": ("render", _finer, "1 levels and rendered with 3", True),
+    "unrendered": ("render", _unrendered, "Mirror is shown, but not rendered", True),
+    "thin": ("solidify", _thin, "Solidify gives it thickness only after", True),
     "rate": ("rate", _rate, "25 frames per second", True),
     "tiny": ("size", _tiny, "mm large", False),
     "huge": ("size", _huge, "m large", False),
@@ -96,8 +123,21 @@ def test_every_check_has_a_case(load: Load) -> None:
     assert {check for check, *_ in CASES.values()} == set(load("dampsim_addon.ui.doctor").CHECKS)
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_each_check_finds_its_case_and_its_mend_ends_it(load: Load, tmp_path: Path, case: str) -> None:
+def seen(obj: bpy.types.Object) -> tuple[np.ndarray, int]:
+    """All vertices (v, 3) that are shown in world space at the first frame, and the number of faces."""
+    bpy.context.scene.frame_set(1)
+    evaluated = obj.evaluated_get(bpy.context.evaluated_depsgraph_get())
+    matrix = np.array(evaluated.matrix_world)
+    points = np.array([v.co[:] for v in evaluated.data.vertices]) @ matrix[:3, :3].T + matrix[:3, 3]
+    return points, len(evaluated.data.polygons)
+
+
+# More ways than one to mend it.
+WAYS = [(case, 0) for case in CASES] + [("mirrored", 1)]
+
+
+@pytest.mark.parametrize(("case", "way"), WAYS)
+def test_each_check_finds_its_case_and_its_mend_ends_it(load: Load, tmp_path: Path, case: str, way: int) -> None:
     doctor = load("dampsim_addon.ui.doctor")
     obj, scene = healthy(tmp_path), bpy.context.scene
     assert doctor.findings(obj, scene) == {}
@@ -109,15 +149,21 @@ def test_each_check_finds_its_case_and_its_mend_ends_it(load: Load, tmp_path: Pa
     assert words in found[check].text
     assert (found[check].mend is not None) == mendable
     assert bool(found[check].button) == mendable
-    before = world(obj, 4)
+    assert len(found[check].ways) == sum(known == case for known, _ in WAYS) * mendable
+    before, (points, faces) = world(obj, 4), seen(obj)
     if mendable:
-        assert bpy.ops.dampsim.mend(check=check) == {"FINISHED"}
+        assert bpy.ops.dampsim.mend(check=check, way=way) == {"FINISHED"}
         bpy.context.view_layer.update()
         assert doctor.findings(obj, scene) == {}
     else:
-        assert bpy.ops.dampsim.mend(check=check) == {"CANCELLED"}
-    # Whatever was mended, the animation looks as before.
+        assert bpy.ops.dampsim.mend(check=check, way=way) == {"CANCELLED"}
+    # Whatever was mended, the animation looks as before, and so does all that modifiers make.
     np.testing.assert_allclose(world(obj, 4), before, atol=1e-5)
+    now, faces_now = seen(obj)
+    assert faces_now == faces
+    assert len(now) == len(points)
+    away = np.linalg.norm(points[:, None] - now[None], axis=2)
+    assert max(away.min(axis=0).max(), away.min(axis=1).max()) <= 1e-6 * np.linalg.norm(np.ptp(points, axis=0))
 
 
 def test_the_scale_of_a_shared_mesh_is_left_to_the_artist(load: Load, tmp_path: Path) -> None:

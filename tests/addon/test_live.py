@@ -360,16 +360,21 @@ def test_a_scale_that_goes_through_zero_is_said_and_hinders_no_other(live: Modul
     assert [standing(live, flat, frame) for frame in range(1, LAST + 1)] == ["VALID"] * LAST
 
 
-def test_a_modifier_order_that_cannot_show_it_is_said(live: ModuleType, tmp_path: Path) -> None:
+def test_modifiers_that_live_cannot_show_are_said(live: ModuleType, tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)
     obj.modifiers.new("Twist", "SIMPLE_DEFORM")
     play()
     assert live.find(obj).problem.startswith(
-        "Wobbler: a modifier that changes the number of vertices stands above a deforming one; move it down"
+        "Wobbler: Subdivision stands above Twist, and a bake to shape keys simulates the mesh without it"
     )
     assert standing(live, obj, LAST) == "MISSING"
     assert obj.modifiers["Subdivision"].show_viewport
+    # A file lies behind both.
+    obj.dampsim.target = "POINT_CACHE"
+    play()
+    assert standing(live, obj, LAST) == "VALID"
+    obj.dampsim.target = "SHAPE_KEYS"
     obj.modifiers.move(1, 0)
     bpy.context.view_layer.update()
     play()

@@ -1,0 +1,46 @@
+"""What a live session keeps of a frame and reads of a member."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import bpy
+
+from ...core.arrays import Array
+from ...core.fields.field import Outside
+from ...core.frames.frame import Frame
+from ...core.scene.parameters import Settings
+from ..blender.modifiers import dialled_of, simulated_makers
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A frame and how it is shown.
+
+    frame: as simulated.
+    locals: (v, 3) float32 in each member's own space, by its number of the session.
+    count: see core Sampled.
+    """
+
+    frame: Frame
+    locals: Mapping[int, Array]
+    count: int
+
+
+@dataclass(frozen=True)
+class Read:
+    """Of one member, or of what a link holds on to."""
+
+    positions: Array
+    matrix: Array
+    settings: Settings | None = None
+    outside: Outside | None = None
+
+
+# The number of a mesh's own vertices, and the modifiers whose vertices are simulated too.
+Stack = tuple[int, str]
+
+
+def stack(obj: bpy.types.Object) -> Stack:
+    return len(obj.data.vertices), repr([dialled_of(modifier) for modifier in simulated_makers(obj)])
