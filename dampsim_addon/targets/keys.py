@@ -105,7 +105,7 @@ def value_path(key: bpy.types.ShapeKey) -> str:
 def animate(obj: bpy.types.Object, curves: Mapping[str, Iterable[tuple[float, float]]]) -> None:
     """Points (frame, value) of curves by data path, in an action of the bake's own.
 
-    It is the active one where the keys have none, else it lies on an NLA track above the artist's.
+    It lies on an NLA track above the artist's, where its keyframes bury nobody's in the timeline.
     """
     keys = obj.data.shape_keys
     action = bpy.data.actions.new(f"{PREFIX}{obj.name}")
@@ -125,10 +125,6 @@ def animate(obj: bpy.types.Object, curves: Mapping[str, Iterable[tuple[float, fl
         curve.update()
         first, last = min(first, flat[0, 0]), max(last, flat[-1, 0])
     data = keys.animation_data or keys.animation_data_create()
-    if data.action is None and not data.nla_tracks:
-        data.action = action
-        data.action_slot = slot
-        return
     track = data.nla_tracks.new()
     track.name = TRACK
     bar = track.strips.new(action.name, int(first), action)
