@@ -10,6 +10,7 @@ from .ui import (
     doctor,
     earlier_law_operators,
     ghost_operators,
+    going_on,
     group_operators,
     link_operators,
     link_panel,
@@ -22,7 +23,7 @@ from .ui import (
 MODULES = (
     properties, earlier_law, force_fields, saving, on_disk, outdated, results, live, operators, add_operators,
     earlier_law_operators, pin_operators, bake_operators, ghost_operators, group_operators, link_operators, link_panel,
-    doctor, presets,
+    doctor, presets, going_on,
     main_panel, overlay, cli,
 )  # fmt: skip
 

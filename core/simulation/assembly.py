@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -83,10 +83,19 @@ class Assembly:
         return slice(start + part.start, start + part.stop)
 
 
-def build_assembly(scene: Scene, known: Mapping[str, Model] | None = None) -> Assembly:
+Tell = Callable[[str], None]
+"""Is told in a few words what is begun."""
+
+
+def silent(what: str) -> None:
+    """For those who need not know."""
+
+
+def build_assembly(scene: Scene, known: Mapping[str, Model] | None = None, tell: Tell = silent) -> Assembly:
     """known: models by scene.fingerprint.body_fingerprint, which are used again. Raises the errors for the artist."""
     models = []
     for body in scene.bodies:
+        tell(f"filling {body.name}")
         kind(body.kind).check(body)
         mark = body_fingerprint(body)
         models.append(known[mark] if known and mark in known else kind(body.kind).build(body))
@@ -97,6 +106,7 @@ def build_assembly(scene: Scene, known: Mapping[str, Model] | None = None) -> As
             for link in scene.links
             if {link.first.owner, link.second.owner} & {scene.bodies[k].name for k in bodies}
         ]
+        tell(f"how {', '.join(scene.bodies[k].name for k in bodies)} swings")
         island = _tight(scene, _island(scene, models, bodies, links, start))
         islands.append(island)
         start = island.nodes.stop

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 # The sag is met to this part of itself.
 _CLOSE = 2e-3
-_MOST = 12
+_MOST = 14
+# Where half of what is wanted is so far, it is gone to at once; and how much firmer is tried than a sag asks for.
+_SOFTER, _BEYOND = 0.5, 1.05
+# From this part of what is wanted on, whole steps are taken.
+_CLOSING = 0.8
 
 
 def stiffness_for_sag(sag_at: Callable[[float], float], wanted: float, guess: float) -> float:
@@ -21,11 +27,24 @@ def stiffness_for_sag(sag_at: Callable[[float], float], wanted: float, guess: fl
         known[factor] = sag_at(factor)
         if abs(known[factor] - wanted) <= _CLOSE * wanted:
             break
-        low = max((f for f, sag in known.items() if sag > wanted), default=0.0)
-        high = min((f for f, sag in known.items() if sag <= wanted), default=float("inf"))
-        # Exact for small sags; the bracket keeps large ones from running away.
-        following = factor * min(max(known[factor] / wanted, 0.05), 20.0)
-        if not low < following < high:
-            following = (low * high) ** 0.5
-        factor = following
+        soft = max((f for f, sag in known.items() if sag > wanted), default=0.0)
+        firm = min((f for f, sag in known.items() if sag <= wanted), default=0.0)
+        near = sorted(known, key=lambda f: abs(np.log(max(known[f], 1e-300) / wanted)))[:2]
+        slope = 0.0
+        if len(near) == 2 and min(known[f] for f in near) > 0.0 and known[near[0]] != known[near[1]]:
+            # The logarithms nearly lie on a straight line, which is steeper towards what collapses.
+            slope = float(np.log(near[0] / near[1]) / np.log(known[near[0]] / known[near[1]]))
+        best = near[0]
+        factor = best * (wanted / max(known[best], 1e-300)) ** (slope if slope < 0.0 else -1.0)
+        if not soft:
+            # What collapses takes long to hang still: it is come near to from the firm side. Small sags are exact.
+            half = 2.0 * known[firm] / wanted
+            if half < _SOFTER:
+                factor = firm * half
+            elif known[firm] < _CLOSING * wanted:
+                factor = float(np.sqrt(factor * best))
+        elif not firm:
+            factor = min(factor * _BEYOND, soft * 20.0)
+        elif not soft < factor < firm:
+            factor = float(np.sqrt(soft * firm))
     return min(known, key=lambda f: abs(known[f] - wanted))

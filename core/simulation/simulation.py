@@ -23,7 +23,7 @@ from ..stepping.substeps import Substeps
 from ..system.state import State
 from ..system.system import System
 from . import start
-from .assembly import Assembly, Island, build_assembly
+from .assembly import Assembly, Island, Tell, build_assembly, silent
 from .choice import check_alike, chosen, is_own, mend
 from .dials import Dials
 from .posing import Pose, Posing
@@ -43,11 +43,17 @@ class Simulation:
     loop_error: how far a loop is from closing, in parts of the size.
     """
 
-    def __init__(self, scene: Scene, known: Assembly | None = None, models: Mapping[str, Model] | None = None) -> None:
+    def __init__(
+        self,
+        scene: Scene,
+        known: Assembly | None = None,
+        models: Mapping[str, Model] | None = None,
+        tell: Tell = silent,
+    ) -> None:
         """known: of a scene with the same model fingerprint.  models: by body fingerprint, to be used again."""
         check_scene(scene)
         self.scene = scene
-        self.assembly = known or build_assembly(scene, models)
+        self.assembly = known or build_assembly(scene, models, tell)
         for island in self.assembly.islands:
             check_alike(
                 [scene.bodies[k].name for k in island.bodies], [scene.bodies[k].settings for k in island.bodies]
@@ -56,9 +62,11 @@ class Simulation:
         first = Sampling(scene, lambda settings: 1).animated(float(scene.first))
         made = self.assembly
         self.posing = Posing(scene, made)
+        tell("where it hangs")
         self.statics = Statics(scene, made, self.posing, first)
         self.statics.weigh()
         if any(body.settings.keep_shape for body in scene.bodies):
+            tell("what hangs as it was modelled")
             made = self.statics.unloaded()
             self.posing = Posing(scene, made)
             self.statics = Statics(scene, made, self.posing, first, self.statics)

@@ -11,7 +11,7 @@ from ...core.scene.scene import Scene
 from ...core.simulation.assembly import Assembly
 from ...core.simulation.simulation import Simulation
 from ..work.background import computed
-from ..work.steps import Step, counted
+from ..work.steps import Step, each
 
 Read = TypeVar("Read")
 
@@ -58,12 +58,21 @@ def prepared(taken: Scene, known: Assembly | None = None) -> Generator[Step, Non
         colliders=tuple(replace(collider, motion=recall(collider.motion)) for collider in taken.colliders),
     )
 
+    begun: list[str] = []
+    # Each body is filled and its swings are found, and then it hangs.
+    total = (0 if known else 2 * len(scene.bodies)) + 2 + any(body.settings.keep_shape for body in scene.bodies)
+
     def ready() -> Simulation:
-        made = Simulation(scene, known)
+        made = Simulation(scene, known, tell=begun.append)
+        begun.append("its first frame")
         made.prime()
         return made
 
-    simulation = yield from counted(computed(ready), 1, "Preparing")
+    def told(_: None) -> Step:
+        done = min(max(len(begun) - 1, 0), total - 1)
+        return Step(done, total, f"Preparing, {begun[-1]}" if begun else "Preparing")
+
+    simulation = yield from each(computed(ready), told)
     for one in recalled:
         one.aloud = True
     return simulation

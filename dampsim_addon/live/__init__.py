@@ -9,7 +9,7 @@ from __future__ import annotations
 from . import handlers
 from .display import displayed, drop
 from .handlers import install, installed, uninstall
-from .liveness import hindrance, is_live
+from .liveness import hindrance, is_live, steady
 from .session import SESSIONS, Session, Standing, find
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "install",
     "installed",
     "is_live",
+    "steady",
     "uninstall",
 ]
 

@@ -10,11 +10,12 @@ import numpy as np
 from bpy.types import Context, Event
 
 from ...core.errors import DampSimError
-from ..blender.views import redraw
+from ..blender.views import redraw, redraw_sidebars
 from .steps import Step
 
-# Between two redraws a job works for about this long, s.
-_SLICE = 0.05
+# Between two redraws a job works for so many times as long as the last redraws took: what changes the frame has the
+# viewports drawn anew, which must not cost more than the work. In s, at least and at most, for ESC waits as long.
+_SHARE, _LEAST, _MOST = 3.5, 0.05, 0.5
 _TIMER = 0.01
 # Events that only turn the view.
 _LOOKING = {"MIDDLEMOUSE", "MOUSEMOVE", "WHEELUPMOUSE", "WHEELDOWNMOUSE", "TRACKPADPAN", "TRACKPADZOOM", "MOUSEROTATE"}
@@ -39,6 +40,8 @@ class ModalJob:
     """Of an operator: work() is its work."""
 
     _steps: Generator[Step, None, object]
+    _worked: float
+    _drawing: float
     _timer: bpy.types.Timer
     _pace: Pace
 
@@ -69,6 +72,7 @@ class ModalJob:
             bpy.ops.screen.animation_cancel(restore_frame=False)
         self._steps = self.work(context)
         self._pace = Pace()
+        self._worked, self._drawing = 0.0, 0.0
         progress = context.window_manager.dampsim_progress
         progress.object_name = self.subject(context)
         progress.factor, progress.text = 0.0, "Preparing"
@@ -83,7 +87,10 @@ class ModalJob:
         if event.type != "TIMER":
             # Nothing of the scene may change while it is being read, but the view may be turned.
             return {"PASS_THROUGH"} if event.type in _LOOKING else {"RUNNING_MODAL"}
-        until = time.monotonic() + _SLICE
+        began = time.monotonic()
+        if self._worked:
+            self._drawing = 0.5 * (self._drawing + began - self._worked)
+        until = began + min(max(_SHARE * self._drawing, _LEAST), _MOST)
         try:
             for step in self._steps:
                 self._show(context, step)
@@ -98,6 +105,7 @@ class ModalJob:
         except Exception:
             self._end(context, stopped=True, say=False)
             raise
+        self._worked = time.monotonic()
         return {"RUNNING_MODAL"}
 
     def cancel(self, context: Context) -> None:
@@ -111,7 +119,7 @@ class ModalJob:
         if left is not None:
             progress.text += f", {time_left(left)} left"
         context.workspace.status_text_set(f"DampSim: {progress.text}    ESC: stop and keep what is done")
-        redraw()
+        redraw_sidebars()
 
     def _end(self, context: Context, stopped: bool, say: bool = True) -> set[str]:
         # Closing the generator gives the scene back as it was.

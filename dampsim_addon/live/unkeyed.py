@@ -1,0 +1,45 @@
+"""What the artist has changed of keyframed values and not keyed yet: a visit to another frame would lose it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import bpy
+
+from ..blender.animation import bags_of
+
+# Values that differ by less than this part of themselves, or of 1, are the keyframes' own.
+_SAME = 1e-4
+
+
+def unkeyed(objects: Iterable[bpy.types.Object], frame: float) -> str:
+    """The name of an object with such a change at a frame; '' where there is none."""
+    for obj in objects:
+        for block in (obj, obj.data, getattr(obj.data, "shape_keys", None)):
+            if block is not None and block.animation_data is not None and _differs(block, frame):
+                return str(obj.name)
+    return ""
+
+
+def _differs(block: bpy.types.ID, frame: float) -> bool:
+    if block.animation_data.action is None or block.animation_data.nla_tracks:
+        # What strips make of it is not known here: they are left to play.
+        return bool(block.animation_data.nla_tracks) and block.animation_data.action is not None
+    for bag in bags_of(block):
+        for curve in bag.fcurves:
+            if curve.mute or curve.data_path.startswith("dampsim."):
+                continue
+            try:
+                value = block.path_resolve(curve.data_path)
+            except ValueError:
+                continue
+            if isinstance(value, str) or value is None:
+                continue
+            number: Any = value[curve.array_index] if hasattr(value, "__len__") else value  # type: ignore[index]
+            wanted = curve.evaluate(frame)
+            if isinstance(number, (bool, int)):
+                wanted = round(wanted)
+            if abs(float(number) - wanted) > _SAME * max(1.0, abs(wanted)):
+                return True
+    return False
