@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import cli, live
-from .scene import earlier_law, on_disk, presets, properties, results, saving
+from .scene import earlier_law, on_disk, presets, properties, registry, results, saving
 from .ui import (
     bake_operators,
     doctor,
@@ -19,7 +19,7 @@ from .ui import (
 )
 
 MODULES = (
-    properties, earlier_law, saving, on_disk, results, live, operators, earlier_law_operators, pin_operator,
+    properties, registry, earlier_law, saving, on_disk, results, live, operators, earlier_law_operators, pin_operator,
     bake_operators, ghost_operators, group_operators, link_operators, link_panel, doctor, presets, main_panel,
     overlay, cli,
 )  # fmt: skip

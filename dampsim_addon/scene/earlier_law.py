@@ -12,8 +12,9 @@ from ...core.scene.parameters import DampingBy, Struts
 from ...core.simulation.earlier_law import settle_factor
 from ..blender.animation import bags_of, curves_of, scale
 from .groups import group_of
-from .objects import is_simulated, simulated
+from .objects import everywhere, simulated
 from .properties import LAW
+from .registry import trusting
 
 _SETTLE, _BOUNCE = "dampsim.settle", "dampsim.bounce"
 # What single precision keeps of a number, and what of it survives two multiplications.
@@ -112,14 +113,14 @@ def _rounded(value: float) -> float:
 
 @persistent
 def look_at_all(*_: object) -> None:
-    take_over(bpy.data.objects)
+    take_over(everywhere())
 
 
 @persistent
 def after_update(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
     """What was linked may have become the file's own."""
-    changed = [update.id.original for update in depsgraph.updates] if depsgraph is not None else []
-    take_over(one for one in changed if isinstance(one, bpy.types.Object) and is_simulated(one))
+    with trusting():
+        take_over(everywhere())
 
 
 _HANDLERS = {

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+from typing import Any
+
 import blf
 import bpy
 from bpy.types import Context, UILayout
@@ -10,12 +13,25 @@ from ...core.bodies.registry import kind
 from ...core.scene.parameters import PARAMETERS
 from ..scene.objects import chosen, working
 from ..scene.properties import read_settings
+from ..scene.registry import trusting
 
 
 class Sidebar:
     bl_space_type = "VIEW_3D"
     bl_region_type = "UI"
     bl_category = "DampSim"
+
+    def __init_subclass__(cls, **given: Any) -> None:
+        """What a panel says of groups costs no look through the file's objects at each redraw."""
+        super().__init_subclass__(**given)
+        draw = vars(cls).get("draw")
+        if draw is not None:
+            # Blender counts what a panel's draw takes.
+            def draw_at_rest(self: Any, context: Context) -> None:
+                with trusting():
+                    draw(self, context)
+
+            cls.draw = functools.wraps(draw)(draw_at_rest)  # type: ignore[attr-defined]
 
 
 class Child(Sidebar):

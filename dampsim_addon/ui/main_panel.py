@@ -18,7 +18,7 @@ from ..compare.ghosts import NAMES
 from ..scene import results
 from ..scene.groups import group_of, named
 from ..scene.measured import holds, substeps
-from ..scene.objects import chosen, working
+from ..scene.objects import chosen, selected, working
 from ..scene.presets import draw_presets
 from ..scene.properties import read_settings
 from ..scene.snapshot import deforming
@@ -96,7 +96,7 @@ def _draw_group(layout: UILayout, context: Context) -> None:
         row = column.row(align=True)
         row.operator(DAMPSIM_OT_select_group.bl_idname, icon="RESTRICT_SELECT_OFF")
         row.operator(DAMPSIM_OT_alone.bl_idname, icon="UNLINKED")
-    if apart(context.selected_objects):
+    if apart(selected(context)):
         column.operator(DAMPSIM_OT_together.bl_idname, icon="LINKED")
 
 
