@@ -62,8 +62,8 @@ class DAMPSIM_PT_main(Sidebar, Panel):
         draw_presets(column)
         dials(column, obj.dampsim, "dials")
         earlier_law_operators.draw(column, context)
-        by = next(choice for choice in PARAMETERS["damping_by"].choices if choice.name == obj.dampsim.damping_by)
-        if by.name != PARAMETERS["damping_by"].default:
+        by = next((one for one in PARAMETERS["damping_by"].choices if one.name == obj.dampsim.damping_by), None)
+        if by is not None and by.name != PARAMETERS["damping_by"].default:
             column.label(text=f"Damped by {by.label}, see Advanced", icon="INFO")
         text = DAMPSIM_OT_measure.bl_label
         if obj.dampsim.measured_young > 0.0 and holds(obj, context.scene):
