@@ -13,7 +13,7 @@ from dampsim.core.geometry.embedding import barycentric, neighbours
 from dampsim.core.geometry.lattice import tet_corners, tets_of_points
 from dampsim.core.geometry.surface import Surface, clean_triangles
 from dampsim.core.geometry.winding import WindingNumber
-from shapes import SHAPES, box, sheet, sphere
+from shapes import SHAPES, box, sheet, sphere, tube
 
 
 def test_the_lattice_tet_of_a_point_holds_it() -> None:
@@ -79,6 +79,15 @@ def test_an_inside_out_mesh_is_turned_and_doubles_are_dropped() -> None:
 def test_a_surface_without_volume_is_refused_by_name(surface: Surface, words: str) -> None:
     with pytest.raises(MeshError, match=words):
         cover_surface(surface, 500)
+
+
+def test_an_open_tube_thinner_than_its_tets_is_told_from_a_sheet_and_the_mend_helps() -> None:
+    closed = tube(4.0, 0.04, 20, 8)
+    foot = (closed.vertices[:, 2] == 0.0)[closed.triangles].all(axis=1)
+    surface = Surface("Straw", closed.vertices, closed.triangles[~foot])
+    with pytest.raises(MeshError, match="open and thinner than its tetrahedra; raise Resolution"):
+        cover_surface(surface, 300)
+    assert len(cover_surface(surface, 2500).tets) > 1000
 
 
 @pytest.mark.slow
