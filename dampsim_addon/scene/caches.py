@@ -48,9 +48,14 @@ def target_folder(obj: bpy.types.Object) -> Path:
     return _base(obj) / _folder(obj.dampsim.cache_id)
 
 
+def is_own_name(name: str) -> bool:
+    """Whether a folder may be one of our caches."""
+    return bool(_OWN.fullmatch(name))
+
+
 def _folder(name: str) -> str:
     """A folder's name for what a .blend says; that may come from anywhere, and only our own names are taken as such."""
-    return name if _OWN.fullmatch(name) else hashlib.sha256(_bytes(name)).hexdigest()[:16]
+    return name if is_own_name(name) else hashlib.sha256(_bytes(name)).hexdigest()[:16]
 
 
 def _bytes(text: str) -> bytes:
