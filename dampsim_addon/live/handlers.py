@@ -221,6 +221,15 @@ def after_load(*_: object) -> None:
         display.remove(obj)
 
 
+@persistent
+def after_import(*_: object) -> None:
+    """A library that was written while it played has the modifier too: nothing tells before such a file is written."""
+    for obj in display.meshes():
+        modifier = obj.modifiers.get(display.LIVE)
+        if modifier and modifier.filepath != display.path(obj):
+            display.remove(obj)
+
+
 _HANDLERS = {
     "frame_change_pre": before_frame,
     "frame_change_post": after_frame,
@@ -235,6 +244,7 @@ _HANDLERS = {
     "render_cancel": after_render,
     "load_pre": before_load,
     "load_post": after_load,
+    "blend_import_post": after_import,
 }
 
 
