@@ -22,10 +22,8 @@ Numbers = NDArray[np.int32]
 class Seen:
     """Those that DampSim simulates, by name as Blender orders them, and which of them are in a scene."""
 
-    def __init__(self, objects: tuple[bpy.types.Object, ...], total: int) -> None:
-        """total: how many objects the file has."""
+    def __init__(self, objects: tuple[bpy.types.Object, ...]) -> None:
         self.objects = objects
-        self._total = total
         self._numbers = {obj.session_uid: obj for obj in objects}
         self._within: dict[int, tuple[bpy.types.Object, ...]] = {}
 
@@ -33,7 +31,7 @@ class Seen:
         """Those of a scene, in its order."""
         if scene.session_uid not in self._within:
             # The master collection has all that are in the scene, each once.
-            there = _numbers(scene.collection.all_objects, self._total if self.objects else 0)
+            there = _numbers(scene.collection.all_objects) if self.objects else np.zeros(0, np.int32)
             ours = there[np.isin(there, list(self._numbers))].tolist()
             self._within[scene.session_uid] = tuple(self._numbers[number] for number in ours)
         return self._within[scene.session_uid]
@@ -63,7 +61,7 @@ def seen() -> Seen:
         return _seen
     # While Blender starts, there is no data yet.
     objects = bpy.data.objects[:] if isinstance(bpy.data, bpy.types.BlendData) else []
-    numbers = _numbers(objects and bpy.data.objects, len(objects))
+    numbers = _numbers(bpy.data.objects if objects else [])
     if _asked is None:
         _on.clear()
         _ask(objects)
@@ -72,7 +70,7 @@ def seen() -> Seen:
         _ask([objects[place] for place in np.flatnonzero(~np.isin(numbers, _asked))])
     _asked = numbers
     ours = [objects[place] for place in np.flatnonzero(np.isin(numbers, list(_on)))] if _on else []
-    _seen = Seen(tuple(obj for obj in ours if obj.type == "MESH" and _is_on(obj)), len(objects))
+    _seen = Seen(tuple(obj for obj in ours if obj.type == "MESH" and _is_on(obj)))
     return _seen
 
 
@@ -84,14 +82,13 @@ def _is_on(obj: bpy.types.Object) -> bool:
     return bool(obj.dampsim.enabled)
 
 
-def _numbers(objects: Any, total: int) -> Numbers:
-    """The session's numbers of objects, of which there are no more than that."""
-    numbers = np.zeros(total, dtype=np.int32)
-    # Blender takes a list that is too long, but not from an empty collection.
-    if total and objects:
+def _numbers(objects: Any) -> Numbers:
+    """The session's numbers of objects."""
+    numbers = np.zeros(len(objects), dtype=np.int32)
+    # Blender cannot read from an empty collection.
+    if len(numbers):
         objects.foreach_get("session_uid", numbers)
-    found: Numbers = numbers[numbers != 0]
-    return found
+    return numbers
 
 
 @contextlib.contextmanager
@@ -136,6 +133,7 @@ def forget(*_: object) -> None:
 
 @persistent
 def after_update(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
+    """Of edits before a change of frame, that one alone tells."""
     global _seen
     _seen = None
 
@@ -144,6 +142,7 @@ def after_update(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
 _HANDLERS = {
     "load_pre": forget, "load_post": forget, "undo_pre": forget, "undo_post": forget, "redo_pre": forget,
     "redo_post": forget, "blend_import_post": forget, "depsgraph_update_post": after_update,
+    "frame_change_pre": after_update,
 }  # fmt: skip
 
 

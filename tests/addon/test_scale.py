@@ -209,6 +209,27 @@ def test_what_is_simulated_is_known_whatever_is_done_to_the_file(load: Load, tmp
                     raise AssertionError(f"after {done[-8:]}") from None
 
 
+@pytest.mark.parametrize("evaluate", ["frame_set", "evaluated_depsgraph_get", "update"])
+def test_a_poll_sees_what_a_script_linked_however_it_was_evaluated_since(
+    load: Load, tmp_path: Path, evaluate: str
+) -> None:
+    scene = fresh(3)
+    obj = wobbler(tmp_path)
+    scene.collection.objects.unlink(obj)
+    bpy.context.view_layer.update()
+    assert not bpy.ops.dampsim.bake.poll()
+    for _ in range(3):
+        scene.collection.objects.link(bpy.data.objects.new("Other", None))
+    scene.collection.objects.link(obj)
+    if evaluate == "frame_set":
+        scene.frame_set(2)
+    elif evaluate == "update":
+        bpy.context.view_layer.update()
+    else:
+        bpy.context.evaluated_depsgraph_get()
+    assert bpy.ops.dampsim.bake.poll()
+
+
 @contextlib.contextmanager
 def handlers(load: Load) -> Iterator[None]:
     live = load("dampsim_addon.live")
