@@ -22,8 +22,11 @@ Numbers = NDArray[np.int32]
 class Seen:
     """Those that DampSim simulates, by name as Blender orders them, and which of them are in a scene."""
 
-    def __init__(self, objects: tuple[bpy.types.Object, ...]) -> None:
+    def __init__(self, objects: tuple[bpy.types.Object, ...], total: int) -> None:
+        """total: how many objects the file has now."""
         self.objects = objects
+        # Blender takes as long to count as to read; what was seen a while ago must count anew.
+        self.total: int | None = total
         self._numbers = {obj.session_uid: obj for obj in objects}
         self._within: dict[int, tuple[bpy.types.Object, ...]] = {}
 
@@ -31,7 +34,7 @@ class Seen:
         """Those of a scene, in its order."""
         if scene.session_uid not in self._within:
             # The master collection has all that are in the scene, each once.
-            there = _numbers(scene.collection.all_objects) if self.objects else np.zeros(0, np.int32)
+            there = _numbers(scene.collection.all_objects if self.objects else [], self.total)
             ours = there[np.isin(there, list(self._numbers))].tolist()
             self._within[scene.session_uid] = tuple(self._numbers[number] for number in ours)
         return self._within[scene.session_uid]
@@ -61,7 +64,7 @@ def seen() -> Seen:
         return _seen
     # While Blender starts, there is no data yet.
     objects = bpy.data.objects[:] if isinstance(bpy.data, bpy.types.BlendData) else []
-    numbers = _numbers(bpy.data.objects if objects else [])
+    numbers = _numbers(bpy.data.objects if objects else [], len(objects))
     if _asked is None:
         _on.clear()
         _ask(objects)
@@ -70,7 +73,7 @@ def seen() -> Seen:
         _ask([objects[place] for place in np.flatnonzero(~np.isin(numbers, _asked))])
     _asked = numbers
     ours = [objects[place] for place in np.flatnonzero(np.isin(numbers, list(_on)))] if _on else []
-    _seen = Seen(tuple(obj for obj in ours if obj.type == "MESH" and _is_on(obj)))
+    _seen = Seen(tuple(obj for obj in ours if obj.type == "MESH" and _is_on(obj)), len(objects))
     return _seen
 
 
@@ -82,13 +85,14 @@ def _is_on(obj: bpy.types.Object) -> bool:
     return bool(obj.dampsim.enabled)
 
 
-def _numbers(objects: Any) -> Numbers:
-    """The session's numbers of objects."""
-    numbers = np.zeros(len(objects), dtype=np.int32)
+def _numbers(objects: Any, most: int | None) -> Numbers:
+    """The session's numbers of objects. most: as many as they can be; None where that is not known."""
     # Blender cannot read from an empty collection.
+    numbers = np.zeros((len(objects) if most is None else most) if objects else 0, dtype=np.int32)
     if len(numbers):
         objects.foreach_get("session_uid", numbers)
-    return numbers
+    found: Numbers = numbers[numbers != 0]
+    return found
 
 
 @contextlib.contextmanager
@@ -108,8 +112,9 @@ def resting() -> Iterator[None]:
 def trusting() -> Iterator[None]:
     """The same where Blender has just told of all that changed, as before it draws: the last look may do."""
     global _resting, _seen
-    if _seen is not None and not _seen.stands:
-        _seen = None
+    if _seen is not None:
+        _seen.total = None
+        _seen = _seen if _seen.stands else None
     _resting += 1
     try:
         yield
