@@ -9,6 +9,10 @@ from __future__ import annotations
 class DampSimError(Exception):
     """Base of the errors whose text is meant for the artist."""
 
+    def __str__(self) -> str:
+        # A path need not be text; what is not can be neither shown nor printed.
+        return super().__str__().encode("utf-8", "backslashreplace").decode()
+
 
 class MeshError(DampSimError):
     """The mesh cannot be simulated as it is."""

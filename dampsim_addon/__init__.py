@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import cli, live
-from .scene import earlier_law, force_fields, on_disk, outdated, presets, properties, results, saving
+from .scene import earlier_law, force_fields, on_disk, outdated, presets, properties, registry, results, saving
 from .ui import (
     add_operators,
     bake_operators,
@@ -21,10 +21,9 @@ from .ui import (
 )
 
 MODULES = (
-    properties, earlier_law, force_fields, saving, on_disk, outdated, results, live, operators, add_operators,
+    properties, registry, earlier_law, force_fields, saving, on_disk, outdated, results, live, operators, add_operators,
     earlier_law_operators, pin_operators, bake_operators, ghost_operators, group_operators, link_operators, link_panel,
-    doctor, presets, going_on,
-    main_panel, overlay, cli,
+    doctor, presets, going_on, main_panel, overlay, cli,
 )  # fmt: skip
 
 

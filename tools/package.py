@@ -1,6 +1,7 @@
 """Prepares the folder that `blender --command extension build` makes the installable zips from.
 
     python tools/package.py [--platform linux-x64 …] [--python 3.14 …]     writes build/stage, with scipy's wheels
+    python tools/package.py --even build/*.zip                          after it: the same bytes from the same files
 
 Blender's own Python has no scipy, so the zips carry it, one wheel for each Python of the supported Blenders. A Blender
 that a distribution built with another Python needs a zip with that one's wheel.
@@ -14,6 +15,8 @@ import re
 import shutil
 import subprocess
 import sys
+import time
+import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -51,35 +54,59 @@ def belongs(wheel: str, platforms: list[str], pythons: list[str]) -> bool:
     return fits and any(f"-cp{python.replace('.', '')}-" in wheel for python in pythons)
 
 
+def stage(root: Path, folder: Path, platforms: list[str], pythons: list[str]) -> int:
+    """Write the folder to build from, with the wheels that lie in root/wheels; returns how many they are."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for name in CONTENTS:
+        source = root / name
+        if source.is_dir():
+            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, folder / name)
+    wheels = [path for path in sorted((root / "wheels").glob("scipy-*.whl")) if belongs(path.name, platforms, pythons)]
+    (folder / "wheels").mkdir()
+    for wheel in wheels:
+        shutil.copy(wheel, folder / "wheels")
+    lines = "".join(f'  "./wheels/{wheel.name}",\n' for wheel in wheels)
+    names = ", ".join(f'"{platform}"' for platform in platforms)
+    manifest = (folder / "blender_manifest.toml").read_text(encoding="utf-8")
+    extra = f"platforms = [{names}]\nwheels = [\n{lines}]\n\n[permissions]"
+    (folder / "blender_manifest.toml").write_text(manifest.replace("[permissions]", extra, 1), encoding="utf-8")
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+        os.utime(path, (DATE, DATE))
+    return len(wheels)
+
+
+def even(path: Path) -> None:
+    """Write a zip anew so that it depends on nothing but what it holds.
+
+    Blender's builder takes files in the disk's order, and dates the manifest, of which each platform has its own, now.
+    """
+    part = path.with_suffix(".part")
+    with zipfile.ZipFile(path) as source, zipfile.ZipFile(part, "w") as made:
+        for entry in sorted(source.infolist(), key=lambda entry: entry.filename):
+            about = zipfile.ZipInfo(entry.filename, time.gmtime(DATE)[:6])
+            about.compress_type, about.external_attr, about.create_system = entry.compress_type, 0o100644 << 16, 3
+            made.writestr(about, source.read(entry), compresslevel=9)
+    part.replace(path)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--platform", action="append", choices=PLATFORMS, default=[])
     parser.add_argument("--python", action="append", default=[], metavar="X.Y")
+    parser.add_argument("--even", nargs="+", type=Path, metavar="ZIP", help="make built zips the same wherever built")
     options = parser.parse_args()
+    if options.even:
+        for path in options.even:
+            even(path)
+        return
     platforms, pythons = options.platform or list(PLATFORMS), options.python or list(PYTHONS)
     for platform in platforms:
         fetch(platform, pythons)
-    shutil.rmtree(STAGE, ignore_errors=True)
-    STAGE.mkdir(parents=True)
-    for name in CONTENTS:
-        source = ROOT / name
-        if source.is_dir():
-            shutil.copytree(source, STAGE / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(source, STAGE / name)
-    wheels = [path for path in sorted((ROOT / "wheels").glob("scipy-*.whl")) if belongs(path.name, platforms, pythons)]
-    (STAGE / "wheels").mkdir()
-    for wheel in wheels:
-        shutil.copy(wheel, STAGE / "wheels")
-    lines = "".join(f'  "./wheels/{wheel.name}",\n' for wheel in wheels)
-    names = ", ".join(f'"{platform}"' for platform in platforms)
-    manifest = (STAGE / "blender_manifest.toml").read_text(encoding="utf-8")
-    extra = f"platforms = [{names}]\nwheels = [\n{lines}]\n\n[permissions]"
-    (STAGE / "blender_manifest.toml").write_text(manifest.replace("[permissions]", extra, 1), encoding="utf-8")
-    for path in (STAGE, *STAGE.rglob("*")):
-        path.chmod(0o755 if path.is_dir() else 0o644)
-        os.utime(path, (DATE, DATE))
-    print(f"{STAGE}: {len(wheels)} wheels")
+    print(f"{STAGE}: {stage(ROOT, STAGE, platforms, pythons)} wheels")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..errors import ParameterError
 from .kind import Kind
 from .springs import Springs
 from .volume import Solid
@@ -10,4 +11,8 @@ KINDS: tuple[type[Kind], ...] = (Solid, Springs)
 
 
 def kind(name: str) -> type[Kind]:
-    return next(one for one in KINDS if one.name == name)
+    """By name. Raises ParameterError where it is another version's."""
+    for one in KINDS:
+        if one.name == name:
+            return one
+    raise ParameterError(f"kind: '{name}' is not one of {', '.join(one.name for one in KINDS)}.")

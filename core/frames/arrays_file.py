@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -19,7 +21,7 @@ from numpy.typing import NDArray
 _MAGIC = b"DampSim frame 2\n"
 _SUM = hashlib.sha256().digest_size
 # A head is a few hundred bytes for each body.
-_LONGEST_HEAD = 64_000_000
+_LONGEST_HEAD = 4_000_000
 _KINDS = ("<f8", "<f4")
 
 
@@ -81,8 +83,10 @@ class ArraysFile:
 
 def opened(path: Path) -> tuple[BinaryIO, int]:
     """A regular file and its size; raises ValueError for anything else, as a pipe, which would never end."""
-    if not path.is_file():
-        if path.exists():
-            raise ValueError("it is no file")
-        raise FileNotFoundError(2, "No such file or directory", str(path))
-    return path.open("rb"), path.stat().st_size
+    # Opening a pipe would wait for somebody to write to it; what was opened is asked, as a name may change its file.
+    found = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    about = os.fstat(found)
+    if not stat.S_ISREG(about.st_mode):
+        os.close(found)
+        raise ValueError("it is no file")
+    return os.fdopen(found, "rb"), about.st_size

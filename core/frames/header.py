@@ -12,8 +12,8 @@ from typing import Any
 from .arrays_file import opened
 
 FORMAT = 2
-# No header is larger.
-_LONGEST = 64_000_000
+# No header is larger. What is parsed takes fifty times the memory of its text.
+_LONGEST = 4_000_000
 
 
 @dataclass(frozen=True)
@@ -65,9 +65,18 @@ def read_header(path: Path) -> Header:
         # What is in it is not for this DampSim to judge.
         return Header({}, owner if isinstance(owner := header.get("owner"), str) else "", version)
     inputs, owner = header["inputs"], header["owner"]
-    if not isinstance(inputs, dict) or not isinstance(owner, str):
+    if not isinstance(owner, str) or not _are_inputs(inputs):
         raise ValueError("it is damaged")
     return Header(inputs, owner, version)
+
+
+def _are_inputs(found: object) -> bool:
+    """Whether it can be compared with inputs of ours."""
+    if not isinstance(found, dict):
+        return False
+    shared, bodies, names = (found.get(part, {}) for part in ("shared", "bodies", "names"))
+    whole = all(isinstance(part, dict) for part in (shared, bodies, names))
+    return whole and all(isinstance(body, dict) for body in bodies.values())
 
 
 def _sum(header: object) -> str:

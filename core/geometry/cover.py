@@ -28,9 +28,10 @@ _MARGIN = 0.2
 _LEAST_ANGLE = np.radians(15.0)
 # A tet that is hardly filled keeps this part of its mass and stiffness, so that no node is without any.
 _LEAST_FILL = 0.05
-_CLOSE = "close its holes or give it thickness"
 # An open surface counts as fillable when it winds around some place by more than this (a flat sheet reaches 0.5).
 _FILLABLE = 0.6
+# How far from a face the surface is looked at, in parts of the face's size.
+_BESIDE = 1e-3
 _LARGEST_GRID = 4_000_000
 
 
@@ -64,8 +65,7 @@ def cover_surface(surface: Surface, count: int) -> Cover:
     assert best is not None
     _, spacing, choice = best
     if open_edges(triangles) and choice.deepest < _FILLABLE:
-        mend = f"apply {surface.thickener}, or choose Springs" if surface.thickener else _CLOSE
-        raise MeshError(f"{surface.name}: the mesh is open and encloses no volume; {mend}.")
+        raise MeshError(f"{surface.name}: {_hollow(surface, vertices, triangles, winding)}.")
 
     keys = lattice.node_keys(choice.corners)
     _, first, label = np.unique(keys, return_index=True, return_inverse=True)
@@ -76,6 +76,22 @@ def cover_surface(surface: Surface, count: int) -> Cover:
     guess = home[cKDTree(samples).query(surface.vertices)[1]]
     embedding = embed(surface.vertices, nodes, tets, guess)
     return Cover(nodes, tets, _fill(nodes, tets, winding, choice.inner), spacing, embedding)
+
+
+def _hollow(surface: Surface, vertices: Array, triangles: Index, winding: WindingNumber) -> str:
+    """What is wrong with an open surface that the lattice finds no inside of, and the mend."""
+    corners = vertices[triangles]
+    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    areas = np.linalg.norm(normals, axis=1)
+    # Beside a sheet it winds by a half; beside the wall of a tube, what is across adds to that.
+    beside = _BESIDE * normals / np.sqrt(np.maximum(areas, np.finfo(float).tiny))[:, None]
+    deepest = max(float(np.abs(winding(corners.mean(axis=1) + side * beside)).max()) for side in (-1.0, 1.0))
+    if deepest > _FILLABLE:
+        return "the mesh is open and thinner than its tetrahedra; raise Resolution, or close its holes"
+    mend = (
+        f"apply {surface.thickener}, or choose Springs" if surface.thickener else "close its holes or give it thickness"
+    )
+    return f"the mesh is open and encloses no volume; {mend}"
 
 
 def _first_spacing(vertices: Array, count: int) -> float:

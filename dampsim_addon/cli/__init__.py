@@ -13,7 +13,7 @@ from typing import Any
 import bpy
 
 from ...core.errors import DampSimError, ParameterError
-from . import baking, comparing
+from . import baking, comparing, housekeeping
 from .options import UsageError
 
 DONE, FAILED, USAGE, BUG = 0, 1, 2, 3
@@ -27,7 +27,7 @@ class _Parser(argparse.ArgumentParser):
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="dampsim", description="Bake, compare and export DampSim objects of a .blend file.")
     commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
-    for group in (baking, comparing):
+    for group in (baking, comparing, housekeeping):
         group.add_to(commands)
     return parser
 

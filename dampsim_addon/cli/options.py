@@ -10,7 +10,7 @@ from typing import Any
 import bpy
 
 from ...core.scene.parameters import PARAMETERS
-from ..scene.objects import simulated
+from ..scene.objects import simulated_in
 from ..work.steps import Step
 
 
@@ -36,7 +36,7 @@ def add_settings(parser: argparse.ArgumentParser, form: str) -> None:
 
 
 def objects(names: Sequence[str]) -> list[bpy.types.Object]:
-    ours = {obj.name: obj for obj in simulated(bpy.context.scene.objects)}
+    ours = {obj.name: obj for obj in simulated_in(bpy.context.scene)}
     missing = [name for name in names if name not in ours]
     if missing:
         raise UsageError(

@@ -12,7 +12,8 @@ from ..blender.sampler import SAMPLING, GroupSampler
 from ..blender.views import redraw
 from ..scene import results
 from ..scene.groups import Group, groups_of, key_of
-from ..scene.objects import simulated
+from ..scene.objects import everywhere, simulated_in
+from ..scene.registry import resting, trusting
 from . import display, waiting_render
 from .catching_up import Waiting, catch_up, guarded, prepare
 from .liveness import is_live
@@ -61,21 +62,13 @@ def before_frame(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
             view_layer.update()
             _working = True
         todo = []
-        for group in groups_of(scene.objects):
-            if not is_live(group.members[0]):
-                display.hide_group(group)
-                continue
-            session = _session(group)
-            session.look(group, scene)
-            number = min(scene.frame_current, scene.frame_end)
-            if session.standing(group.members[0], scene, number) is Standing.VALID:
-                display.show_frame(group, session, scene, number)
-                continue
-            display.hide_group(group)
-            ahead = number >= scene.frame_start and not session.problem
-            seen = any(obj.visible_get(view_layer=view_layer) for obj in group.members)
-            if ahead and bpy.context.scene == scene and seen:
-                todo.append((group, session, GroupSampler(scene, view_layer, group.members)))
+        with resting():
+            for group in groups_of(simulated_in(scene)):
+                session = _shown(group, scene)
+                if session is None or bpy.context.scene != scene:
+                    continue
+                if any(obj.visible_get(view_layer=view_layer) for obj in group.members):
+                    todo.append((group, session, GroupSampler(scene, view_layer, group.members)))
         if todo and rendering and not waiting_render.here():
             waiting_render.done_there(lambda alive: catch_up(scene, todo, alive))
         elif todo and rendering:
@@ -84,6 +77,20 @@ def before_frame(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
             _waiting.extend(prepare(scene, todo))
     finally:
         _working = False
+
+
+def _shown(group: Group, scene: bpy.types.Scene) -> Session | None:
+    """Show the frame at hand of a group, or the animation alone; its frames where that one is to be simulated."""
+    if not is_live(group.members[0]):
+        display.hide_group(group)
+        return None
+    session, number = _session(group), min(scene.frame_current, scene.frame_end)
+    session.look(group, scene)
+    if session.standing(group.members[0], scene, number) is Standing.VALID:
+        display.show_frame(group, session, scene, number)
+        return None
+    display.hide_group(group)
+    return session if number >= scene.frame_start and not session.problem else None
 
 
 @persistent
@@ -109,11 +116,12 @@ def after_frame(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
         for _, _, sampler in waiting:
             sampler.unmute()
         _working = False
-    for group, session in done:
-        display.show_frame(group, session, scene, number)
-        if number == scene.frame_end:
-            for obj in group.members:
-                results.keep_curve(obj, session.curve(obj), "playback")
+    with resting():
+        for group, session in done:
+            display.show_frame(group, session, scene, number)
+            if number == scene.frame_end:
+                for obj in group.members:
+                    results.keep_curve(obj, session.curve(obj), "playback")
 
 
 @persistent
@@ -123,22 +131,23 @@ def after_update(scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) -> None
         return
     if all(isinstance(update.id, _HARMLESS) for update in depsgraph.updates):
         return
-    there = {key_of(obj) for obj in simulated(bpy.data.objects)}
-    for key in [key for key in SESSIONS if key not in there]:
-        del SESSIONS[key]
-    _touch()
-    for obj in simulated(scene.objects):
-        copied = display.shown(obj) and obj.modifiers[display.LIVE].filepath != display.path(obj)
-        if copied or not is_live(obj):
-            display.remove(obj)
+    with trusting():
+        there = {key_of(obj) for obj in everywhere()}
+        for key in [key for key in SESSIONS if key not in there]:
+            del SESSIONS[key]
+        _touch()
+        for obj in simulated_in(scene):
+            copied = display.shown(obj) and obj.modifiers[display.LIVE].filepath != display.path(obj)
+            if copied or not is_live(obj):
+                display.remove(obj)
 
 
 @persistent
 def after_undo(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
     """An undo may change the frame, and no change of frame is told of it: show what is kept of the one at hand."""
     _touch()
-    with _Unseen():
-        for group in groups_of(scene.objects):
+    with _Unseen(), resting():
+        for group in groups_of(simulated_in(scene)):
             if not is_live(group.members[0]) or not display.show_kept(group, scene):
                 display.hide_group(group)
 
@@ -163,8 +172,8 @@ def before_save(*_: object) -> None:
 @persistent
 def after_save(*_: object) -> None:
     scene = bpy.context.scene
-    with _Unseen():
-        for group in groups_of(bpy.data.objects):
+    with _Unseen(), resting():
+        for group in groups_of(everywhere()):
             session, live = find(group.members[0]), is_live(group.members[0])
             if session and live and session.standing(group.members[0], scene, scene.frame_current) is Standing.VALID:
                 display.show_frame(group, session, scene, scene.frame_current)
@@ -180,7 +189,7 @@ def before_render(*_: object) -> None:
     scene = bpy.context.scene
     # A still render goes to no frame.
     before_frame(scene)
-    problems = {session.problem for group in groups_of(scene.objects) if (session := find(group.members[0]))}
+    problems = {session.problem for group in groups_of(simulated_in(scene)) if (session := find(group.members[0]))}
     for problem in sorted(problems - {""}):
         waiting_render.tell(f"Rendered as animated: {problem}")
 
@@ -219,6 +228,15 @@ def after_load(*_: object) -> None:
         display.remove(obj)
 
 
+@persistent
+def after_import(*_: object) -> None:
+    """A library that was written while it played has the modifier too: nothing tells before such a file is written."""
+    for obj in display.meshes():
+        modifier = obj.modifiers.get(display.LIVE)
+        if modifier and modifier.filepath != display.path(obj):
+            display.remove(obj)
+
+
 _HANDLERS = {
     "frame_change_pre": before_frame,
     "frame_change_post": after_frame,
@@ -233,6 +251,7 @@ _HANDLERS = {
     "render_cancel": after_render,
     "load_pre": before_load,
     "load_post": after_load,
+    "blend_import_post": after_import,
 }
 
 

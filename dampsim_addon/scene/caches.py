@@ -48,9 +48,19 @@ def target_folder(obj: bpy.types.Object) -> Path:
     return _base(obj) / _folder(obj.dampsim.cache_id)
 
 
+def is_own_name(name: str) -> bool:
+    """Whether a folder may be one of our caches."""
+    return bool(_OWN.fullmatch(name))
+
+
 def _folder(name: str) -> str:
     """A folder's name for what a .blend says; that may come from anywhere, and only our own names are taken as such."""
-    return name if _OWN.fullmatch(name) else hashlib.sha256(name.encode()).hexdigest()[:16]
+    return name if is_own_name(name) else hashlib.sha256(_bytes(name)).hexdigest()[:16]
+
+
+def _bytes(text: str) -> bytes:
+    """Of a path, which need not be text."""
+    return text.encode("utf-8", "surrogatepass")
 
 
 # The name under which the file at hand will be saved, where that is another one than it has.
@@ -112,7 +122,7 @@ def _own_name(obj: bpy.types.Object, source: FrameCache | None) -> None:
     group, taken = obj.dampsim, others(obj)
     name = "" if source is not None else group.cache_id
     if not name and file_name():
-        name = hashlib.sha256(f"{file_name()}\n{obj.name}".encode()).hexdigest()[:16]
+        name = hashlib.sha256(_bytes(f"{file_name()}\n{obj.name}")).hexdigest()[:16]
     if not name or name in taken or (source and source.folder.name == name):
         name = uuid.uuid4().hex[:16]
     group.cache_id = name
@@ -138,7 +148,7 @@ def is_owner(obj: bpy.types.Object) -> bool:
             return True
         # Links give a file more than one name.
         return bool(file_name()) and Path(there).resolve() == Path(file_name()).resolve()
-    except OSError:
+    except (OSError, ValueError):
         # Where nobody may look, it may well be.
         return False
 

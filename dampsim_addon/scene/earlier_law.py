@@ -20,8 +20,9 @@ from ..blender.animation import bags_of, curves_of, scale
 from ..blender.sampler import positions
 from ..blender.vertex_groups import weights
 from .groups import group_of
-from .objects import is_simulated, simulated
+from .objects import everywhere, simulated
 from .properties import LAW
+from .registry import trusting
 from .snapshot import edges, triangles
 
 _SETTLE, _BOUNCE, _SAG = "dampsim.settle", "dampsim.bounce", "dampsim.sag"
@@ -150,14 +151,14 @@ def _rounded(value: float) -> float:
 
 @persistent
 def look_at_all(*_: object) -> None:
-    take_over(bpy.data.objects)
+    take_over(everywhere())
 
 
 @persistent
 def after_update(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
     """What was linked may have become the file's own."""
-    changed = [update.id.original for update in depsgraph.updates] if depsgraph is not None else []
-    take_over(one for one in changed if isinstance(one, bpy.types.Object) and is_simulated(one))
+    with trusting():
+        take_over(everywhere())
 
 
 _HANDLERS = {

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import bpy
 
-from .objects import is_simulated, simulated
+from .objects import simulated
+from .registry import seen
 
 # What an object that is simulated alone is known by in its cache.
 _ALONE = "object"
@@ -57,12 +58,13 @@ def group_of(obj: bpy.types.Object) -> Group:
     mark = obj.dampsim.together
     if not mark:
         return Group((obj,))
-    scenes = set(obj.users_scene)
-    members = [
-        other
-        for other in bpy.data.objects
-        if other == obj or (is_simulated(other) and other.dampsim.together == mark and scenes & set(other.users_scene))
-    ]
+    now = seen()
+    marked = {other for other in now.objects if other.dampsim.together == mark}
+    members = {obj}
+    for scene in (bpy.data.scenes if obj in marked else obj.users_scene) if marked - {obj} else ():
+        there = marked & set(now.within(scene))
+        if obj in there or obj not in marked:
+            members |= there
     return Group(tuple(sorted(members, key=lambda member: member.name_full)))
 
 

@@ -8,6 +8,8 @@ from typing import Any
 import bpy
 from bpy.types import Context
 
+from .registry import seen
+
 
 def is_simulated(obj: bpy.types.Object | None) -> bool:
     """Whether DampSim simulates it."""
@@ -24,9 +26,27 @@ def simulated(objects: Iterable[bpy.types.Object]) -> list[bpy.types.Object]:
     return [obj for obj in objects if is_simulated(obj)]
 
 
+def simulated_in(scene: bpy.types.Scene) -> list[bpy.types.Object]:
+    """Those of a scene that DampSim simulates."""
+    return list(seen().within(scene))
+
+
+def everywhere() -> list[bpy.types.Object]:
+    """Those of the file that DampSim simulates, in a scene or not."""
+    return list(seen().objects)
+
+
+def selected(context: Context) -> list[bpy.types.Object]:
+    """Those of the scene that are selected and that DampSim simulates."""
+    ours = simulated_in(context.scene)
+    # Scripts may hand others in than those that the view layer says are selected.
+    there = set(context.selected_objects) if ours else set()
+    return [obj for obj in ours if obj in there]
+
+
 def visible(context: Context) -> list[bpy.types.Object]:
     """Those of the scene that DampSim simulates and the view layer shows."""
-    return [obj for obj in simulated(context.scene.objects) if obj.visible_get(view_layer=context.view_layer)]
+    return [obj for obj in simulated_in(context.scene) if obj.visible_get(view_layer=context.view_layer)]
 
 
 def working(context: Context) -> bool:

@@ -20,7 +20,8 @@ from ..blender.views import redraw
 from ..targets.cache_file import played
 from .caches import cache_folder, frame_cache, frames_done
 from .groups import group_of
-from .objects import is_simulated, simulated, working
+from .objects import everywhere, is_simulated, working
+from .registry import resting, trusting
 
 # How often the timer looks, s.
 _PAUSE = 2.0
@@ -94,17 +95,17 @@ def held(obj: bpy.types.Object) -> Iterator[FrameCache]:
 @persistent
 def look_at_all(*_: object) -> None:
     """What is remembered may be another time's or another file's."""
-    for obj in simulated(bpy.data.objects):
-        look(obj)
+    with resting():
+        for obj in everywhere():
+            look(obj)
 
 
 @persistent
 def after_update(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
     """Look at what has got another cache."""
-    for update in depsgraph.updates if depsgraph is not None else ():
-        if isinstance(update.id, bpy.types.Object):
-            obj = update.id.original
-            if is_simulated(obj) and not known(obj).looked:
+    with trusting():
+        for obj in everywhere():
+            if not known(obj).looked:
                 look(obj)
 
 

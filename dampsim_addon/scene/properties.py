@@ -25,6 +25,7 @@ from ..targets import TARGETS, HasTarget
 from .anchors import has_bone, standing
 from .on_disk import look
 from .parameter_properties import property_of
+from .registry import switched
 
 # What Settle, Bounce and Sag mean, as objects say: files from before it have 0; see earlier_law.
 LAW = 3
@@ -40,6 +41,7 @@ def _look(group: PropertyGroup, context: object) -> None:
 def _switched(group: PropertyGroup, context: object) -> None:
     """Who switches it on now dials by the law at hand; what an older file has switched on has no mark of it."""
     group.law = LAW
+    switched(group.id_data)
 
 
 def _kind_chosen(group: PropertyGroup, context: object) -> None:
@@ -103,7 +105,7 @@ class DampSimLink(PropertyGroup):
 class DampSimObject(HasTarget, PropertyGroup):
     """What DampSim keeps with an object. The parameters of core.scene.parameters.PARAMETERS are added below."""
 
-    enabled: BoolProperty(name="DampSim", description="This object is simulated by DampSim", update=_switched)
+    enabled: BoolProperty(name="DampSim", description="DampSim simulates this object", options=set(), update=_switched)
     law: IntProperty(options={"HIDDEN"})
     law_told: BoolProperty(options={"HIDDEN"})
     law_factor: FloatProperty(options={"HIDDEN"})

@@ -10,7 +10,7 @@ from bpy.app.handlers import persistent
 
 from ...core.errors import CacheError
 from .caches import frame_cache
-from .objects import simulated
+from .objects import everywhere
 
 # Folders as they were before a save, by object: Blender may only write a copy.
 _before: dict[str, str] = {}
@@ -25,7 +25,7 @@ def before_save(path: str, _: object = None) -> None:
     _from = bpy.data.filepath
     if not path or not _from or Path(path).parent == Path(_from).parent:
         return
-    for obj in simulated(bpy.data.objects):
+    for obj in everywhere():
         folder = obj.dampsim.cache_folder
         if folder.startswith("//"):
             _before[obj.name_full] = folder
@@ -44,11 +44,11 @@ def _from_there(folder: str, start: str) -> str:
 def after_save(_path: str, _: object = None) -> None:
     """Undo it for a copy; and say of caches made before the file had a name that they are its own."""
     if _before and bpy.data.filepath == _from:
-        for obj in simulated(bpy.data.objects):
+        for obj in everywhere():
             if obj.name_full in _before:
                 obj.dampsim.cache_folder = _before[obj.name_full]
     _before.clear()
-    for obj in simulated(bpy.data.objects):
+    for obj in everywhere():
         if not (obj.dampsim.cache_id or obj.dampsim.together):
             continue
         cache = frame_cache(obj)

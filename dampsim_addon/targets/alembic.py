@@ -36,6 +36,13 @@ class Alembic(cache_file.FileTarget):
 
     @classmethod
     def record(cls, shot: Shot) -> Generator[int, None, cache_file.Recorded]:
+        try:
+            str(shot.folder).encode()
+        except UnicodeEncodeError:
+            raise CacheError(
+                f"{shot.sampler.obj.name}: Blender opens no Alembic file in {shot.folder}, whose name is no text; "
+                "choose another cache folder or bake to another target."
+            ) from None
         # Blender's exporter reads a mesh that plays, so the vertices go through a point cache first.
         header = pc2_header(shot.vertices, float(shot.numbers[0]), len(shot.numbers))
         return (yield from cache_file.record(shot, _POINTS, header, "<f4"))

@@ -14,7 +14,8 @@ from ...core.errors import SceneError
 from ..jobs import bake as job
 from ..jobs import export
 from ..scene.groups import groups_of
-from ..scene.objects import free, simulated
+from ..scene.objects import free, selected, simulated, simulated_in
+from ..scene.registry import trusting
 from ..work.modal import ModalJob
 from ..work.steps import Step
 
@@ -51,7 +52,9 @@ class DAMPSIM_OT_bake(ModalJob, Operator):
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        if not simulated(context.scene.objects):
+        with trusting():
+            none = not simulated_in(context.scene)
+        if none:
             cls.poll_message_set("Select an object that DampSim simulates")
             return False
         return free(cls, context)
@@ -59,7 +62,7 @@ class DAMPSIM_OT_bake(ModalJob, Operator):
     def objects(self, context: Context) -> list[bpy.types.Object]:
         if self.which == "ACTIVE":
             return simulated([context.object] if context.object else [])
-        return simulated(context.selected_objects if self.which == "SELECTED" else context.scene.objects)
+        return selected(context) if self.which == "SELECTED" else simulated_in(context.scene)
 
     def subject(self, context: Context) -> str:
         return ", ".join(group.name for group in groups_of(self.objects(context)))
@@ -107,7 +110,9 @@ class DAMPSIM_OT_export(ModalJob, Operator):
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        if not any(obj.dampsim.baked for obj in simulated(context.selected_objects)):
+        with trusting():
+            baked = any(obj.dampsim.baked for obj in selected(context))
+        if not baked:
             cls.poll_message_set("Select an object that is baked")
             return False
         return free(cls, context)
@@ -116,7 +121,7 @@ class DAMPSIM_OT_export(ModalJob, Operator):
         return ", ".join(obj.name for obj in self._objects(context))
 
     def _objects(self, context: Context) -> list[bpy.types.Object]:
-        return [obj for obj in simulated(context.selected_objects) if obj.dampsim.baked]
+        return [obj for obj in selected(context) if obj.dampsim.baked]
 
     def _base(self, context: Context) -> Path:
         given = Path(bpy.path.abspath(self.filepath)) if self.filepath else None

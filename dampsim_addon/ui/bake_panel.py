@@ -8,7 +8,7 @@ from bpy.types import Context, Panel, UILayout
 from ..blender.modifiers import base, makes, simulated_makers
 from ..jobs.bake import retried
 from ..scene.groups import group_of, groups_of
-from ..scene.objects import chosen, working
+from ..scene.objects import chosen, selected, simulated_in, working
 from ..scene.on_disk import known
 from ..scene.outdated import changed
 from ..targets import TARGETS, find
@@ -95,7 +95,7 @@ def _buttons(layout: UILayout, context: Context, done: int, total: int) -> None:
     if 0 < done < total:
         layout.label(text=f"{done} of {total} frames are simulated", icon="TIME")
     # What is simulated together is baked once.
-    everything, some = groups_of(scene.objects), groups_of(context.selected_objects)
+    everything, some = groups_of(simulated_in(scene)), groups_of(selected(context))
     if len(everything) > 1:
         row = layout.row(align=True)
         one = row.row(align=True)

@@ -16,7 +16,7 @@ from .. import live
 from ..blender.sampler import SAMPLING
 from ..live.unkeyed import unkeyed
 from ..scene.groups import Group, groups_of
-from ..scene.objects import working
+from ..scene.objects import simulated_in, working
 
 # After an edit, a click or a key it waits so long, s; between two of its parts, so long.
 _REST, _PAUSE = 0.6, 0.02
@@ -37,7 +37,7 @@ def waiting(context: Context) -> list[Group]:
     scene = context.scene
     number = min(scene.frame_current, scene.frame_end)
     found = []
-    for group in groups_of(scene.objects):
+    for group in groups_of(simulated_in(scene)):
         first = group.members[0]
         session = live.find(first)
         if session is None or session.problem or number < scene.frame_start or not live.is_live(first):

@@ -9,8 +9,9 @@ from bpy.types import Context, Operator
 
 from .. import live
 from ..scene.groups import Group, group_of, join, leave
-from ..scene.objects import chosen, simulated, working
+from ..scene.objects import chosen, selected, simulated, working
 from ..scene.on_disk import look
+from ..scene.registry import trusting
 
 
 def together(objects: Iterable[bpy.types.Object]) -> Group:
@@ -59,16 +60,18 @@ class DAMPSIM_OT_together(Operator):
     def poll(cls, context: Context) -> bool:
         if working(context):
             return False
-        if len(simulated(context.selected_objects)) < 2:
-            cls.poll_message_set("Select two or more objects that DampSim simulates")
-            return False
-        if not apart(context.selected_objects):
-            cls.poll_message_set("The selected objects are simulated together already")
-            return False
+        with trusting():
+            objects = selected(context)
+            if len(objects) < 2:
+                cls.poll_message_set("Select two or more objects that DampSim simulates")
+                return False
+            if not apart(objects):
+                cls.poll_message_set("The selected objects are simulated together already")
+                return False
         return True
 
     def execute(self, context: Context) -> set[str]:
-        group = together(simulated(context.selected_objects))
+        group = together(selected(context))
         self.report({"INFO"}, f"Simulated together: {group.name}")
         return {"FINISHED"}
 

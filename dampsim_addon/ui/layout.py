@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 from typing import Any
 
 import blf
@@ -9,15 +11,54 @@ import bpy
 from bpy.types import Context, UILayout
 
 from ...core.bodies.registry import kind
+from ...core.errors import ParameterError
 from ...core.scene.parameters import PARAMETERS, Parameter
 from ..scene.objects import chosen, working
 from ..scene.properties import read_settings
+from ..scene.registry import trusting
 
 
 class Sidebar:
     bl_space_type = "VIEW_3D"
     bl_region_type = "UI"
     bl_category = "DampSim"
+
+    def __init_subclass__(cls, **given: Any) -> None:
+        """What panels have in common, beside what they show.
+
+        What they say of groups costs no look through the file's objects; what of a newer version they cannot show, they
+        say.
+        """
+        super().__init_subclass__(**given)
+        draw = vars(cls).get("draw")
+        if draw is not None:
+            # Blender counts what a panel's draw takes.
+            def draw_at_rest(self: Any, context: Context) -> None:
+                with trusting():
+                    try:
+                        draw(self, context)
+                    except ParameterError as error:
+                        _newer(self.layout, context, str(error))
+
+            cls.draw = functools.wraps(draw)(draw_at_rest)  # type: ignore[attr-defined]
+        poll = vars(cls).get("poll")
+        if poll is not None:
+
+            def poll_known(cls: Any, context: Context) -> bool:
+                with contextlib.suppress(ParameterError):
+                    return bool(poll.__func__(cls, context))
+                return False
+
+            cls.poll = classmethod(poll_known)  # type: ignore[attr-defined]
+
+
+def _newer(layout: UILayout, context: Context, said: str) -> None:
+    """What to choose anew, where a newer DampSim's choices are none of ours."""
+    wrapped(layout, f"{said} A newer DampSim may have chosen it; choose another one", "ERROR", context)
+    group = context.object.dampsim
+    for parameter in PARAMETERS.values():
+        if parameter.choices and not getattr(group, parameter.name):
+            layout.prop(group, parameter.name)
 
 
 class Child(Sidebar):

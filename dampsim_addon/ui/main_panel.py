@@ -11,7 +11,7 @@ from ..compare.ghosts import NAMES
 from ..scene import results
 from ..scene.groups import group_of, named
 from ..scene.measured import holds, substeps
-from ..scene.objects import chosen, working
+from ..scene.objects import chosen, selected, working
 from ..scene.presets import draw_presets
 from . import earlier_law_operators, hold
 from .add_operators import CONVERTIBLE, DAMPSIM_OT_add, DAMPSIM_OT_convert_add, DAMPSIM_OT_local_add, addable
@@ -56,8 +56,8 @@ class DAMPSIM_PT_main(Sidebar, Panel):
         if "shape" in sections(group):
             dials(column, group, context, "shape")
         earlier_law_operators.draw(column, context)
-        by = next(choice for choice in PARAMETERS["damping_by"].choices if choice.name == group.damping_by)
-        if by.name != PARAMETERS["damping_by"].default:
+        by = next((one for one in PARAMETERS["damping_by"].choices if one.name == group.damping_by), None)
+        if by is not None and by.name != PARAMETERS["damping_by"].default:
             wrapped(column, f"Damped by {by.label}, see Advanced", "INFO", context)
         most = substeps(obj, context.scene)
         if most.limited:
@@ -97,7 +97,7 @@ def _draw_group(layout: UILayout, context: Context) -> None:
         row = column.row(align=True)
         row.operator(DAMPSIM_OT_select_group.bl_idname, text="Select", icon="RESTRICT_SELECT_OFF")
         row.operator(DAMPSIM_OT_alone.bl_idname, text="Alone", icon="UNLINKED")
-    if apart(context.selected_objects):
+    if apart(selected(context)):
         column.operator(DAMPSIM_OT_together.bl_idname, icon="LINKED")
 
 

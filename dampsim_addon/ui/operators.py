@@ -7,7 +7,7 @@ from collections.abc import Generator
 import bpy
 from bpy.types import Context, Operator
 
-from ...core.errors import DampSimError
+from ...core.errors import DampSimError, ParameterError
 from .. import live
 from ..jobs.calibrate import calibrate, measure
 from ..jobs.clear import clear
@@ -106,7 +106,11 @@ class DAMPSIM_OT_calibrate(ChosenJob, Operator):
     @classmethod
     def poll(cls, context: Context) -> bool:
         obj = chosen(context)
-        if obj is not None and not read_settings(obj).by_settle:
+        try:
+            by_settle = obj is None or read_settings(obj).by_settle
+        except ParameterError:
+            return False
+        if not by_settle:
             cls.poll_message_set("Calibrate corrects Settle; dial the damping by Settle and Bounce")
             return False
         return super().poll(context)

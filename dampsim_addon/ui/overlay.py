@@ -21,6 +21,7 @@ from ...core.simulation.simulation import Simulation
 from ...core.system.state import State
 from .. import live
 from ..scene.objects import visible
+from ..scene.registry import trusting
 from ..scene.results import ghosts_of
 from . import ghost_drawing, link_drawing
 
@@ -116,6 +117,7 @@ def drawn(obj: bpy.types.Object, scene: bpy.types.Scene) -> Drawn | None:
     return last
 
 
+@trusting()
 def draw_view() -> None:
     """In the scene's space."""
     context = bpy.context
@@ -209,6 +211,7 @@ def _turn(context: bpy.types.Context) -> Array:
     return np.array(context.region_data.view_matrix.inverted())[:3, :3]
 
 
+@trusting()
 def draw_pixels() -> None:
     """In the region's pixels: what the drawings mean."""
     context = bpy.context

@@ -424,3 +424,21 @@ def test_a_script_renders_what_plays(live: ModuleType, tmp_path: Path, played: b
     # To the bit but for single precision: no pixel at an edge changes.
     assert max(float(np.abs(one - other).mean()) for one, other in zip(found, baked, strict=True)) < 1e-4
     assert max(float(np.abs(one - other).mean()) for one, other in zip(plain, baked, strict=True)) > 5e-3
+
+
+def test_what_is_appended_from_a_library_that_was_written_while_it_played_has_no_live_shape(
+    live: ModuleType, tmp_path: Path
+) -> None:
+    fresh(3)
+    obj, path = wobbler(tmp_path), str(tmp_path / "library.blend")
+    play(last=2)
+    mark = live.display.LIVE
+    assert mark in obj.modifiers
+    bpy.data.libraries.write(path, {obj})
+    with bpy.data.libraries.load(path) as (there, here):
+        here.objects = list(there.objects)
+    (copy,) = here.objects
+    assert copy != obj
+    assert mark not in copy.modifiers
+    # The one at hand plays on.
+    assert mark in obj.modifiers

@@ -115,9 +115,13 @@ def test_a_body_that_a_frame_lacks_is_no_shape(cache: FrameCache) -> None:
         cache.shape(NUMBER, "Ear")
 
 
+def endless(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
 @posix
 @pytest.mark.parametrize("name", ["header.json", f"frame_{NUMBER:06d}.frame"])
-@pytest.mark.parametrize("made", [os.mkfifo if hasattr(os, "mkfifo") else None, os.mkdir], ids=["pipe", "folder"])
+@pytest.mark.parametrize("made", [getattr(os, "mkfifo", None), os.mkdir, endless], ids=["pipe", "folder", "endless"])
 def test_what_is_no_file_is_refused_at_once(cache: FrameCache, made: Callable[[Path], None], name: str) -> None:
     (cache.folder / name).unlink()
     made(cache.folder / name)
@@ -271,7 +275,21 @@ def test_a_head_that_is_no_json_is_refused(cache: FrameCache, head: bytes) -> No
 
 @pytest.mark.parametrize(
     "header",
-    [None, 5, [], "header", {}, {"inputs": {}}, {"owner": ""}, {"inputs": [], "owner": ""}, {"inputs": {}, "owner": 5}],
+    [
+        None,
+        5,
+        [],
+        "header",
+        {},
+        {"inputs": {}},
+        {"owner": ""},
+        {"inputs": [], "owner": ""},
+        {"inputs": {}, "owner": 5},
+        {"inputs": {"shared": 5}, "owner": ""},
+        {"inputs": {"names": ["a"]}, "owner": ""},
+        {"inputs": {"bodies": "Cape"}, "owner": ""},
+        {"inputs": {"bodies": {"Cape": [1]}}, "owner": ""},
+    ],
     ids=str,
 )
 def test_a_header_that_says_what_is_not_so_is_refused(cache: FrameCache, header: object) -> None:
@@ -286,6 +304,23 @@ def test_a_header_that_says_what_is_not_so_is_refused(cache: FrameCache, header:
 def test_a_header_that_is_no_json_is_refused(cache: FrameCache, text: str) -> None:
     (cache.folder / "header.json").write_text(text, encoding="utf-8")
     refused_header(cache)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["header.json", f"frame_{NUMBER:06d}.frame"])
+def test_what_grows_when_it_is_parsed_takes_little_memory(cache: FrameCache, name: str) -> None:
+    """The largest text that is parsed, made of what takes most memory for each of its letters."""
+    text = b"[" + b"{}," * 1_333_000 + b"{}]"
+    path = cache.folder / name
+    path.write_bytes(text if name == "header.json" else headed(path.read_bytes(), text))
+    tracemalloc.start()
+    try:
+        with pytest.raises(CacheError, match="Cape: "):
+            cache.header() if name == "header.json" else cache.read(NUMBER)
+        # Half of what a small computer has to spare.
+        assert 50e6 < tracemalloc.get_traced_memory()[1] < 200e6
+    finally:
+        tracemalloc.stop()
 
 
 OLDER = r"Cape: the cache in .* was made by an older DampSim; clear it or bake again\.$"

@@ -81,6 +81,15 @@ def test_a_surface_without_volume_is_refused_by_name(surface: Surface, words: st
         cover_surface(surface, 500)
 
 
+def test_an_open_tube_thinner_than_its_tets_is_told_from_a_sheet_and_the_mend_helps() -> None:
+    closed = tube(4.0, 0.04, 20, 8)
+    foot = (closed.vertices[:, 2] == 0.0)[closed.triangles].all(axis=1)
+    surface = Surface("Straw", closed.vertices, closed.triangles[~foot])
+    with pytest.raises(MeshError, match="open and thinner than its tetrahedra; raise Resolution"):
+        cover_surface(surface, 300)
+    assert len(cover_surface(surface, 2500).tets) > 1000
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("gap", [0.0, 0.05, 0.3])
 def test_no_piece_of_a_cover_hangs_by_an_edge_or_a_node(gap: float) -> None:

@@ -1,0 +1,320 @@
+"""Files of film size: DampSim knows which objects are its own without asking all of them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType, ModuleType
+from typing import Any
+
+import bpy
+import pytest
+from scenes import fresh, wobbler
+from test_drawing import redraw
+
+pytestmark = pytest.mark.bpy
+Load = Callable[[str], ModuleType]
+STEPS = 60
+
+
+def ours() -> list[bpy.types.Object]:
+    return [obj for obj in bpy.data.objects if obj.type == "MESH" and obj.dampsim.enabled]
+
+
+def shared(obj: bpy.types.Object) -> set[bpy.types.Object]:
+    """Those of its group, by asking everybody."""
+    mark, scenes = obj.dampsim.together, set(obj.users_scene)
+    return {obj} | {
+        other for other in ours() if mark and other.dampsim.together == mark and scenes & set(other.users_scene)
+    }
+
+
+def assert_known(load: Load) -> None:
+    objects, groups = load("dampsim_addon.scene.objects"), load("dampsim_addon.scene.groups")
+    assert objects.everywhere() == ours()
+    for scene in bpy.data.scenes:
+        assert objects.simulated_in(scene) == [obj for obj in scene.objects if obj in ours()]
+    for obj in ours():
+        assert set(groups.group_of(obj).members) == shared(obj)
+
+
+class Artist:
+    """Does to a file whatever can be done to its objects, now in the window's way, now in a script's."""
+
+    def __init__(self, seed: int, library: Path) -> None:
+        self.random, self.library = random.Random(seed), str(library)
+        bpy.ops.ed.undo_push(message="start")
+
+    def any(self) -> bpy.types.Object | None:
+        local = [obj for obj in bpy.data.objects if obj.library is None]
+        return self.random.choice(local) if local else None
+
+    def create(self) -> None:
+        data = bpy.data.meshes.new("New") if self.random.random() < 0.7 else None
+        obj = bpy.data.objects.new("New", data)
+        if self.random.random() < 0.8:
+            bpy.context.scene.collection.objects.link(obj)
+
+    def enable(self) -> None:
+        if obj := self.any():
+            obj.dampsim.enabled = True
+
+    def disable(self) -> None:
+        if obj := self.any():
+            if self.random.random() < 0.5:
+                obj.dampsim.enabled = False
+            else:
+                obj.dampsim.property_unset("enabled")
+
+    def group(self) -> None:
+        if obj := self.any():
+            obj.dampsim.together = self.random.choice(["", "0123456789abcdef", "fedcba9876543210"])
+
+    def copy(self) -> None:
+        if obj := self.any():
+            bpy.context.scene.collection.objects.link(obj.copy())
+
+    def duplicate(self) -> None:
+        if len(bpy.data.objects) < 40:
+            bpy.ops.object.select_all(action="SELECT")
+            bpy.ops.object.duplicate()
+            self.push()
+
+    def delete(self) -> None:
+        if obj := self.any():
+            bpy.data.objects.remove(obj)
+
+    def swap(self) -> None:
+        """As many objects as before, but others."""
+        if obj := self.any():
+            other = obj.copy()
+            other.dampsim.enabled = not obj.dampsim.enabled
+            bpy.context.scene.collection.objects.link(other)
+            bpy.data.objects.remove(obj)
+
+    def delete_selected(self) -> None:
+        obj = self.any()
+        if obj and obj in bpy.context.view_layer.objects[:] and obj.visible_get():
+            bpy.ops.object.select_all(action="DESELECT")
+            obj.select_set(True)
+            bpy.ops.object.delete()
+            self.push()
+
+    def rename(self) -> None:
+        if obj := self.any():
+            obj.name = self.random.choice("abcxyz")
+
+    def convert(self) -> None:
+        if len(bpy.data.objects) < 40:
+            curve = bpy.data.objects.new("Curve", bpy.data.curves.new("Curve", "CURVE"))
+            curve.dampsim.enabled = True
+            bpy.context.scene.collection.objects.link(curve)
+            bpy.ops.object.select_all(action="DESELECT")
+            bpy.context.view_layer.objects.active = curve
+            curve.select_set(True)
+            bpy.ops.object.convert(target="MESH")
+
+    def unlink(self) -> None:
+        there = list(bpy.context.scene.collection.objects)
+        if there:
+            bpy.context.scene.collection.objects.unlink(self.random.choice(there))
+
+    def link_elsewhere(self) -> None:
+        scene = bpy.data.scenes.get("Other") or bpy.data.scenes.new("Other")
+        obj = self.any()
+        if obj and obj not in scene.collection.objects[:]:
+            scene.collection.objects.link(obj)
+
+    def into_collection(self) -> None:
+        found = bpy.data.collections.get("Deep")
+        if found is None:
+            found = bpy.data.collections.new("Deep")
+            bpy.context.scene.collection.children.link(found)
+        obj = self.any()
+        if obj and obj not in found.objects[:]:
+            found.objects.link(obj)
+
+    def append(self, link: bool = False) -> None:
+        with bpy.data.libraries.load(self.library, link=link) as (there, here):
+            here.objects = list(there.objects)
+        for obj in here.objects:
+            if obj not in bpy.context.scene.collection.objects[:]:
+                bpy.context.scene.collection.objects.link(obj)
+
+    def link(self) -> None:
+        self.append(link=True)
+
+    def make_local(self) -> None:
+        linked = [obj for obj in bpy.data.objects if obj.library]
+        if linked:
+            linked[0].make_local()
+
+    def reload(self) -> None:
+        for library in bpy.data.libraries:
+            library.reload()
+
+    def override(self) -> None:
+        linked = [obj for obj in bpy.data.objects if obj.library]
+        if linked:
+            linked[0].override_create(remap_local_usages=True)
+
+    def push(self) -> None:
+        bpy.ops.ed.undo_push(message="step")
+
+    def undo(self) -> None:
+        # Blender crashes where an undo meets changes that no step is of.
+        self.push()
+        if bpy.ops.ed.undo.poll():
+            bpy.ops.ed.undo()
+
+    def redo(self) -> None:
+        self.undo()
+        if bpy.ops.ed.redo.poll():
+            bpy.ops.ed.redo()
+
+    def evaluate(self) -> None:
+        bpy.context.view_layer.update()
+
+    def play(self) -> None:
+        bpy.context.scene.frame_set(self.random.randrange(1, 9))
+
+    def act(self) -> str:
+        names = [name for name, value in vars(Artist).items() if name[0] != "_" and name not in ("any", "act")]
+        name = self.random.choice(names)
+        getattr(self, name)()
+        return name
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_simulated_is_known_whatever_is_done_to_the_file(load: Load, tmp_path: Path, seed: int) -> None:
+    fresh()
+    made = bpy.data.objects.new("FromLibrary", bpy.data.meshes.new("FromLibrary"))
+    made.dampsim.enabled = True
+    bpy.data.libraries.write(str(tmp_path / "library.blend"), {made})
+    fresh()
+    bpy.context.preferences.edit.use_global_undo = True
+    artist, done = Artist(seed, tmp_path / "library.blend"), []
+    with handlers(load):
+        for _ in range(STEPS):
+            done.append(artist.act())
+            # Now and then nobody asks for a while.
+            if artist.random.random() < 0.7:
+                try:
+                    assert_known(load)
+                except AssertionError:
+                    raise AssertionError(f"after {done[-8:]}") from None
+
+
+@pytest.mark.parametrize("evaluate", ["frame_set", "evaluated_depsgraph_get", "update"])
+def test_a_poll_sees_what_a_script_linked_however_it_was_evaluated_since(
+    load: Load, tmp_path: Path, evaluate: str
+) -> None:
+    scene = fresh(3)
+    obj = wobbler(tmp_path)
+    scene.collection.objects.unlink(obj)
+    bpy.context.view_layer.update()
+    assert not bpy.ops.dampsim.bake.poll()
+    for _ in range(3):
+        scene.collection.objects.link(bpy.data.objects.new("Other", None))
+    scene.collection.objects.link(obj)
+    if evaluate == "frame_set":
+        scene.frame_set(2)
+    elif evaluate == "update":
+        bpy.context.view_layer.update()
+    else:
+        bpy.context.evaluated_depsgraph_get()
+    assert bpy.ops.dampsim.bake.poll()
+
+
+@contextlib.contextmanager
+def handlers(load: Load) -> Iterator[None]:
+    live = load("dampsim_addon.live")
+    live.install()
+    try:
+        yield
+    finally:
+        live.uninstall()
+
+
+@contextlib.contextmanager
+def counted(load: Load) -> Iterator[list[int]]:
+    """Counts what of DampSim is run within, line by line, each turn of a loop anew."""
+    folder, steps = str(Path(load("").__file__ or "").parent) + os.sep, [0]
+
+    def line(frame: FrameType, event: str, _: Any) -> Any:
+        steps[0] += event == "line"
+        return line
+
+    def call(frame: FrameType, event: str, _: Any) -> Any:
+        return line if frame.f_code.co_filename.startswith(folder) else None
+
+    before = sys.gettrace()
+    sys.settrace(call)
+    try:
+        yield steps
+    finally:
+        sys.settrace(before)
+
+
+def crowd(number: int) -> None:
+    mesh = bpy.data.meshes.new("Crowd")
+    for place in range(number):
+        bpy.context.scene.collection.objects.link(bpy.data.objects.new(f"A{place:05d}", mesh if place % 2 else None))
+    bpy.context.view_layer.update()
+
+
+def cost(load: Load, number: int, cache: Path, together: bool) -> dict[str, int]:
+    """What is run at a change of frame, at edits and at drawing, beside so many others."""
+    scene = fresh(3)
+    objects = [wobbler(cache, name) for name in ("Wobbler", "Other")] if together is not None else []
+    for obj in objects:
+        obj.dampsim.live = False
+    if together:
+        load("dampsim_addon.scene.groups").join(objects)
+    crowd(number)
+    scene.frame_set(2)
+    context, found = bpy.context, {}
+
+    def move() -> None:
+        bpy.data.objects["A00001"].location.x += 1.0
+        context.view_layer.update()
+
+    def link() -> None:
+        collection = scene.collection.objects
+        obj = collection["A00003"]
+        collection.unlink(obj)
+        collection.link(obj)
+        context.view_layer.update()
+
+    def copy() -> None:
+        scene.collection.objects.link(bpy.data.objects["A00001"].copy())
+        context.view_layer.update()
+
+    acts: dict[str, Callable[[], object]] = {
+        "a frame": lambda: scene.frame_set(scene.frame_current + 1),
+        "a move": move, "a link": link, "a copy": copy,
+    }  # fmt: skip
+    if objects:
+        context.view_layer.objects.active = objects[0]
+        # Of a panel's drawing, what is worked out once.
+        redraw(load)
+        acts["a redraw"] = lambda: redraw(load)
+    for name, act in acts.items():
+        with counted(load) as steps:
+            act()
+        found[name] = steps[0]
+    return found
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_frames_edits_and_redraws_cost_no_more_beside_many_other_objects(
+    load: Load, tmp_path: Path, together: bool
+) -> None:
+    with handlers(load):
+        few, many = (cost(load, number, tmp_path, together) for number in (10, 400))
+    assert few == many
+    assert all(few.values())

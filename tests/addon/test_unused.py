@@ -1,0 +1,72 @@
+"""Caches that no file needs any more are found and removed, and no others."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import bpy
+import pytest
+from scenes import fresh, wobbler
+
+pytestmark = pytest.mark.bpy
+Load = Callable[[str], ModuleType]
+DAY = 24 * 3600.0
+
+
+def baked(load: Load, path: Path | None) -> Path:
+    """The cache of a bake in DampSim's own folder, of a file or of none."""
+    fresh(2)
+    obj = wobbler("")
+    if path is not None:
+        bpy.ops.wm.save_as_mainfile(filepath=str(path))
+    (result,) = load("dampsim_addon.api").bake([obj], target="POINT_CACHE")
+    assert result.problem == ""
+    folder: Path = load("dampsim_addon.scene.caches").cache_folder(obj)
+    return folder
+
+
+def older(folder: Path, age: float) -> None:
+    for path in (folder, *folder.iterdir()):
+        os.utime(path, (time.time() - age,) * 2)
+
+
+def test_caches_of_files_that_are_gone_are_removed_and_no_others(
+    load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / "own"
+    for name in ("scene.caches", "jobs.unused"):
+        monkeypatch.setattr(load(f"dampsim_addon.{name}"), "default_folder", lambda: own)
+    kept, gone = baked(load, tmp_path / "kept.blend"), baked(load, tmp_path / "gone.blend")
+    away = baked(load, (tmp_path / "drive").mkdir() or tmp_path / "drive/scene.blend")
+    young, old = baked(load, None), baked(load, None)
+    busy = baked(load, tmp_path / "busy.blend")
+    at_hand = baked(load, None)
+    (tmp_path / "gone.blend").unlink()
+    (tmp_path / "busy.blend").unlink()
+    (tmp_path / "drive").rename(tmp_path / "taken")
+    for folder in (kept, away, old, at_hand):
+        older(folder, 2 * DAY)
+    (own / "notes").mkdir()
+    (gone / "mine.txt").write_text("the artist's")
+    cli, cache = load("dampsim_addon.cli"), load("core.frames.cache").FrameCache(busy, "Busy")
+    found = {Path(one.folder): one.why for one in load("dampsim_addon.jobs.unused").unused()}
+    assert found == {
+        gone: f"{tmp_path / 'gone.blend'} is gone",
+        busy: f"{tmp_path / 'busy.blend'} is gone",
+        old: "its file was never saved",
+    }
+    assert cli.main(["caches"]) == 0
+    assert all(folder.is_dir() for folder in found)
+    with cache.held():
+        # Another Blender writes to one of them.
+        assert cli.main(["caches", "--remove"]) == 1
+    left = set(own.iterdir())
+    assert left == {kept, away, young, busy, at_hand, own / "notes", gone}
+    assert [path.name for path in gone.iterdir()] == ["mine.txt"]
+    assert len(list(kept.glob("*.frame"))) == 2
+    assert cli.main(["caches", "--remove"]) == 0
+    assert not busy.exists()
