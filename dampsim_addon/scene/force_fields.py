@@ -1,4 +1,4 @@
-"""Which force fields reach which simulated objects; looked for only when something was edited, and kept by name."""
+"""Which force fields reach which simulated objects, in files of any size: see registry."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from bpy.app.handlers import persistent
 
 from ..blender.animation import animated_paths
 from ..blender.fields import has_field, unfollowed
+from .registry import Numbers, all_numbers
 
 # What is set of a field, and by which names it may be keyframed.
 _SETTINGS = {
@@ -22,25 +23,32 @@ _SETTINGS = {
     "harmonic_damping": ("harmonic_damping", "quadratic_drag", "inflow"),
 }  # fmt: skip
 _DIGITS = 4
+# So many objects nobody turns into fields at once.
+_MANY = 64
 
 
 class _Known:
-    """Names of all objects with a field, and how many objects there were; none while nobody knows."""
+    """The session's numbers of all objects when they were last asked, None while nobody has; of those with a field."""
 
-    names: tuple[str, ...] | None = None
-    count = 0
+    asked: Numbers | None = None
+    fields: set[int] = set()
 
 
 def known() -> list[bpy.types.Object]:
-    """All objects of the file that are force fields, or bear particles that are."""
-    if _Known.names is not None and _Known.count == len(bpy.data.objects):
-        there = [bpy.data.objects[name] for name in _Known.names if name in bpy.data.objects]
-        there = [obj for obj in there if has_field(obj)]
-        if len(there) == len(_Known.names):
-            return there
-    found = [obj for obj in bpy.data.objects if has_field(obj)]
-    _Known.names, _Known.count = tuple(obj.name for obj in found), len(bpy.data.objects)
-    return found
+    """All objects of the file that are force fields, or bear particles that are. Each object is asked once."""
+    objects = bpy.data.objects
+    numbers = all_numbers()
+    if _Known.asked is None:
+        _Known.fields = {obj.session_uid for obj in objects if has_field(obj)}
+    elif not np.array_equal(numbers, _Known.asked):
+        _Known.fields.intersection_update(numbers.tolist())
+        new = [objects[int(place)] for place in np.flatnonzero(~np.isin(numbers, _Known.asked))]
+        _Known.fields.update(obj.session_uid for obj in new if has_field(obj))
+    _Known.asked = numbers
+    if not _Known.fields:
+        return []
+    there = [objects[int(place)] for place in np.flatnonzero(np.isin(numbers, list(_Known.fields)))]
+    return [obj for obj in there if has_field(obj)]
 
 
 def reaching(obj: bpy.types.Object, where: bpy.types.Scene | bpy.types.ViewLayer) -> list[bpy.types.Object]:
@@ -98,20 +106,20 @@ def _settings(other: bpy.types.Object) -> str:
 @persistent
 def forget(*_: object) -> None:
     """Look again when somebody asks."""
-    _Known.names = None
+    _Known.asked = None
 
 
 @persistent
 def after_update(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
-    """Look again where an object has become a field, or is none any more."""
-    if _Known.names is None or depsgraph is None:
+    """Note an object that has become a field.
+
+    Where objects come and go, Blender names all of the scene's; those that are new are asked anyway.
+    """
+    if depsgraph is None or len(depsgraph.updates) > _MANY:
         return
     for update in depsgraph.updates:
-        if isinstance(update.id, bpy.types.Object):
-            obj = update.id.original
-            if has_field(obj) != (obj.name in _Known.names):
-                forget()
-                return
+        if isinstance(update.id, bpy.types.Object) and has_field(obj := update.id.original):
+            _Known.fields.add(obj.session_uid)
 
 
 _HANDLERS = {

@@ -77,6 +77,12 @@ def seen() -> Seen:
     return _seen
 
 
+def all_numbers() -> Numbers:
+    """The session's numbers of all objects of the file, in Blender's order."""
+    objects = bpy.data.objects if isinstance(bpy.data, bpy.types.BlendData) else []
+    return _numbers(objects, len(objects))
+
+
 def _ask(objects: Iterable[bpy.types.Object]) -> None:
     _on.update(obj.session_uid for obj in objects if _is_on(obj))
 
