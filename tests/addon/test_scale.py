@@ -315,6 +315,6 @@ def test_frames_edits_and_redraws_cost_no_more_beside_many_other_objects(
     load: Load, tmp_path: Path, together: bool
 ) -> None:
     with handlers(load):
-        few, many = (cost(load, number, tmp_path, together) for number in (10, 400))
+        few, many = (cost(load, number, tmp_path, together) for number in (100, 400))
     assert few == many
     assert all(few.values())
