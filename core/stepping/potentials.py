@@ -10,6 +10,7 @@ from scipy.sparse import block_diag, csr_matrix
 from ..arrays import Array, Index
 from ..energies import Energy
 from ..system.inputs import BlockInputs, Inputs
+from ..system.links import Joints
 from ..system.state import State
 from ..system.system import System
 from ..system.term import Factor
@@ -140,18 +141,20 @@ def at_start(system: System, state: State, inputs: Inputs, factors: Array, h: fl
             total[nodes] += factors[place] * own.value_gradient(at[nodes])[1]
         return total
 
-    def links(at: Array, part: Array | None = None) -> Array:
-        if system.joints is None:
+    def links(joints: Joints | None, at: Array, part: Array | None = None) -> Array:
+        if joints is None:
             return np.zeros_like(x)
-        joints = system.joints if part is None else system.joints.scaled(part)
-        return joints.value_gradient(at, factors)[1]
+        return (joints if part is None else joints.scaled(part)).value_gradient(at, factors)[1]
+
+    # Rigid links hold at once: what they pulled with is not remembered.
+    soft = None if system.joints is None else system.joints.soft
 
     if not share.uniform:
         theta, sigma = np.asarray(share.theta), np.asarray(share.sigma)
-        dead = blocks(x, 1.0 - theta) + links(x, 1.0 - theta)
+        dead = blocks(x, 1.0 - theta) + links(soft, x, 1.0 - theta)
         if past is not None:
-            dead -= blocks(x, sigma) + links(x, sigma) - blocks(before, sigma) - links(before, sigma)
-        return AtStart(velocity, None, dead, past, blocks(x) + links(x) if past is None else None)
+            dead -= blocks(x, sigma) + links(soft, x, sigma) - blocks(before, sigma) - links(soft, before, sigma)
+        return AtStart(velocity, None, dead, past, blocks(x) + links(system.joints, x) if past is None else None)
     each = _each(system, factors)
     if past is not None and past.force is not None and past.rate is not None:
         force, change = past.force, h * past.rate
@@ -159,7 +162,7 @@ def at_start(system: System, state: State, inputs: Inputs, factors: Array, h: fl
         force = blocks(x) / each
         change = force - blocks(before) / each if past is not None else np.zeros_like(x)
     dead = each * ((1.0 - share.theta) * force - share.sigma * change)
-    if system.joints is not None:
-        dead = dead + (1.0 - share.theta) * links(x) - share.sigma * (links(x) - links(before))
-    elastic = np.asarray(each * force + links(x)) if past is None else None
+    if soft is not None:
+        dead = dead + (1.0 - share.theta) * links(soft, x) - share.sigma * (links(soft, x) - links(soft, before))
+    elastic = np.asarray(each * force + links(system.joints, x)) if past is None else None
     return AtStart(velocity, force, np.asarray(dead), past, elastic)

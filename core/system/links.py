@@ -44,6 +44,16 @@ class Joints:
             found.append(np.stack([np.full(len(nodes) - 1, nodes[0]), nodes[1:]], axis=1))
         return np.concatenate(found).astype(np.int64) if found else np.zeros((0, 2), dtype=np.int64)
 
+    @cached_property
+    def soft(self) -> Joints | None:
+        """Those that give way; None where all are rigid."""
+        keep = np.flatnonzero(~self.rigid)
+        if not len(keep):
+            return None
+        return Joints(
+            self.difference[keep], self.stiffness[keep], self.lengths[keep], self.rigid[keep], self.owners[keep]
+        )
+
     def strength(self, factors: Array) -> Array:
         """(l,) N/m with the blocks' stiffness factors (b,)."""
         return np.where(self.rigid, self.stiffness * factors[self.owners].max(axis=1), self.stiffness)

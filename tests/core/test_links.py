@@ -19,6 +19,7 @@ from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.stepping.law import FixedLaw, JoinedLaw
 from dampsim.core.stepping.waveform import WaveformLaw
+from shapes import sphere
 
 
 def released(simulation: Simulation, body: str, deflection: float) -> SettleCurve:
@@ -237,3 +238,25 @@ def test_a_linked_body_whose_stiffness_is_keyed_ends_at_the_sag_of_its_last_valu
     assert way > 0.1
     # Thirty frames are nearly four settle times.
     assert np.abs(frames[-1].shapes["Right"] - last.shapes["Right"]).max() < 1e-3 * way
+
+
+@pytest.mark.parametrize("damping_by", ["DIALS", "FIRST_MODE"])
+def test_a_rigid_link_to_what_stands_still_holds_while_the_pins_move_away(damping_by: str) -> None:
+    """It is no part of the dialled motion: it would give way by a tenth of a metre, and calm down in Settle frames."""
+    surface = sphere(200)
+    z = surface.vertices[:, 2]
+    top = surface.vertices[z.argmax()]
+
+    def moved(frame: float) -> np.ndarray:
+        return surface.vertices + np.array([0.4 * float(np.clip((frame - 2.0) / 4.0, 0.0, 1.0)), 0.0, 0.0])
+
+    foot = (z < z.min() + 0.1 * np.ptp(z)).astype(float)
+    body = still(surface, foot, moved, resolution=200, settle=12.0, damping_by=damping_by)
+    post = fixed_frame("Post", top + np.concatenate([np.zeros((1, 3)), np.eye(3)]))
+    link = Link("Joint", Place(body.name, top), Place("Post", top))
+    simulation = Simulation(scene(body, last=30, links=(link,), colliders=(post,)))
+    joint = simulation.islands[0].system.joints
+    assert joint is not None
+    gaps = [float(np.abs(joint.gaps(frame.state.positions)).max()) for frame in simulation.frames()]
+    # A ten-thousandth of what the nodes around it give: the pins move 0.4 m, and the body is pulled by that.
+    assert max(gaps) < 1e-4
