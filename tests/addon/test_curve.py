@@ -42,8 +42,8 @@ def test_a_stopped_calibration_changes_nothing(load: Load, tmp_path: Path) -> No
     obj = wobbler(tmp_path)
     scene.frame_set(7)
     work = load("dampsim_addon.jobs.calibrate").calibrate(scene, bpy.context.view_layer, obj)
-    texts = [step.text for step in itertools.islice(work, 40)]
-    assert texts[-1] == "Releasing"
+    # However long it is prepared.
+    assert any(step.text == "Releasing" for step in work)
     work.close()
     assert obj.dampsim.calibration == 1.0
     assert load("dampsim_addon.scene.results").curve_of(obj) is None
