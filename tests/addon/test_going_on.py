@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -83,3 +84,27 @@ def test_a_change_of_keyframed_values_that_is_not_keyed_keeps_it_from_other_fram
     rig.location.z = 0.4
     rig.pose.bones["low"].scale.x = 1.1
     assert unkeyed(scene.objects, 6) == ""
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_a_render_s_thread_asks_for_is_done_by_the_window_s(load: Load, fails: bool) -> None:
+    waiting_render = load("dampsim_addon.live.waiting_render")
+    where, ended = [], []
+
+    def work(alive: Callable[[], None]) -> None:
+        alive()
+        where.append(threading.current_thread())
+        if fails:
+            raise ZeroDivisionError
+
+    render = threading.Thread(target=lambda: ended.append(waiting_render.done_there(work)))
+    render.start()
+    error: list[Exception] = []
+    while render.is_alive():
+        try:
+            waiting_render._look()
+        except ZeroDivisionError as one:
+            error.append(one)
+    assert where == [threading.main_thread()]
+    assert ended == [True]
+    assert bool(error) == fails

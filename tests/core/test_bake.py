@@ -383,6 +383,12 @@ def test_the_dialled_sag_is_the_measured_sag(sag: float) -> None:
     assert 100.0 * measured == pytest.approx(sag, rel=0.02)
 
 
+def test_what_is_being_made_ready_is_told() -> None:
+    told: list[str] = []
+    Simulation(with_body(swaying(), settings=replace(swaying().bodies[0].settings, keep_shape=True)), tell=told.append)
+    assert told == ["filling Box", "how Box swings", "where it hangs", "what hangs as it was modelled"]
+
+
 def test_a_body_pinned_all_over_just_follows() -> None:
     scene = with_body(swaying(last=5), pins=np.ones(8))
     for frame in Simulation(scene).frames():
