@@ -14,7 +14,7 @@ from ..scene.outdated import changed
 from ..targets import TARGETS, find
 from .bake_operators import DAMPSIM_OT_bake, DAMPSIM_OT_export
 from .doctor import DAMPSIM_OT_mend, findings
-from .layout import Child, field, wrapped
+from .layout import BOX, Child, field, wrapped
 from .operators import DAMPSIM_OT_clear
 
 
@@ -43,7 +43,7 @@ class DAMPSIM_PT_bake(Child, Panel):
         wrapped(column, f"{most}{amount(cost.keys, cost.size / 1e6)}", "NONE", context)
         for name, finding in findings(obj, scene).items():
             box = layout.box().column(align=True)
-            wrapped(box, finding.text, "ERROR", context)
+            wrapped(box, finding.text, "ERROR", context, BOX)
             for number, way in enumerate(finding.ways):
                 mend = box.operator(DAMPSIM_OT_mend.bl_idname, text=way.button, icon="TOOL_SETTINGS")
                 mend.check, mend.way = name, number

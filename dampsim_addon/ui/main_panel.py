@@ -82,7 +82,7 @@ def _draw_add(layout: UILayout, context: Context) -> None:
         layout.operator(DAMPSIM_OT_convert_add.bl_idname, icon="OUTLINER_OB_MESH")
     elif not others:
         wrapped(layout, "Select a mesh and press Add", "INFO", context)
-    if others or obj is None or obj.type == "MESH":
+    if others or obj is None or (obj.type == "MESH" and obj.library is None):
         row = layout.row()
         row.scale_y = 1.4
         row.operator(DAMPSIM_OT_add.bl_idname, icon="ADD")

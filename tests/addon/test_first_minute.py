@@ -209,12 +209,22 @@ def test_selected_vertices_are_added_to_what_is_pinned_already(load: Load, mode:
 
 @pytest.mark.parametrize(
     ("begin", "held"),
-    [("Z", (0, 0, 1)), ("-Z", (0, 0, -1)), ("X", (1, 0, 0)), ("-Y", (0, -1, 0)), ("CURSOR", (0, 1, 0))],
+    [
+        ("TOP", (0, 1, 0)),
+        ("Z", (0, 0, 1)),
+        ("-Z", (0, 0, -1)),
+        ("X", (1, 0, 0)),
+        ("-Y", (0, -1, 0)),
+        ("CURSOR", (0, 1, 0)),
+    ],
 )
 def test_a_gradient_holds_one_end_and_frees_the_other(load: Load, begin: str, held: tuple[float, float, float]) -> None:
     fresh()
     obj = ball()
-    bpy.context.scene.cursor.location = (0.0, 0.5, 0.0)
+    # So that its own y is up.
+    obj.rotation_euler[0] = np.pi / 2.0
+    bpy.context.view_layer.update()
+    bpy.context.scene.cursor.location = (0.0, 0.0, 0.5)
     select(obj)
     bpy.ops.dampsim.add()
     assert bpy.ops.dampsim.pin_gradient(begin=begin, held=0.2, free=0.6) == {"FINISHED"}
@@ -245,6 +255,8 @@ def test_text_is_converted_and_what_is_linked_made_local_by_one_button(load: Loa
     assert bpy.ops.dampsim.convert_add() == {"FINISHED"}
     assert bpy.context.object.type == "MESH"
     assert bpy.context.object.dampsim.enabled
+    # Blender makes its front, its sides and its back apart.
+    assert bpy.context.object.dampsim.kind == "SOLID"
     fresh()
     ball()
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "props.blend"))
