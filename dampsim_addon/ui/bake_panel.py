@@ -17,6 +17,9 @@ from .doctor import DAMPSIM_OT_mend, findings
 from .layout import BOX, Child, field, wrapped
 from .operators import DAMPSIM_OT_clear
 
+# Errors below this, in percent or millimetres, are all the same to an artist.
+_LEAST = 1e-3
+
 
 class DAMPSIM_PT_bake(Child, Panel):
     bl_label = "Bake"
@@ -63,7 +66,7 @@ class DAMPSIM_PT_bake(Child, Panel):
                 wrapped(layout, f"Out of date: {'; '.join(differing)}", "BLANK1", context)
                 layout.operator(DAMPSIM_OT_bake.bl_idname, text="Bake Again", icon="FILE_REFRESH")
             size = amount(group.baked_keys, group.baked_size)
-            error = f"largest error {group.baked_part:.2g}% ({length(group.baked_error, scene)})"
+            error = f"largest error {small(group.baked_part)}% ({length(group.baked_error, scene)})"
             wrapped(layout, f"{size}, {error}, {group.baked_seconds:.1f} s", "BLANK1", context)
             wrapped(layout, retried(group.baked_helped), "INFO", context)
             layout.operator(DAMPSIM_OT_export.bl_idname, icon="EXPORT")
@@ -121,4 +124,9 @@ def amount(keys: int, size: float) -> str:
 def length(value: float, scene: bpy.types.Scene) -> str:
     """value: in Blender's units."""
     metres = value * scene.unit_settings.scale_length
-    return f"{1000.0 * metres:.2g} mm" if metres < 1.0 else f"{metres:.3g} m"
+    return f"{small(1000.0 * metres)} mm" if metres < 1.0 else f"{metres:.3g} m"
+
+
+def small(value: float) -> str:
+    """Not as 4.8e-09."""
+    return f"{value:.2g}" if value >= _LEAST or value == 0.0 else f"under {_LEAST:g}"

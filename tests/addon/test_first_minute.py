@@ -305,6 +305,22 @@ def test_the_line_says_what_live_waits_for(load: Load, live: ModuleType, tmp_pat
     assert "settle group 'Lost' is gone" in standing(obj, bpy.context)[0]
 
 
+@pytest.mark.parametrize(("keyed", "says"), [(False, "it stays as it is"), (True, "6 of 6 frames")])
+def test_the_line_says_when_nothing_moves(load: Load, live: ModuleType, tmp_path: Path, keyed: bool, says: str) -> None:
+    scene = fresh(6)
+    obj = ball()
+    select(obj)
+    bpy.ops.dampsim.add()
+    bpy.ops.dampsim.pin_gradient()
+    obj.dampsim.cache_folder, obj.dampsim.resolution = str(tmp_path), 100
+    for frame, place in ((1, 0.0), (4, 0.3)) if keyed else ():
+        obj.location[0] = place
+        obj.keyframe_insert("location", index=0, frame=frame)
+    for frame in range(1, 7):
+        scene.frame_set(frame)
+    assert says in load("dampsim_addon.ui.live_line").standing(obj, bpy.context)[0]
+
+
 def test_materials_are_called_by_their_names_and_the_menu_says_which_it_is(load: Load, tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)

@@ -49,7 +49,8 @@ def seen(name: str) -> Iterator[float]:
     """Raise AssertionError where a label is cut."""
     into_view()
     sidebar()[2].tag_redraw()
-    yield 0.7
+    # The panels below may still be gliding to their places.
+    yield 1.5
     found = here()
     shot(f"labels_{name}")
     print(f"window: labels, {name}: {len(found)} cut", flush=True)
@@ -126,8 +127,7 @@ def labels() -> Iterator[float]:
     only(head)
     bpy.ops.dampsim.add()
     yield from seen("mirror")
-    for _ in range(1):
-        bpy.ops.dampsim.mend(check="keys", way=0)
+    bpy.ops.dampsim.mend(check="keys", way=0)
     yield from seen("subdivision")
     only(long)
     into_view()

@@ -17,7 +17,7 @@ for part in "$@"; do
     # Without a sample of that name it starts as Blender does for anybody.
     file="sample_blends/$part.blend"
     [ -e "$file" ] || file=
-    timeout 600 blender --window-geometry 0 0 1600 1000 --python-exit-code 3 \
+    timeout 1200 blender --window-geometry 0 0 1600 1000 --python-exit-code 3 \
         ${file:+"$file"} --python "tests/window/$part.py" >"$out/$part.log" 2>&1 || code=$?
     grep -E '^window:' "$out/$part.log" || true
     if [ "$code" != 0 ] || ! grep -q "^window: $part passed" "$out/$part.log"; then
