@@ -220,7 +220,8 @@ def test_a_sheet_that_is_split_along_its_seams_moves_as_the_whole_one() -> None:
     points, triangles = whole.surface.vertices, whole.surface.triangles
     corners = triangles.ravel()
     apart = np.arange(len(corners)).reshape(-1, 3)
-    pins = whole.pins[corners] * (np.unique(corners, return_index=True)[1][corners] == np.arange(len(corners)))
+    last = len(corners) - 1 - np.unique(corners[::-1], return_index=True)[1]
+    pins = whole.pins[corners] * np.isin(np.arange(len(corners)), last)
     # The edges of triangles, and so of both.
     one, split = (replace(whole, edges=np.zeros((0, 2), dtype=np.int64)), replace(
         whole, surface=Surface("Net", points[corners], apart), pins=pins, edges=np.zeros((0, 2), dtype=np.int64),

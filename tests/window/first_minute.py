@@ -29,7 +29,7 @@ SEEN, TORN = 0.01, 0.6
 # A seam that stays closed, and an edge that is not torn out of the mesh, in parts of the size.
 CLOSED, EDGE = 1e-3, 0.2
 # Pixels of the window, from its upper left corner: the viewport's middle and the panel.
-VIEW = (424, 84, 890, 560)
+VIEW = (424, 84, 890, 640)
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def look(obj: bpy.types.Object) -> None:
     bpy.context.view_layer.update()
     corners = [obj.matrix_world @ Vector(corner) for corner in obj.bound_box]
     view.view_perspective, view.view_location = "PERSP", sum(corners, Vector()) / 8.0
-    view.view_distance = 2.6 * max(obj.dimensions)
+    view.view_distance = 2.9 * max(obj.dimensions)
     view.view_rotation = Quaternion((0.75, 0.58, 0.19, 0.25))
 
 
