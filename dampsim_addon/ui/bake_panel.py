@@ -53,7 +53,7 @@ class DAMPSIM_PT_bake(Child, Panel):
         if working(context):
             progress = context.window_manager.dampsim_progress
             layout.progress(factor=progress.factor, text=progress.text)
-            layout.label(text="ESC stops and keeps what is done", icon="INFO")
+            wrapped(layout, "ESC stops and keeps what is done", "INFO", context)
             return
         _buttons(layout, context, min(known(obj).frames, total), total)
         made_by = find(group.baked)
@@ -96,7 +96,7 @@ def _buttons(layout: UILayout, context: Context, done: int, total: int) -> None:
         )
         again.rebake, again.frame = True, scene.frame_current
     if 0 < done < total:
-        layout.label(text=f"{done} of {total} frames are simulated", icon="TIME")
+        wrapped(layout, f"{done} of {total} frames are simulated", "TIME", context)
     # What is simulated together is baked once.
     everything, some = groups_of(scene.objects), groups_of(context.selected_objects)
     if len(everything) > 1:

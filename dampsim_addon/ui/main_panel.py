@@ -213,7 +213,7 @@ class DAMPSIM_PT_shot(Child, Panel):
         session = live.find(obj)
         error = 100.0 * session.loop_error if session and session.loop_error else obj.dampsim.loop_error
         if obj.dampsim.loop and error >= 0.0:
-            self.layout.label(text=f"The loop closes within {error:.2g}% of the size", icon="FILE_REFRESH")
+            wrapped(self.layout, f"The loop closes within {error:.2g}% of the size", "FILE_REFRESH", context)
 
 
 CLASSES = (
