@@ -12,11 +12,27 @@ import bpy
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
-from events import SHOTS, click, into_view, ours, panel_picture, picture, progress, run, shell, shot, sidebar, until
+from events import (
+    SHOTS,
+    click,
+    into_view,
+    ours,
+    panel_picture,
+    picture,
+    progress,
+    run,
+    scroll,
+    shell,
+    shot,
+    sidebar,
+    until,
+)
 
 FRAMES, RESOLUTION = 40, 5000
 # Where buttons are that stand side by side, in parts of the sidebar's width.
 RESUME, CLEAR = 0.3, 0.7
+# Of the wheel, from the panel's upper end until the settle curve is seen whole.
+TURNS = 12
 # Where the window shows the camera's frame.
 CAMERA = (330, 280, 656, 370)
 
@@ -206,8 +222,10 @@ def play() -> Iterator[float]:
     curve = curves.curve_of(creature).curve
     print(f"window: calibrated to {creature.dampsim.calibration:.3f}: {curve.text}", flush=True)
     assert abs(curve.rest - creature.dampsim.settle) <= 1.0
-    region.tag_redraw()
-    yield 3.0
+    # The curve and its numbers lie below what fits into the window.
+    yield from scroll(TURNS)
+    into_view()
+    yield 2.0
     shot("7_curve")
     panel_picture("curve", 824)
 

@@ -67,9 +67,7 @@ def find(command: str, across: float = 0.5) -> Generator[float, None, tuple[floa
                 _SEEN[command] = y
                 return across, y
         if turns < 2:
-            point((across, height / 2))
-            shell("xdotool", "click", "--repeat", "6", "5")
-            yield 1.0
+            yield from scroll(6)
     shot("missing")
     raise AssertionError(f"found no button for {command}")
 
@@ -108,6 +106,13 @@ def point(place: tuple[float, float]) -> None:
 
 def progress() -> bpy.types.PropertyGroup:
     return bpy.context.window_manager.dampsim_progress
+
+
+def scroll(turns: int) -> Iterator[float]:
+    """Turn the wheel over the panels: down, or up where it is negative."""
+    point((0.5, sidebar()[2].height / 2))
+    shell("xdotool", "click", "--repeat", str(abs(turns)), "--delay", "100", "5" if turns > 0 else "4")
+    yield 1.5
 
 
 def into_view() -> None:
