@@ -58,7 +58,8 @@ def render(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
     one = differing[0]
     how = f"{one.name} is {'shown, but not rendered' if one.show_viewport else 'rendered, but not shown'}"
     if one.show_viewport == one.show_render:
-        how = f"{one.name} is shown with {one.levels} levels and rendered with {one.render_levels}"
+        many = "level" if one.levels == 1 else "levels"
+        how = f"{one.name} is shown with {one.levels} {many} and rendered with {one.render_levels}"
     return Finding(
         f"{how}: renders would not show what is simulated",
         "Render as Shown",

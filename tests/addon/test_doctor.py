@@ -105,7 +105,7 @@ CASES = {
     "group": ("group", _gone, "Lost", True),
     "mirrored": ("keys", _mirrored, "Mirror", True),
     "shown": ("shown", _subdivided, "Subdivision stands above Armature", True),
-    "finer": ("render", _finer, "1 levels and rendered with 3", True),
+    "finer": ("render", _finer, "1 level and rendered with 3", True),
     "unrendered": ("render", _unrendered, "Mirror is shown, but not rendered", True),
     "thin": ("solidify", _thin, "Solidify gives it thickness only after", True),
     "rate": ("rate", _rate, "25 frames per second", True),
