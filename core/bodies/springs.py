@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -59,7 +59,7 @@ class Moved:
 
     vertices: Index
     rest: Array
-    doubles: Index
+    doubles: Index = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
 
     def __call__(self, nodes: Array, animated: Array) -> Array:
         surface = animated.copy()
