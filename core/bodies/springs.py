@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -11,7 +11,7 @@ from ..arrays import Array, Index
 from ..elements.assembly import edges_of
 from ..energies.springs import springs
 from ..errors import MeshError
-from ..geometry.surface import check_vertices, triangle_areas
+from ..geometry.surface import check_vertices, triangle_areas, welded
 from ..scene.body import HARD, Body
 from ..scene.parameters import Settings, Struts
 from ..system.block import Block
@@ -37,6 +37,7 @@ class Net:
     stiffness: (e,) N at the modulus that models are made with.
     mass: (n,) kg.
     area: (n,) m^2, what each node stands for.
+    doubles: (d, 2) vertices that lie where one of those does, and that one: a seam holds.
     """
 
     vertices: Index
@@ -44,6 +45,7 @@ class Net:
     stiffness: Array
     mass: Array
     area: Array
+    doubles: Index
 
 
 @dataclass(frozen=True)
@@ -52,14 +54,17 @@ class Moved:
 
     vertices: (n,) which vertex each node is.
     rest: (n, 3) m.
+    doubles: (d, 2) vertices that go along with another one, and which.
     """
 
     vertices: Index
     rest: Array
+    doubles: Index = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
 
     def __call__(self, nodes: Array, animated: Array) -> Array:
         surface = animated.copy()
         surface[self.vertices] = nodes
+        surface[self.doubles[:, 0]] = surface[self.doubles[:, 1]]
         return surface
 
     def attached(self, points: Array) -> tuple[Index, Array]:
@@ -123,7 +128,10 @@ def _net_model(body: Body) -> Model:
     painted = at_nodes(body.stiffness_map)
     stiffness = net.stiffness if painted is None else net.stiffness * softened(painted[net.edges].mean(axis=1))
     energy = springs(net.edges, lengths * _lengths(at_nodes(body.length_map), net.edges), stiffness)
-    weights = body.pins[net.vertices]
+    # What holds one of a seam's two sides holds both.
+    pins = body.pins.copy()
+    np.maximum.at(pins, net.doubles[:, 1], pins[net.doubles[:, 0]])
+    weights = pins[net.vertices]
     thickness = 1e-3 * body.settings.thickness
     pin_stiffness = np.where(
         weights >= HARD, np.inf, pin_strength(weights) * BASE_YOUNG * thickness * net.area / net.area.sum()
@@ -137,8 +145,8 @@ def _net_model(body: Body) -> Model:
         centre=at_nodes(body.centre_map),
     )  # fmt: skip
     around = Tied.tie(rest, body.surface.vertices, np.arange(len(body.surface.vertices)))
-    pins = Vertices(net.vertices[pinned], around.some(pinned))
-    return Model(block, Moved(net.vertices, rest), pins, Vertices(net.vertices, around))
+    held = Vertices(net.vertices[pinned], around.some(pinned))
+    return Model(block, Moved(net.vertices, rest, net.doubles), held, Vertices(net.vertices, around))
 
 
 def _net(body: Body) -> Net:
@@ -146,7 +154,10 @@ def _net(body: Body) -> Net:
     points, triangles = body.surface.vertices, body.surface.triangles
     settings = body.settings
     thickness = 1e-3 * settings.thickness
-    own = np.unique(np.sort(body.edges, axis=1), axis=0) if len(body.edges) else edges_of(triangles)
+    first, label = welded(points)
+    stands = first[label]
+    triangles = stands[triangles]
+    own = np.unique(np.sort(stands[body.edges], axis=1), axis=0) if len(body.edges) else edges_of(triangles)
     areas = triangle_areas(points, triangles)
     pairs, shares = [own], [_around(triangles, areas, own, len(points))]
     if settings.struts == Struts.FACES:
@@ -168,7 +179,9 @@ def _net(body: Body) -> Net:
     place = np.full(len(points), -1)
     place[vertices] = np.arange(len(vertices))
     held = mass[vertices]
-    return Net(vertices, place[edges], stiffness, held, held / (settings.density * thickness))
+    double = np.flatnonzero((stands != np.arange(len(points))) & (place[stands] >= 0))
+    doubles = np.stack([double, stands[double]], axis=1)
+    return Net(vertices, place[edges], stiffness, held, held / (settings.density * thickness), doubles)
 
 
 def _lengths(painted: Array | None, edges: Index) -> Array:

@@ -60,14 +60,23 @@ def check_vertices(surface: Surface) -> None:
         raise MeshError(f"{name}: all vertices lie in one point; check the object's scale.")
 
 
+def welded(vertices: Array) -> tuple[Index, Index]:
+    """What vertices (v, 3) are where those in one place count as one: the first of each (w,), and which it is (v,).
+
+    What other programs write, and Blender makes of text, has several along its seams and creases.
+    """
+    step = _WELD * max(float(np.linalg.norm(np.ptp(vertices, axis=0))), 1e-30)
+    _, first, label = np.unique(np.round(vertices / step), axis=0, return_index=True, return_inverse=True)
+    return first, label.reshape(-1)
+
+
 def clean_triangles(surface: Surface) -> tuple[Array, Index]:
     """Welded vertices and triangles without doubles or slits, each connected piece turned outwards.
 
     A piece of negative volume inside of another piece stays as it is: it is a cavity.
     """
-    step = _WELD * surface.size
-    _, first, label = np.unique(np.round(surface.vertices / step), axis=0, return_index=True, return_inverse=True)
-    vertices, triangles = surface.vertices[first], label.reshape(-1)[surface.triangles]
+    first, label = welded(surface.vertices)
+    vertices, triangles = surface.vertices[first], label[surface.triangles]
     a, b, c = triangles.T
     triangles = triangles[(a != b) & (b != c) & (c != a)]
     _, keep = np.unique(np.sort(triangles, axis=1), axis=0, return_index=True)
@@ -100,7 +109,11 @@ def open_edges(triangles: Index) -> int:
 
 
 def open_part(vertices: Array, triangles: Index) -> float:
-    """How large a surface's holes are beside all of it, about: each as a fan around its middle."""
+    """How large a surface's holes are beside all of it, about: each as a fan around its middle. A seam is none."""
+    if not len(vertices):
+        return 0.0
+    first, label = welded(vertices)
+    vertices, triangles = vertices[first], label[triangles]
     ends = _border(triangles)
     if not len(ends):
         return 0.0

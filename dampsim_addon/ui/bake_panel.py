@@ -14,8 +14,11 @@ from ..scene.outdated import changed
 from ..targets import TARGETS, find
 from .bake_operators import DAMPSIM_OT_bake, DAMPSIM_OT_export
 from .doctor import DAMPSIM_OT_mend, findings
-from .layout import Child, field, wrapped
+from .layout import BOX, Child, field, wrapped
 from .operators import DAMPSIM_OT_clear
+
+# Errors below this, in percent or millimetres, are all the same to an artist.
+_LEAST = 1e-3
 
 
 class DAMPSIM_PT_bake(Child, Panel):
@@ -43,14 +46,14 @@ class DAMPSIM_PT_bake(Child, Panel):
         wrapped(column, f"{most}{amount(cost.keys, cost.size / 1e6)}", "NONE", context)
         for name, finding in findings(obj, scene).items():
             box = layout.box().column(align=True)
-            wrapped(box, finding.text, "ERROR", context)
+            wrapped(box, finding.text, "ERROR", context, BOX)
             for number, way in enumerate(finding.ways):
                 mend = box.operator(DAMPSIM_OT_mend.bl_idname, text=way.button, icon="TOOL_SETTINGS")
                 mend.check, mend.way = name, number
         if working(context):
             progress = context.window_manager.dampsim_progress
             layout.progress(factor=progress.factor, text=progress.text)
-            layout.label(text="ESC stops and keeps what is done", icon="INFO")
+            wrapped(layout, "ESC stops and keeps what is done", "INFO", context)
             return
         _buttons(layout, context, min(known(obj).frames, total), total)
         made_by = find(group.baked)
@@ -63,7 +66,7 @@ class DAMPSIM_PT_bake(Child, Panel):
                 wrapped(layout, f"Out of date: {'; '.join(differing)}", "BLANK1", context)
                 layout.operator(DAMPSIM_OT_bake.bl_idname, text="Bake Again", icon="FILE_REFRESH")
             size = amount(group.baked_keys, group.baked_size)
-            error = f"largest error {group.baked_part:.2g}% ({length(group.baked_error, scene)})"
+            error = f"largest error {small(group.baked_part)}% ({length(group.baked_error, scene)})"
             wrapped(layout, f"{size}, {error}, {group.baked_seconds:.1f} s", "BLANK1", context)
             wrapped(layout, retried(group.baked_helped), "INFO", context)
             layout.operator(DAMPSIM_OT_export.bl_idname, icon="EXPORT")
@@ -93,7 +96,7 @@ def _buttons(layout: UILayout, context: Context, done: int, total: int) -> None:
         )
         again.rebake, again.frame = True, scene.frame_current
     if 0 < done < total:
-        layout.label(text=f"{done} of {total} frames are simulated", icon="TIME")
+        wrapped(layout, f"{done} of {total} frames are simulated", "TIME", context)
     # What is simulated together is baked once.
     everything, some = groups_of(simulated_in(scene)), groups_of(selected(context))
     if len(everything) > 1:
@@ -121,4 +124,9 @@ def amount(keys: int, size: float) -> str:
 def length(value: float, scene: bpy.types.Scene) -> str:
     """value: in Blender's units."""
     metres = value * scene.unit_settings.scale_length
-    return f"{1000.0 * metres:.2g} mm" if metres < 1.0 else f"{metres:.3g} m"
+    return f"{small(1000.0 * metres)} mm" if metres < 1.0 else f"{metres:.3g} m"
+
+
+def small(value: float) -> str:
+    """Not as 4.8e-09."""
+    return f"{value:.2g}" if value >= _LEAST or value == 0.0 else f"under {_LEAST:g}"

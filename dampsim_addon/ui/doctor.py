@@ -156,6 +156,7 @@ CHECKS: dict[str, Check] = {
     "scale": _scale,
     "group": _group,
     "keys": stack_checks.keys,
+    "shown": stack_checks.shown,
     "render": stack_checks.render,
     "solidify": stack_checks.solidify,
     "rate": _rate,

@@ -7,7 +7,7 @@ from bpy.types import Context, UILayout
 
 from ..scene.objects import working
 from .doctor import is_linked
-from .layout import field, wrapped
+from .layout import BOX, field, wrapped
 from .pin_operators import DAMPSIM_OT_let_fall, DAMPSIM_OT_pin, DAMPSIM_OT_pin_bones, DAMPSIM_OT_pin_gradient
 
 
@@ -32,7 +32,7 @@ def draw(layout: UILayout, obj: bpy.types.Object, context: Context) -> None:
         return
     box = layout.box().column(align=True)
     box.enabled = not working(context)
-    wrapped(box, "Nothing holds it, so it will fall", "ERROR", context)
+    wrapped(box, "Nothing holds it, so it will fall", "ERROR", context, BOX)
     for operator, icon in (
         (DAMPSIM_OT_pin, "VERTEXSEL"),
         (DAMPSIM_OT_pin_bones, "BONE_DATA"),

@@ -72,6 +72,8 @@ class Child(Sidebar):
 # Pixels of Blender's interface unit, of a panel's edges with the icon before a text, and of a letter on the mean where
 # the font is not known, at scale 1.
 UNIT_X, _EDGES, _LETTER = 20.0, 78.0, 6.6
+# Interface units that the edges of a box take from a text in it.
+BOX = 1.0
 
 
 def split(column: UILayout, context: Context) -> UILayout:
@@ -87,7 +89,6 @@ def wrapped(layout: UILayout, text: str, icon: str, context: Context, beside: fl
     if not text:
         return
     scale = context.preferences.system.ui_scale
-    # A box around it has edges of its own.
     width = context.region.width - scale * (_EDGES + beside * UNIT_X)
     column = layout.column(align=True)
     column.scale_y = 0.8

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import bpy
+import numpy as np
 from bpy.types import Context
 
 from .. import live
 from ..scene.snapshot import GROUPS
+from . import stack_checks
 
+# How many frames are looked at for motion, and what part of the size is none.
+_LOOKS, _SEEN = 12, 1e-3
 # What the modes are called that keep the mesh to themselves.
 _MODES = {
     "EDIT": "Edit Mode",
@@ -32,6 +36,8 @@ def standing(obj: bpy.types.Object, context: Context) -> tuple[str, bool]:
         if name and name not in obj.vertex_groups:
             what = "pin group" if role == "pin_group" else role.replace("_", " ")
             return f"Live waits: the {what} '{name}' is gone; choose another one or none", True
+    if stack_checks.shown(obj, scene) is not None:
+        return "Live waits for what is said above Bake", True
     hindered = live.hindrance(obj)
     if hindered:
         return hindered, True
@@ -48,4 +54,14 @@ def standing(obj: bpy.types.Object, context: Context) -> tuple[str, bool]:
         return f"Live: frame {number} is out of date; play to simulate it again", False
     if state is live.Standing.MISSING:
         return f"Live: frame {number} is not simulated yet; play from frame {scene.frame_start}", False
+    if session.verified == total and _still(session, obj):
+        return "Live: it stays as it is; keyframe it, or what holds it", False
     return f"Live: {session.verified} of {total} frames, {session.megabytes:.0f} MB", False
+
+
+def _still(session: live.Session, obj: bpy.types.Object) -> bool:
+    """Whether nothing moves that could be seen, of some frames."""
+    frames = session.frames
+    shapes = [kept.locals[obj.session_uid] for kept in frames[:: max(len(frames) // _LOOKS, 1)]]
+    size = float(np.ptp(shapes[0], axis=0).max())
+    return len(frames) > 1 and all(np.abs(shape - shapes[0]).max() < _SEEN * size for shape in shapes)

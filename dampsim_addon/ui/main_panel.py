@@ -82,7 +82,7 @@ def _draw_add(layout: UILayout, context: Context) -> None:
         layout.operator(DAMPSIM_OT_convert_add.bl_idname, icon="OUTLINER_OB_MESH")
     elif not others:
         wrapped(layout, "Select a mesh and press Add", "INFO", context)
-    if others or obj is None or obj.type == "MESH":
+    if others or obj is None or (obj.type == "MESH" and obj.library is None):
         row = layout.row()
         row.scale_y = 1.4
         row.operator(DAMPSIM_OT_add.bl_idname, icon="ADD")
@@ -213,7 +213,7 @@ class DAMPSIM_PT_shot(Child, Panel):
         session = live.find(obj)
         error = 100.0 * session.loop_error if session and session.loop_error else obj.dampsim.loop_error
         if obj.dampsim.loop and error >= 0.0:
-            self.layout.label(text=f"The loop closes within {error:.2g}% of the size", icon="FILE_REFRESH")
+            wrapped(self.layout, f"The loop closes within {error:.2g}% of the size", "FILE_REFRESH", context)
 
 
 CLASSES = (

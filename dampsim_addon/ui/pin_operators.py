@@ -104,12 +104,13 @@ class DAMPSIM_OT_pin_gradient(_Pinning, Operator):
         name="From",
         description="Where it is held altogether",
         items=[
+            ("TOP", "Top", "From its highest point down, however it is turned"),
             ("CURSOR", "3D Cursor", "Around the 3D cursor"),
             ("BONE", "Bone", "From the head of the bone that moves it, towards its tail"),
             *((side, f"{side} Side", f"From its end in the direction of {side}, in the object's space")
               for side in _SIDES),
         ],
-        default="Z",
+        default="TOP",
     )  # fmt: skip
     held: FloatProperty(
         name="Held",
@@ -137,6 +138,9 @@ class DAMPSIM_OT_pin_gradient(_Pinning, Operator):
                 self.report({"ERROR"}, f"{obj.name}: no bone moves it; choose another beginning.")
                 return {"CANCELLED"}
             values = along(vertices, found[0].ends(), held, free)
+        elif self.begin == "TOP":
+            height = vertices[:, 2]
+            values = near((height.max() - height)[:, None], np.zeros(1), held * np.ptp(height), free * np.ptp(height))
         else:
             axis, sign = _SIDES[self.begin]
             local = sign * np.array([vertex.co[axis] for vertex in obj.data.vertices])
@@ -149,7 +153,7 @@ class DAMPSIM_OT_pin_gradient(_Pinning, Operator):
 
 
 class DAMPSIM_OT_let_fall(Operator):
-    """Leave it free: it falls from the first frame on"""
+    """Leave it free: it falls from the first frame on, through floors too, since nothing collides yet"""
 
     bl_idname = "dampsim.let_fall"
     bl_label = "Let It Fall"

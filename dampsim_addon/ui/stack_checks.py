@@ -8,7 +8,7 @@ import bpy
 import numpy as np
 
 from ..blender.applying import applicable, apply, renders_otherwise
-from ..blender.modifiers import base, makes, simulated_makers, thickener
+from ..blender.modifiers import base, makers, makes, simulated_makers, thickener
 from ..targets import PointCache
 from .finding import Finding
 
@@ -18,12 +18,7 @@ def keys(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
     made = simulated_makers(obj)
     if not made or not obj.dampsim.bakes_to_keys:
         return None
-    file = Finding(
-        "",
-        f"Bake to {PointCache.label}",
-        lambda o, s: setattr(o.dampsim, "target", PointCache.name),
-        "Choose it under Bake To; the mesh and its modifiers stay as they are",
-    )
+    file = _file("")
     mirrors = [modifier.name for modifier in made if modifier.type == "MIRROR"]
     wrong = f"Shape keys cannot move the vertices that {mirrors[0]} makes"
     first = applicable(obj, "MIRROR")
@@ -31,6 +26,23 @@ def keys(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
         return Finding(f"{wrong}; a file can", file.button, file.mend, file.tip)
     finding = _applying(f"{wrong}; a file can, or", first)
     return Finding(finding.text, finding.button, finding.mend, finding.tip, file)
+
+
+def shown(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
+    """Live shows its frames behind what deforms."""
+    made = makers(obj)
+    if not made or simulated_makers(obj) or obj.dampsim.baked or not obj.dampsim.live:
+        return None
+    return _file(f"Live cannot show it with shape keys: {made[0].name} stands above {base(obj)[-1].name}; a file can")
+
+
+def _file(text: str) -> Finding:
+    return Finding(
+        text,
+        f"Bake to {PointCache.label}",
+        lambda o, s: setattr(o.dampsim, "target", PointCache.name),
+        "Choose it under Bake To; the mesh and its modifiers stay as they are",
+    )
 
 
 def render(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
@@ -46,7 +58,8 @@ def render(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
     one = differing[0]
     how = f"{one.name} is {'shown, but not rendered' if one.show_viewport else 'rendered, but not shown'}"
     if one.show_viewport == one.show_render:
-        how = f"{one.name} is shown with {one.levels} levels and rendered with {one.render_levels}"
+        many = "level" if one.levels == 1 else "levels"
+        how = f"{one.name} is shown with {one.levels} {many} and rendered with {one.render_levels}"
     return Finding(
         f"{how}: renders would not show what is simulated",
         "Render as Shown",

@@ -33,6 +33,13 @@ def _mirrored(obj: bpy.types.Object) -> None:
     obj.modifiers.move(1, 0)
 
 
+def _subdivided(obj: bpy.types.Object) -> None:
+    obj.modifiers["Subdivision"].render_levels = obj.modifiers["Subdivision"].levels
+    armature = bpy.data.objects.new("Rig", bpy.data.armatures.new("Rig"))
+    bpy.context.scene.collection.objects.link(armature)
+    obj.modifiers.new("Armature", "ARMATURE").object = armature
+
+
 def _finer(obj: bpy.types.Object) -> None:
     obj.modifiers.new("Wave", "SMOOTH")
     obj.modifiers["Subdivision"].render_levels = 3
@@ -97,7 +104,8 @@ CASES = {
     "uneven": ("scale", _uneven, "differs", True),
     "group": ("group", _gone, "Lost", True),
     "mirrored": ("keys", _mirrored, "Mirror", True),
-    "finer": ("render", _finer, "1 levels and rendered with 3", True),
+    "shown": ("shown", _subdivided, "Subdivision stands above Armature", True),
+    "finer": ("render", _finer, "1 level and rendered with 3", True),
     "unrendered": ("render", _unrendered, "Mirror is shown, but not rendered", True),
     "thin": ("solidify", _thin, "Solidify gives it thickness only after", True),
     "rate": ("rate", _rate, "25 frames per second", True),

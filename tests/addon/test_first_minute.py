@@ -209,12 +209,22 @@ def test_selected_vertices_are_added_to_what_is_pinned_already(load: Load, mode:
 
 @pytest.mark.parametrize(
     ("begin", "held"),
-    [("Z", (0, 0, 1)), ("-Z", (0, 0, -1)), ("X", (1, 0, 0)), ("-Y", (0, -1, 0)), ("CURSOR", (0, 1, 0))],
+    [
+        ("TOP", (0, 1, 0)),
+        ("Z", (0, 0, 1)),
+        ("-Z", (0, 0, -1)),
+        ("X", (1, 0, 0)),
+        ("-Y", (0, -1, 0)),
+        ("CURSOR", (0, 1, 0)),
+    ],
 )
 def test_a_gradient_holds_one_end_and_frees_the_other(load: Load, begin: str, held: tuple[float, float, float]) -> None:
     fresh()
     obj = ball()
-    bpy.context.scene.cursor.location = (0.0, 0.5, 0.0)
+    # So that its own y is up.
+    obj.rotation_euler[0] = np.pi / 2.0
+    bpy.context.view_layer.update()
+    bpy.context.scene.cursor.location = (0.0, 0.0, 0.5)
     select(obj)
     bpy.ops.dampsim.add()
     assert bpy.ops.dampsim.pin_gradient(begin=begin, held=0.2, free=0.6) == {"FINISHED"}
@@ -245,6 +255,8 @@ def test_text_is_converted_and_what_is_linked_made_local_by_one_button(load: Loa
     assert bpy.ops.dampsim.convert_add() == {"FINISHED"}
     assert bpy.context.object.type == "MESH"
     assert bpy.context.object.dampsim.enabled
+    # Blender makes its front, its sides and its back apart.
+    assert bpy.context.object.dampsim.kind == "SOLID"
     fresh()
     ball()
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "props.blend"))
@@ -291,6 +303,22 @@ def test_the_line_says_what_live_waits_for(load: Load, live: ModuleType, tmp_pat
     obj.hide_set(False)
     obj.dampsim.settle_group = "Lost"
     assert "settle group 'Lost' is gone" in standing(obj, bpy.context)[0]
+
+
+@pytest.mark.parametrize(("keyed", "says"), [(False, "it stays as it is"), (True, "6 of 6 frames")])
+def test_the_line_says_when_nothing_moves(load: Load, live: ModuleType, tmp_path: Path, keyed: bool, says: str) -> None:
+    scene = fresh(6)
+    obj = ball()
+    select(obj)
+    bpy.ops.dampsim.add()
+    bpy.ops.dampsim.pin_gradient()
+    obj.dampsim.cache_folder, obj.dampsim.resolution = str(tmp_path), 100
+    for frame, place in ((1, 0.0), (4, 0.3)) if keyed else ():
+        obj.location[0] = place
+        obj.keyframe_insert("location", index=0, frame=frame)
+    for frame in range(1, 7):
+        scene.frame_set(frame)
+    assert says in load("dampsim_addon.ui.live_line").standing(obj, bpy.context)[0]
 
 
 def test_materials_are_called_by_their_names_and_the_menu_says_which_it_is(load: Load, tmp_path: Path) -> None:

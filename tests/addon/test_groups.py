@@ -146,10 +146,13 @@ def test_springs_bake_and_play_as_simulated(load: Load, tmp_path: Path, shape: s
 
 @pytest.mark.parametrize("make", [grid, wire, lambda: wire(0.03, name="Hair")], ids=["grid", "wire", "3 cm"])
 def test_new_springs_stretch_by_a_fraction_of_a_percent_and_sag_to_be_seen(
-    load: Load, tmp_path: Path, make: Callable[[], bpy.types.Object]
+    load: Load, make: Callable[[], bpy.types.Object]
 ) -> None:
     scene = fresh()
-    obj = _kept(make(), tmp_path)
+    obj = make()
+    select(obj)
+    # With the stiffness that it chooses itself.
+    assert bpy.ops.dampsim.add() == {"FINISHED"}
     snapshot, sampler = load("dampsim_addon.scene.snapshot"), load("dampsim_addon.blender.sampler")
     with sampler.GroupSampler(scene, bpy.context.view_layer, [obj]) as reading:
         taken = snapshot.take(reading)
@@ -432,12 +435,12 @@ def test_a_hindered_group_says_why(load: Load, live: ModuleType, tmp_path: Path)
     join(*both)
     said = load("dampsim_addon.ui.live_line").standing
     both[1].dampsim.live = False
-    assert said(both[0], scene) == ("Right, which is simulated with it, is not Live; switch Live on there", True)
+    assert said(both[0], bpy.context) == ("Right, which is simulated with it, is not Live; switch Live on there", True)
     scene.frame_set(2)
     assert live.find(both[0]) is None
     both[1].dampsim.live = True
     both[1].dampsim.baked = "SHAPE_KEYS"
-    assert "Right, which is simulated with it, is baked" in said(both[0], scene)[0]
+    assert "Right, which is simulated with it, is baked" in said(both[0], bpy.context)[0]
 
 
 def test_a_group_plays_live_as_it_bakes(load: Load, live: ModuleType, tmp_path: Path) -> None:

@@ -116,3 +116,6 @@ def test_holes_are_as_large_as_the_discs_that_would_close_them() -> None:
     assert open_part(closed.vertices, closed.triangles) == 0.0
     caps = np.ptp(closed.vertices[closed.triangles][:, :, 2], axis=1) < 1e-9
     assert open_part(closed.vertices, closed.triangles[~caps]) == pytest.approx(0.3 / 3.0, rel=0.01)
+    # Every face with vertices of its own, as other programs write it.
+    split = np.arange(3 * len(closed.triangles)).reshape(-1, 3)
+    assert open_part(closed.vertices[closed.triangles.ravel()], split) == 0.0

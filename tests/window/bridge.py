@@ -12,13 +12,13 @@ import bpy
 from mathutils import Quaternion
 
 sys.path.insert(0, str(Path(__file__).parent))
-from events import SHOTS, click, find, ours, panel_picture, picture, point, progress, run, shell, shot, sidebar, until
+from events import SHOTS, below, click, ours, panel_picture, picture, point, progress, run, shell, shot, sidebar, until
 
 FRAMES = 12
-# About where the buttons are, see click(): with two objects selected, of which none or both are simulated.
-ADD, TOGETHER, PIN, BAKE, CLEAR = (0.5, 44), (0.5, 315), (0.83, 293), (0.5, 530), (0.7, 560)
-# From Bake down to the header of Links, and to Weld Nearby while the list is empty.
-HEADER, WELD = 62, 201
+# Where a button is that stands beside another one, in parts of the sidebar's width.
+CLEAR = 0.7
+# Pixels from below Bake down to the header of Links.
+HEADER = 74
 # Pixels of the viewport, from the window's upper left corner: the bridge, beside the panel.
 VIEW = (240, 200, 780, 520)
 
@@ -54,7 +54,7 @@ def bridge() -> Iterator[float]:
     look((-1.6, 0.0, 0.9), 3.2)
     yield 2.5
     # What opens a panel is no button; that of Links lies under those that bake.
-    _, y = yield from find("bake()", (0.5, 563))
+    y = yield from below("bake()")
     point((0.3, y + HEADER))
     yield 0.3
     shell("xdotool", "click", "1")
@@ -79,7 +79,7 @@ def bridge() -> Iterator[float]:
     look((0.5, 0.0, 0.0), 3.0)
     select(wire, box)
     yield 1.5
-    yield from click("add()", ADD)
+    yield from click("add()")
     yield from until(lambda: box.dampsim.enabled, 5, "Add by a click")
     assert (wire.dampsim.kind, box.dampsim.kind) == ("SPRINGS", "SOLID")
     for obj in (wire, box):
@@ -87,15 +87,15 @@ def bridge() -> Iterator[float]:
         obj.dampsim.resolution = 100
         select(obj)
         yield 1.5
-        yield from click("pin()", (PIN[0], PIN[1] + (69 if obj == wire else 0)))
-        yield from until(lambda obj=obj: obj.dampsim.pin_group == "Pin", 5, "+ to pin by a click")
+        yield from click("pin()")
+        yield from until(lambda obj=obj: obj.dampsim.pin_group == "Pin", 5, "Pin Selected Vertices by a click")
     select(box, wire)
     yield 1.5
-    yield from click("together()", TOGETHER)
+    yield from click("together()")
     members = ours("dampsim_addon.scene.groups").group_of
     yield from until(lambda: len(members(box).members) == 2, 5, "Simulate Together by a click")
     yield 1.5
-    yield from click("weld()", (0.5, BAKE[1] + WELD))
+    yield from click("weld()")
     yield from until(lambda: len(box.dampsim.links) == 1, 5, "Weld Nearby by a click")
     yield 1.0
     shot("11_group")
@@ -114,7 +114,7 @@ def bridge() -> Iterator[float]:
     yield from until(lambda: not bpy.context.screen.is_animation_playing, 5, "ESC to stop the playback")
 
     yield 1.0
-    yield from click("bake()", BAKE)
+    yield from click("bake()")
     yield from until(lambda: progress().object_name == "Cube, Wire", 10, "Bake to start by a click")
     yield from until(lambda: not progress().object_name, 60, "the bake to end")
     assert wire.dampsim.baked

@@ -12,11 +12,27 @@ import bpy
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
-from events import SHOTS, click, ours, panel_picture, picture, progress, run, shell, shot, sidebar, until
+from events import (
+    SHOTS,
+    click,
+    into_view,
+    ours,
+    panel_picture,
+    picture,
+    progress,
+    run,
+    scroll,
+    shell,
+    shot,
+    sidebar,
+    until,
+)
 
 FRAMES, RESOLUTION = 40, 5000
-# About where the buttons are in the sidebar: part of its width, and pixels from its upper end at the factory's scale.
-BAKE, RESUME, CLEAR, REBAKE, CALIBRATE = (0.5, 457), (0.3, 488), (0.7, 488), (0.5, 514), (0.5, 655)
+# Where buttons are that stand side by side, in parts of the sidebar's width.
+RESUME, CLEAR = 0.3, 0.7
+# Of the wheel, from the panel's upper end until the settle curve is seen whole.
+TURNS = 12
 # Where the window shows the camera's frame.
 CAMERA = (330, 280, 656, 370)
 
@@ -72,8 +88,7 @@ def play_live(creature: bpy.types.Object) -> Iterator[float]:
         listed.append(total.wrapped(handler))
     for place, clock in inner.items():
         setattr(*place, clock.wrapped(plain[place]))
-    window, area, _ = sidebar()
-    shell("xdotool", "mousemove", str(area.x + area.width // 3), str(window.height - area.y - area.height // 2))
+    into_view()
     shell("xdotool", "key", "space")
     seen = 0
     while seen < FRAMES:
@@ -139,7 +154,7 @@ def play() -> Iterator[float]:
     smooth = bpy.context.preferences.system.viewport_aa
     bpy.context.preferences.system.viewport_aa = "OFF"
     yield 2.0
-    yield from click("bake()", BAKE)
+    yield from click("bake()")
     yield from until(lambda: progress().object_name == "Creature", 10, "Bake to start by a click")
     yield from until(lambda: "Simulating" in progress().text and progress().factor > 0.3, 120, "some frames")
     shot("3_baking")
@@ -176,7 +191,7 @@ def play() -> Iterator[float]:
     yield 1.0
     shot("5_baked")
     panel_picture("bake", 700)
-    yield from click("bake(rebake=True, frame=20)", REBAKE)
+    yield from click("bake(rebake=True, frame=20)")
     yield from until(lambda: progress().object_name == "Creature", 10, "Re-bake to start by a click")
     yield from until(lambda: not progress().object_name, 180, "the bake to end")
     for frame in played:
@@ -192,7 +207,7 @@ def play() -> Iterator[float]:
     shot("6_cleared")
     assert list((SHOTS / "cache").rglob("frame_*.frame")) == []
 
-    yield from click("calibrate()", CALIBRATE)
+    yield from click("calibrate()")
     yield from until(lambda: "Releasing" in progress().text, 60, "Calibrate to start by a click")
     shell("xdotool", "key", "Escape")
     yield from until(lambda: not progress().object_name, 5, "ESC to stop the calibration")
@@ -200,15 +215,17 @@ def play() -> Iterator[float]:
     assert creature.dampsim.calibration == 1.0
     assert curves.curve_of(creature) is None
     yield 1.0
-    yield from click("calibrate()", CALIBRATE)
+    yield from click("calibrate()")
     yield from until(lambda: progress().object_name == "Creature", 10, "Calibrate to start again")
     yield from until(lambda: not progress().object_name, 240, "the calibration to end")
     yield 1.0
     curve = curves.curve_of(creature).curve
     print(f"window: calibrated to {creature.dampsim.calibration:.3f}: {curve.text}", flush=True)
     assert abs(curve.rest - creature.dampsim.settle) <= 1.0
-    region.tag_redraw()
-    yield 3.0
+    # The curve and its numbers lie below what fits into the window.
+    yield from scroll(TURNS)
+    into_view()
+    yield 2.0
     shot("7_curve")
     panel_picture("curve", 824)
 

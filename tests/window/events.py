@@ -49,26 +49,51 @@ def sidebar() -> tuple[bpy.types.Window, bpy.types.Area, bpy.types.Region]:
     return window, area, next(r for r in area.regions if r.type == "UI")
 
 
-def find(command: str, place: tuple[float, float]) -> Generator[float, None, tuple[float, float]]:
-    """Go to the button of an operator, which lines of text above it may have moved up or down; returns where it is."""
-    manager = bpy.context.window_manager
-    for aside in sorted(range(-120, 240, 6), key=abs):
-        there = place[0], place[1] + aside
-        point(there)
-        yield 0.1
-        manager.clipboard = ""
-        # Copies the command of the button under the pointer.
-        shell("xdotool", "key", "ctrl+c")
-        yield 0.1
-        if f"bpy.ops.dampsim.{command}" in manager.clipboard:
-            return there
+# Where buttons were last, in pixels from the sidebar's upper end. They are 20 high, and looked for at such steps.
+_SEEN: dict[str, float] = {}
+_STEP = 14
+
+
+def find(command: str, across: float = 0.5) -> Generator[float, None, tuple[float, float]]:
+    """Go to the button of an operator, wherever it is at a part of the sidebar's width; returns where it is.
+
+    It is looked for where it was last, then everywhere, then below what the sidebar shows, as by a turn of the wheel.
+    """
+    for turns in range(3):
+        height = sidebar()[2].height
+        last = _SEEN.get(command, 30.0)
+        for y in sorted([last, *range(30, height - 8, _STEP)], key=lambda one: abs(one - last)):
+            if (yield from _is_at(command, (across, y))):
+                _SEEN[command] = y
+                return across, y
+        if turns < 2:
+            yield from scroll(6)
     shot("missing")
     raise AssertionError(f"found no button for {command}")
 
 
-def click(command: str, place: tuple[float, float]) -> Iterator[float]:
+def _is_at(command: str, place: tuple[float, float]) -> Generator[float, None, bool]:
+    """Whether the button of an operator is there."""
+    point(place)
+    yield 0.05
+    bpy.context.window_manager.clipboard = ""
+    # Copies the command of the button under the pointer.
+    shell("xdotool", "key", "ctrl+c")
+    yield 0.05
+    return f"bpy.ops.dampsim.{command}" in bpy.context.window_manager.clipboard
+
+
+def below(command: str, across: float = 0.5) -> Generator[float, None, float]:
+    """Where the button of an operator ends, in pixels from the sidebar's upper end."""
+    _, y = yield from find(command, across)
+    while (yield from _is_at(command, (across, y))):
+        y += 2
+    return y
+
+
+def click(command: str, across: float = 0.5) -> Iterator[float]:
     """Click the button of an operator, see find()."""
-    yield from find(command, place)
+    yield from find(command, across)
     shell("xdotool", "click", "1")
 
 
@@ -81,6 +106,19 @@ def point(place: tuple[float, float]) -> None:
 
 def progress() -> bpy.types.PropertyGroup:
     return bpy.context.window_manager.dampsim_progress
+
+
+def scroll(turns: int) -> Iterator[float]:
+    """Turn the wheel over the panels: down, or up where it is negative."""
+    point((0.5, sidebar()[2].height / 2))
+    shell("xdotool", "click", "--repeat", str(abs(turns)), "--delay", "100", "5" if turns > 0 else "4")
+    yield 1.5
+
+
+def into_view() -> None:
+    """Move the pointer into the viewport, where keys go to it."""
+    window, area, _ = sidebar()
+    shell("xdotool", "mousemove", str(area.x + area.width // 3), str(window.height - area.y - area.height // 2))
 
 
 def until(condition: object, seconds: float, what: str) -> Iterator[float]:
