@@ -593,7 +593,7 @@ def frame_range(chance: Random) -> str:
 @of("scene")
 def gravity(chance: Random) -> str:
     scene, what = bpy.context.scene, chance.choice(["set", "key", "switch", "drive", "drive it otherwise"])
-    drivers = [one for one in scene.animation_data.drivers] if scene.animation_data else []
+    drivers = list(scene.animation_data.drivers) if scene.animation_data else []
     if what == "set":
         scene.gravity[chance.randrange(3)] = near(chance, 9.0)
     elif what == "key":

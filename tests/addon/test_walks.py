@@ -38,6 +38,8 @@ def live(load: Load, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     monkeypatch.setattr(step, "_creeping", lambda minimum: True)
     monkeypatch.setattr(step.Stepper, "_attempts", lambda self, controls: [(False, self._minimiser)])
     monkeypatch.setattr(lbfgs.minimise_lbfgs, "__defaults__", (20, 5))
+    monkeypatch.setattr(load("core.solvers.newton").minimise_newton, "__defaults__", (5,))
+    monkeypatch.setattr(load("core.stepping.static"), "_MOST", 5)
     module.install()
     yield module
     module.uninstall()
@@ -76,7 +78,7 @@ class Walk:
         self.scrub()
         self.check([], "the start")
         while edits > 0:
-            few = min(self.chance.choice((1, 1, 2, 3, 4)), edits)
+            few = min(self.chance.choice((1, 2, 3, 4, 5)), edits)
             edits -= few
             for _ in range(few):
                 self.edit()
