@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 from scenes import fresh
 
-pytestmark = pytest.mark.bpy
+# What is not a number warns on the console before it is refused.
+pytestmark = [pytest.mark.bpy, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 Load = Callable[[str], ModuleType]
 Mesh = bmesh.types.BMesh
 MESHES, FRAMES = 300, 3
