@@ -90,7 +90,8 @@ def build_assembly(scene: Scene, known: Mapping[str, Model] | None = None) -> As
         kind(body.kind).check(body)
         mark = body_fingerprint(body)
         models.append(known[mark] if known and mark in known else kind(body.kind).build(body))
-    islands, start = [], 0
+    islands: list[Island] = []
+    start = 0
     for bodies in _components(scene):
         links = [
             link
