@@ -57,7 +57,7 @@ def check_vertices(surface: Surface) -> None:
         raise MeshError(f"{name}: {broken} vertices have no valid position (NaN); delete or re-place them.")
     extent = np.ptp(surface.vertices, axis=0)
     if not extent.max() > 0.0:
-        raise MeshError(f"{name}: all vertices lie in one point; check the object's scale.")
+        raise MeshError(f"{name}: all vertices lie in one point; choose an object with a shape.")
 
 
 def welded(vertices: Array) -> tuple[Index, Index]:
@@ -82,7 +82,7 @@ def clean_triangles(surface: Surface) -> tuple[Array, Index]:
     _, keep = np.unique(np.sort(triangles, axis=1), axis=0, return_index=True)
     triangles = triangles[np.sort(keep)]
     if len(triangles) == 0:
-        raise MeshError(f"{surface.name}: all faces are thinner than a hair; give the mesh some volume.")
+        raise MeshError(f"{surface.name}: all faces are thinner than a hair; choose Springs as its Kind.")
 
     edges = np.concatenate([triangles[:, [0, 1]], triangles[:, [1, 2]]])
     graph = coo_matrix((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(len(vertices),) * 2)

@@ -82,7 +82,9 @@ def body_fingerprint(body: Body) -> str:
 def model_fingerprint(scene: Scene) -> str:
     """Of what an assembly is built from."""
     bodies = [[body.identity, body_fingerprint(body)] for body in scene.bodies]
-    return _of({"bodies": bodies, "links": _links(scene), "gravity": digest(scene.gravity)})
+    # Where links are tied to what they hold on to.
+    tied = digest(*(collider.vertices for collider in scene.colliders))
+    return _of({"bodies": bodies, "links": _links(scene), "gravity": digest(scene.gravity), "tied": tied})
 
 
 def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -99,7 +99,8 @@ def build_assembly(scene: Scene, known: Mapping[str, Model] | None = None, tell:
         kind(body.kind).check(body)
         mark = body_fingerprint(body)
         models.append(known[mark] if known and mark in known else kind(body.kind).build(body))
-    islands, start = [], 0
+    islands: list[Island] = []
+    start = 0
     for bodies in _components(scene):
         links = [
             link
@@ -107,7 +108,8 @@ def build_assembly(scene: Scene, known: Mapping[str, Model] | None = None, tell:
             if {link.first.owner, link.second.owner} & {scene.bodies[k].name for k in bodies}
         ]
         tell(f"how {', '.join(scene.bodies[k].name for k in bodies)} swings")
-        island = _tight(scene, _island(scene, models, bodies, links, start))
+        known_blocks = {block.name for one in islands for block in one.system.blocks}
+        island = _tight(scene, _island(scene, models, bodies, links, start, known_blocks))
         islands.append(island)
         start = island.nodes.stop
     return Assembly(tuple(models), tuple(islands))
@@ -139,15 +141,22 @@ def _components(scene: Scene) -> list[tuple[int, ...]]:
 
 
 def _island(
-    scene: Scene, models: Sequence[Model], bodies: tuple[int, ...], links: Sequence[Link], start: int
+    scene: Scene,
+    models: Sequence[Model],
+    bodies: tuple[int, ...],
+    links: Sequence[Link],
+    start: int,
+    others: Set[str],
 ) -> Island:
+    """others: names of other islands' blocks. What is remembered goes by block, so none may have two."""
     blocks = [models[k].block for k in bodies]
     names = [scene.bodies[k].name for k in bodies]
     anchors = []
     for number, collider in enumerate(scene.colliders):
         points = [place.point for link in links for place in link.places if place.owner == collider.name]
         if points:
-            blocks.append(_anchored(collider, np.array(points)))
+            name = collider.name if collider.name not in others else f"{collider.name}, {names[0]}"
+            blocks.append(_anchored(name, np.array(points)))
             anchors.append(Anchors(number, _tied(np.array(points), collider)))
             names.append(collider.name)
     joints = _joints(links, names, blocks, [models[k] for k in bodies]) if links else None
@@ -155,9 +164,9 @@ def _island(
     return Island(system, bodies, tuple(anchors), slice(start, start + len(system.rest)))
 
 
-def _anchored(collider: Collider, points: Array) -> Block:
+def _anchored(name: str, points: Array) -> Block:
     everything = np.arange(len(points))
-    return Block(collider.name, points, np.ones(len(points)), (), (), everything, np.full(len(points), np.inf))
+    return Block(name, points, np.ones(len(points)), (), (), everything, np.full(len(points), np.inf))
 
 
 def _tied(points: Array, collider: Collider) -> Tied:

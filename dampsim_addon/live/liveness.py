@@ -64,7 +64,9 @@ def steady(group: Group, scene: bpy.types.Scene) -> tuple[object, ...]:
     still = None if gravity_moves(scene) else gravity(scene)
     # What is set of a field is looked at when the frame is sampled.
     fields = tuple(other.session_uid for other in known())
-    return (*(_steady(obj) for obj in group.members), still, fields, frame_rate(scene), scene.frame_start)
+    # A loop begins as it ends.
+    end = scene.frame_end if any(obj.dampsim.loop for obj in group.members) else None
+    return (*(_steady(obj) for obj in group.members), still, fields, frame_rate(scene), scene.frame_start, end)
 
 
 def _steady(obj: bpy.types.Object) -> tuple[object, ...]:

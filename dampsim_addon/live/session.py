@@ -143,7 +143,10 @@ class Session:
             # The first pose, and the wind then, is where the simulation hangs, and what it takes its stiffness from.
             first = [body.motion(float(taken.first)) for body in taken.bodies]
             first += [body.outside(float(taken.first)).numbers() for body in taken.bodies if body.outside is not None]
-            mark, model = fingerprint(taken) + digest(*first), model_fingerprint(taken)
+            # Keyframes may come, and go, and leave the first frame as it was.
+            first.append(np.array([body.dials is not None for body in taken.bodies]))
+            model = model_fingerprint(taken)
+            mark = fingerprint(taken) + model + digest(*first)
             if self.simulation is None or mark != self._mark:
                 self.frames, self.verified, self._run = [], 0, None
                 known = self._known if model == self._model_mark else None
@@ -205,8 +208,8 @@ class Session:
         known = marks(Group(tuple(member.obj for member in self._sampler.members)))
         for member in self._sampler.members:
             obj = member.obj
-            settings = read_settings(obj) if has_keyed_dials(obj) else None
             mark = known[obj.name]
+            settings = read_settings(obj) if has_keyed_dials(obj) else None
             outside = self._outside[mark](time) if mark in self._outside else None
             found[mark] = Read(member.here(), member.matrix(), settings, outside)
         for name, (other, bone) in self._anchors.items():
@@ -226,6 +229,8 @@ class Session:
             del self.frames[place:]
         if place == len(self.frames):
             self.frames.append(self._kept(sampled, self._simulated(sampled, place)))
+        else:
+            self._placed(place)
         self.verified, self._last = place + 1, sampled
         self._samples = {number: self._samples[number]} if number in self._samples else {}
         return self.frames[place]
@@ -242,14 +247,26 @@ class Session:
         return self._run.advance(sampled)
 
     def _kept(self, sampled: Sampled, frame: Frame) -> Kept:
+        shapes = {name: shape.astype(np.float32) for name, shape in frame.shapes.items()}
+        return Kept(replace(frame, shapes=shapes), self._locals(frame), sampled.count)
+
+    def _placed(self, place: int) -> None:
+        """Show a frame that stays where it was: an edit may move the object and leave its vertices there."""
+        kept = self.frames[place]
+        local = self._locals(kept.frame)
+        if any(kept.locals[uid].tobytes() != now.tobytes() for uid, now in local.items()):
+            self.frames[place] = replace(kept, locals=local)
+
+    def _locals(self, frame: Frame) -> dict[int, Array]:
+        """What each member shows of a frame, see Kept."""
         assert self._sampler is not None
         reads, known = self._samples[float(frame.number)], self._bodies([m.obj for m in self._sampler.members])
-        local = {
-            obj.session_uid: transformed(np.linalg.inv(reads[mark].matrix), frame.shapes[name]).astype("<f4")
+        return {
+            obj.session_uid: transformed(np.linalg.inv(reads[mark].matrix), frame.shapes[name].astype(float)).astype(
+                "<f4"
+            )
             for obj, (mark, name) in known.items()
         }
-        shapes = {name: shape.astype(np.float32) for name, shape in frame.shapes.items()}
-        return Kept(replace(frame, shapes=shapes), local, sampled.count)
 
     def _bodies(self, members: Sequence[bpy.types.Object]) -> dict[bpy.types.Object, tuple[str, str]]:
         """What each member is known by, and its body's name, which is the one that the object had then."""

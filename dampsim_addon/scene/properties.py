@@ -20,8 +20,9 @@ from bpy.types import Collection, Object, PropertyGroup, WindowManager
 
 from ...core.bodies.registry import KINDS
 from ...core.geometry.affine import transformed
-from ...core.scene.parameters import PARAMETERS, Settings
+from ...core.scene.parameters import PARAMETERS, Settings, StiffnessBy
 from ..targets import TARGETS, HasTarget
+from . import new_dials
 from .anchors import has_bone, standing
 from .on_disk import look
 from .parameter_properties import property_of
@@ -44,9 +45,11 @@ def _switched(group: PropertyGroup, context: object) -> None:
     switched(group.id_data)
 
 
-def _kind_chosen(group: PropertyGroup, context: object) -> None:
-    """What Add said of its own choice no longer counts."""
+def _kind_chosen(group: PropertyGroup, context: bpy.types.Context) -> None:
+    """What Add said of its own choice no longer counts; nor does the Sag that it dialled, of what is springs now."""
     group.kind_note = ""
+    if group.enabled and group.kind == "SPRINGS" and group.stiffness_by == StiffnessBy.SAG:
+        new_dials.dial(group.id_data, context.scene)
 
 
 def _led_elsewhere(link: PropertyGroup, context: object) -> None:

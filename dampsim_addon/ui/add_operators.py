@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import bpy
-import numpy as np
 from bpy.types import Context, Operator
 
 from ...core.errors import SceneError
 from ...core.geometry.surface import open_part
-from ...core.scene.parameters import StiffnessBy
 from ..blender.modifiers import simulated_makers
 from ..blender.own_operators import called
-from ..blender.sampler import Sampler, gravity, positions
+from ..blender.sampler import Sampler, positions
+from ..scene import new_dials
 from ..scene.objects import chosen, is_simulated
 from ..scene.proposed_pins import from_bones
 from ..scene.snapshot import triangles
 from .pin_operators import named_bones, pinned
 
-# New springs' Young's modulus in parts of the pressure at the foot of a column of their height: they hang by their
-# whole length and by few of them, and stretch by a fraction of a percent. Solids are dialled by their Sag.
-_FIRM = 500.0
 # An open surface whose holes are less than this part of it is meant as a solid: eye sockets, a cut-off neck.
 _HOLES = 0.08
 # A new wire or net is no thicker than this part of its size.
@@ -67,14 +63,7 @@ def added(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
         elif held is not None:
             pinned(obj, held)
             note += f"; pins are proposed from {named_bones(obj)}: look at them in Weight Paint Mode"
-    height = max(*obj.dimensions)
-    if group.kind == "SOLID":
-        group.stiffness_by = StiffnessBy.SAG
-    elif height > 0.0:
-        group.thickness = min(group.thickness, 1000.0 * _THIN * height)
-        pressure = group.density * np.linalg.norm(gravity(scene)) * height / 1000.0
-        if pressure > 0.0:
-            group.stiffness = float(f"{_FIRM * pressure:.2g}")
+    new_dials.dial(obj, scene)
     group.kind_note = note
     return note
 

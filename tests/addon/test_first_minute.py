@@ -83,6 +83,20 @@ def test_a_closed_body_is_dialled_by_its_sag_whatever_its_size(load: Load) -> No
         assert (obj.dampsim.kind, obj.dampsim.stiffness_by, obj.dampsim.sag) == ("SOLID", "SAG", 2.0)
 
 
+def test_what_becomes_springs_is_no_longer_dialled_by_sag(load: Load) -> None:
+    """The Sag of nets takes tens of static solves."""
+    fresh()
+    obj = ball()
+    select(obj)
+    bpy.ops.dampsim.add()
+    obj.dampsim.kind = "SPRINGS"
+    assert obj.dampsim.stiffness_by == "MODULUS"
+    assert obj.dampsim.stiffness == pytest.approx(500.0 * 1000.0 * 9.81 / 1000.0, rel=0.05)
+    obj.dampsim.stiffness_by = "SAG"
+    obj.dampsim.kind = "SOLID"
+    assert obj.dampsim.stiffness_by == "SAG"
+
+
 def test_an_object_with_small_holes_is_a_solid_and_a_sleeve_is_not(load: Load) -> None:
     """Suzanne's eye sockets are open."""
     fresh()

@@ -218,6 +218,63 @@ def test_a_later_keyframe_keeps_what_lies_before_it(live: ModuleType, tmp_path: 
     assert same == [number <= 9 for number in range(1, LAST + 1)]
 
 
+def key_a_dial_that_begins_as_it_was(obj: bpy.types.Object) -> None:
+    for frame, bounce in ((1, obj.dampsim.bounce), (5, 70.0)):
+        obj.dampsim.bounce = bounce
+        obj.dampsim.keyframe_insert("bounce", frame=frame)
+
+
+def move_what_a_link_holds_on_to(obj: bpy.types.Object) -> None:
+    bpy.data.objects["Hook"].location.z += 0.5
+
+
+def resize_the_object_and_its_mesh_back(obj: bpy.types.Object) -> None:
+    obj.scale *= 2.0
+    for vertex in obj.data.vertices:
+        vertex.co *= 0.5
+    obj.data.update()
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [key_a_dial_that_begins_as_it_was, move_what_a_link_holds_on_to, resize_the_object_and_its_mesh_back],
+    ids=lambda edit: edit.__name__,
+)
+def test_an_edit_that_leaves_the_first_frames_inputs_is_played_as_it_is_baked(
+    load: Load, live: ModuleType, tmp_path: Path, edit: Callable[[bpy.types.Object], None]
+) -> None:
+    """Random walks found these, see test_walks."""
+    scene = fresh(6)
+    obj = wobbler(tmp_path)
+    obj.dampsim.resolution, obj.dampsim.target = 100, "POINT_CACHE"
+    if edit is move_what_a_link_holds_on_to:
+        scene.collection.objects.link(bpy.data.objects.new("Hook", None))
+        link = obj.dampsim.links.add()
+        link.other = bpy.data.objects["Hook"]
+        link.points.add().place = (0.0, 0.0, 1.0)
+    play(last=6)
+    edit(obj)
+    bpy.context.view_layer.update()
+    play(last=6)
+    assert standing(live, obj, 6) == "VALID"
+    played, shown = frames(live, obj), [world(obj, frame) for frame in range(1, 7)]
+    assert_same_bits(played, baked(load, obj))
+    for number, before in enumerate(shown, 1):
+        np.testing.assert_allclose(world(obj, number), before, atol=ROUNDING * size(before))
+
+
+def test_the_end_of_a_loop_is_the_beginning_of_its_frames(live: ModuleType, tmp_path: Path) -> None:
+    scene = fresh(9)
+    obj = wobbler(tmp_path)
+    obj.dampsim.resolution, obj.dampsim.loop = 100, True
+    obj.animation_data_clear()
+    play(last=9)
+    assert standing(live, obj, 3) == "VALID"
+    scene.frame_end = 7
+    bpy.context.view_layer.update()
+    assert standing(live, obj, 3) == "STALE"
+
+
 def test_live_leaves_the_artists_data_and_the_file_as_they_were(live: ModuleType, tmp_path: Path) -> None:
     scene = fresh()
     obj = wobbler(tmp_path)

@@ -260,3 +260,17 @@ def test_a_rigid_link_to_what_stands_still_holds_while_the_pins_move_away(dampin
     gaps = [float(np.abs(joint.gaps(frame.state.positions)).max()) for frame in simulation.frames()]
     # A ten-thousandth of what the nodes around it give: the pins move 0.4 m, and the body is pulled by that.
     assert max(gaps) < 1e-4
+
+
+def test_two_bodies_that_hold_on_to_one_object_apart_remember_each_their_own() -> None:
+    """Alone each moves to the bit as beside the other, though they hold on to it by other numbers of points."""
+    wall = fixed_frame("Wall", gridded("Wall", (-0.1, 0.0, 0.0), (0.0, 0.1, 0.1), 0.05).vertices)
+    bodies = [bar(name, 0.0, 1.0, False, resolution=100, stiffness=500.0) for name in ("One", "Two")]
+    links = [weld("Weld", body.name, "Wall", 0.0) for body in bodies]
+    links[1] = links[1][:-1]
+    both = Simulation(scene(*bodies, last=3, links=(*links[0], *links[1]), colliders=(wall,)))
+    together = list(both.frames())
+    for body, own in zip(bodies, links, strict=True):
+        alone = list(Simulation(scene(body, last=3, links=own, colliders=(wall,))).frames())
+        for one, other in zip(together, alone, strict=True):
+            assert one.shapes[body.name].tobytes() == other.shapes[body.name].tobytes()

@@ -1,0 +1,325 @@
+"""Any mesh simulates, or is refused in one sentence whose mend works: random meshes, each of which is its seed."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+from types import ModuleType
+
+import bmesh
+import bpy
+import numpy as np
+import pytest
+from scenes import fresh
+
+# What is not a number warns on the console before it is refused.
+pytestmark = [pytest.mark.bpy, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
+Load = Callable[[str], ModuleType]
+Mesh = bmesh.types.BMesh
+MESHES, FRAMES = 300, 3
+# What an artist waits for without a word, s, and what no refusal takes, MB.
+PATIENCE, MOST_MEGABYTES = 5.0, 500.0
+# Mends that one mesh may need after each other: a broken one is often broken in several ways.
+MOST_MENDS = 4
+LATER = ("loose_vertex", "thin_tube", "flat_and_closed", "far_away", "tiny_net")
+
+
+# What it is made of.
+
+
+def ball(mesh: Mesh, chance: Random) -> None:
+    bmesh.ops.create_icosphere(mesh, subdivisions=chance.choice((1, 2)), radius=1.0)
+
+
+def box(mesh: Mesh, chance: Random) -> None:
+    bmesh.ops.create_cube(mesh, size=1.0)
+
+
+def spike(mesh: Mesh, chance: Random) -> None:
+    bmesh.ops.create_cone(mesh, cap_ends=True, segments=7, radius1=1.0, radius2=0.0, depth=chance.uniform(0.2, 3.0))
+
+
+def sheet(mesh: Mesh, chance: Random) -> None:
+    bmesh.ops.create_grid(mesh, x_segments=4, y_segments=3, size=1.0)
+
+
+def plate(mesh: Mesh, chance: Random) -> None:
+    bmesh.ops.create_cube(mesh, size=1.0)
+    bmesh.ops.scale(mesh, vec=(1.0, 1.0, 10.0 ** chance.uniform(-3.0, -1.0)), verts=mesh.verts)
+
+
+def hairs(mesh: Mesh, chance: Random) -> None:
+    for _ in range(chance.randrange(1, 4)):
+        made = bmesh.ops.create_cone(mesh, cap_ends=True, segments=5, radius1=0.02, radius2=0.001, depth=1.0)
+        bmesh.ops.translate(mesh, vec=(chance.uniform(-1.0, 1.0), chance.uniform(-1.0, 1.0), 0.0), verts=made["verts"])
+
+
+def soup(mesh: Mesh, chance: Random) -> None:
+    """Triangles anywhere, which cross each other."""
+    for _ in range(chance.randrange(1, 30)):
+        mesh.faces.new([mesh.verts.new([chance.uniform(-1.0, 1.0) for _ in range(3)]) for _ in range(3)])
+
+
+def wire(mesh: Mesh, chance: Random) -> None:
+    points = [mesh.verts.new((0.2 * k, chance.uniform(-0.1, 0.1), 0.0)) for k in range(chance.randrange(2, 8))]
+    for pair in pairwise(points):
+        mesh.edges.new(pair)
+
+
+def point(mesh: Mesh, chance: Random) -> None:
+    mesh.verts.new((0.3, 0.0, 0.0))
+
+
+def nothing(mesh: Mesh, chance: Random) -> None:
+    pass
+
+
+# What is wrong with it.
+
+
+def torn(mesh: Mesh, chance: Random) -> None:
+    faces = chance.sample(list(mesh.faces), chance.randrange(1, 1 + len(mesh.faces) // 2))
+    bmesh.ops.delete(mesh, geom=faces, context="FACES")
+
+
+def doubled(mesh: Mesh, chance: Random) -> None:
+    found = bmesh.ops.duplicate(mesh, geom=[*mesh.verts, *mesh.edges, *mesh.faces])["geom"]
+    if chance.random() < 0.5:
+        verts = [one for one in found if isinstance(one, bmesh.types.BMVert)]
+        bmesh.ops.translate(mesh, vec=(chance.choice((0.3, 4.0)), 0.1, 0.0), verts=verts)
+
+
+def inside_out(mesh: Mesh, chance: Random) -> None:
+    bmesh.ops.reverse_faces(mesh, faces=chance.sample(list(mesh.faces), chance.randrange(1, 1 + len(mesh.faces))))
+
+
+def collapsed(mesh: Mesh, chance: Random) -> None:
+    """Faces without area."""
+    face = chance.choice(list(mesh.faces))
+    for vert in face.verts:
+        vert.co = face.verts[0].co
+
+
+def crushed(mesh: Mesh, chance: Random) -> None:
+    """All of it on a line, or in a point."""
+    bmesh.ops.scale(mesh, vec=(chance.choice((0.0, 1.0)), 0.0, 0.0), verts=mesh.verts)
+
+
+def finned(mesh: Mesh, chance: Random) -> None:
+    """An edge of three faces."""
+    edge = chance.choice(list(mesh.edges))
+    mesh.faces.new([*edge.verts, mesh.verts.new([chance.uniform(-2.0, 2.0) for _ in range(3)])])
+
+
+def loose_edge(mesh: Mesh, chance: Random) -> None:
+    verts = list(mesh.verts)
+    # Near: what is far and in no face is one of LATER.
+    there = chance.choice(verts).co + 0.3 * (chance.choice(verts).co - chance.choice(verts).co)
+    mesh.edges.new([chance.choice(verts), mesh.verts.new(there)])
+
+
+def crumpled(mesh: Mesh, chance: Random) -> None:
+    for vert in mesh.verts:
+        vert.co += type(vert.co)([chance.gauss(0.0, 0.4) for _ in range(3)])
+
+
+def nowhere(mesh: Mesh, chance: Random) -> None:
+    for vert in chance.sample(list(mesh.verts), 1 + len(mesh.verts) // 8):
+        vert.co[chance.randrange(3)] = chance.choice((float("nan"), float("inf")))
+
+
+def tiny(mesh: Mesh, chance: Random) -> None:
+    bmesh.ops.scale(mesh, vec=(10.0 ** chance.uniform(-6.0, -2.0),) * 3, verts=mesh.verts)
+
+
+def huge(mesh: Mesh, chance: Random) -> None:
+    bmesh.ops.scale(mesh, vec=(10.0 ** chance.uniform(2.0, 6.0),) * 3, verts=mesh.verts)
+
+
+SOLID = (ball, box, spike, plate, hairs)
+SHAPES = (*SOLID, *SOLID, *SOLID, sheet, sheet, soup, soup, wire, point, nothing)
+FAULTS = (torn, doubled, inside_out, collapsed, crushed, finned, loose_edge, crumpled, nowhere, tiny, huge)
+
+
+def mesh_of(seed: int) -> tuple[bpy.types.Object, str]:
+    """A random object that is added as artists add it, and in words what it is."""
+    chance = Random(seed)
+    scene = fresh(FRAMES)
+    shape, said = chance.choice(SHAPES), []
+    faults = chance.sample([one for one in FAULTS if one.__name__ not in LATER], chance.randrange(3))
+    mesh = bmesh.new()
+    shape(mesh, chance)
+    for fault in faults:
+        mesh.faces.ensure_lookup_table()
+        if mesh.faces or (mesh.verts and fault in (crushed, crumpled, nowhere, tiny, huge, loose_edge)):
+            fault(mesh, chance)
+            said.append(fault.__name__)
+    data = bpy.data.meshes.new("Thing")
+    mesh.to_mesh(data)
+    mesh.free()
+    obj = bpy.data.objects.new("Thing", data)
+    scene.collection.objects.link(obj)
+    if chance.random() < 0.1:
+        obj.scale[chance.randrange(3)] = 0.0
+        said.append("no scale")
+    obj.select_set(True)
+    bpy.context.view_layer.objects.active = obj
+    bpy.context.view_layer.update()
+    assert bpy.ops.dampsim.add() == {"FINISHED"}
+    obj.dampsim.resolution = chance.choice((50, 100, 300))
+    if chance.random() < 0.3:
+        # Whatever Add chose.
+        obj.dampsim.kind = chance.choice(("SOLID", "SPRINGS"))
+        said.append(obj.dampsim.kind.lower())
+    if obj.dampsim.kind == "SPRINGS":
+        # As Add dials them.
+        obj.dampsim.stiffness_by = "MODULUS"
+        if "tiny_net" in LATER:
+            obj.scale *= 1.0 if "tiny" not in said else 1e4
+    if len(data.vertices) and chance.random() < 0.6:
+        some = chance.sample(range(len(data.vertices)), 1 + len(data.vertices) // 5)
+        obj.vertex_groups.new(name="Pin").add(some, 1.0, "REPLACE")
+        obj.dampsim.pin_group = "Pin"
+    return obj, f"{shape.__name__} {' '.join(said)}"
+
+
+# What a refusal says is to be done.
+
+
+def edited(obj: bpy.types.Object, work: Callable[[Mesh], None]) -> None:
+    mesh = bmesh.new()
+    mesh.from_mesh(obj.data)
+    work(mesh)
+    mesh.to_mesh(obj.data)
+    mesh.free()
+    obj.data.update()
+
+
+def another_mesh(obj: bpy.types.Object) -> None:
+    obj.data.clear_geometry()
+    edited(obj, lambda mesh: bmesh.ops.create_cube(mesh, size=1.0) and None)
+    obj.dampsim.kind, obj.dampsim.pin_group = "SOLID", ""
+
+
+def without_the_broken(obj: bpy.types.Object) -> None:
+    def work(mesh: Mesh) -> None:
+        broken = [vert for vert in mesh.verts if not np.isfinite(vert.co[:]).all()]
+        bmesh.ops.delete(mesh, geom=broken, context="VERTS")
+
+    edited(obj, work)
+
+
+def thicker(obj: bpy.types.Object) -> None:
+    """As Solidify does, applied."""
+    size = max(obj.dimensions) / max(*(abs(one) for one in obj.scale), 1e-9)
+    obj.modifiers.new("Solidify", "SOLIDIFY").thickness = 0.2 * size
+    bpy.ops.object.modifier_apply(modifier="Solidify")
+
+
+def springs(obj: bpy.types.Object) -> None:
+    obj.dampsim.kind, obj.dampsim.stiffness_by = "SPRINGS", "MODULUS"
+
+
+def scaled(obj: bpy.types.Object) -> None:
+    obj.scale = (1.0, 1.0, 1.0)
+
+
+def finer(obj: bpy.types.Object) -> None:
+    obj.dampsim.resolution *= 4
+
+
+def coarser(obj: bpy.types.Object) -> None:
+    obj.dampsim.resolution = max(obj.dampsim.resolution // 4, 50)
+
+
+def unpinned(obj: bpy.types.Object) -> None:
+    obj.dampsim.pin_group = ""
+
+
+def in_shorter_steps(obj: bpy.types.Object) -> None:
+    obj.dampsim.substeps = min(4 * obj.dampsim.substeps, 64)
+
+
+# By what the sentence says after its semicolon; the first that fits.
+MENDS: tuple[tuple[str, Callable[[bpy.types.Object], None]], ...] = (
+    (r"delete or re-place them", without_the_broken),
+    (r"set a scale above zero", scaled),
+    (r"give it thickness", thicker),
+    (r"choose Springs", springs),
+    (r"raise Resolution", finer),
+    (r"set fewer tets", coarser),
+    (r"assign some or choose another group|choose a pin group", unpinned),
+    (r"[Rr]aise Substeps|more substeps", in_shorter_steps),
+    (r"choose (an object|another object)|another mesh", another_mesh),
+)
+
+
+@pytest.fixture
+def attempt(load: Load) -> Callable[[bpy.types.Object], str]:
+    """Simulates what Blender has; why it is refused, or '' where all vertices are somewhere at every frame."""
+    snapshot, simulation = load("dampsim_addon.scene.snapshot"), load("core.simulation.simulation")
+    errors = load("core.errors")
+
+    def simulate(obj: bpy.types.Object) -> str:
+        bpy.context.view_layer.update()
+        try:
+            with snapshot.GroupSampler(bpy.context.scene, bpy.context.view_layer, [obj]) as sampler:
+                frames = list(simulation.Simulation(snapshot.take(sampler)).frames())
+        except errors.DampSimError as error:
+            return str(error)
+        assert len(frames) == FRAMES
+        assert all(np.isfinite(frame.shapes[obj.name]).all() for frame in frames)
+        return ""
+
+    return simulate
+
+
+def peak() -> float:
+    """Of this process so far, MB; none where the system does not tell."""
+    if not sys.platform.startswith("linux"):
+        return 0.0
+    found = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text(encoding="ascii"))
+    return float(found[1]) / 1e3 if found else 0.0
+
+
+def mended(obj: bpy.types.Object, said: str) -> None:
+    """Do what the sentence says; raises where nobody can."""
+    advice = said.partition(";")[2] or said
+    mend = next((mend for words, mend in MENDS if re.search(words, advice)), None)
+    assert mend is not None, f"nothing is known to do about: {said}"
+    mend(obj)
+
+
+def seeds() -> list[object]:
+    return [pytest.param(k, marks=pytest.mark.slow if k >= 3 else (), id=f"seeds{10 * k}") for k in range(MESHES // 10)]
+
+
+@pytest.mark.parametrize("ten", seeds())
+def test_any_mesh_simulates_or_is_refused_with_a_mend_that_works(
+    attempt: Callable[[bpy.types.Object], str], ten: int
+) -> None:
+    wrong = []
+    for seed in range(10 * ten, 10 * ten + 10):
+        obj, what = mesh_of(seed)
+        sentences: list[str] = []
+        try:
+            for _ in range(MOST_MENDS + 1):
+                before, began = peak(), time.process_time()
+                said = attempt(obj)
+                if not said:
+                    break
+                sentences.append(said)
+                assert time.process_time() - began < PATIENCE, "it takes too long to refuse it"
+                assert peak() - before < MOST_MEGABYTES, "it takes too much memory to refuse it"
+                assert re.fullmatch(r"Thing: [^;\n]+[;)] [^\n]+\.", said), f"no sentence: {said}"
+                mended(obj, said)
+            else:
+                raise AssertionError("no mend helps")
+        except Exception as error:
+            wrong.append(f"{seed}: {what}: {type(error).__name__} {str(error)[:300]}: {sentences}")
+    assert not wrong, "\n".join(wrong)

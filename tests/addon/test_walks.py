@@ -1,0 +1,224 @@
+"""Nothing is shown as valid that is not so: random walks over edits, undo, playing and saving.
+
+After each step every frame that Live calls valid must be, to the bit, the frame of a fresh simulation of the scene as
+it is. A walk is its seed; where one fails it says which edits it came by, and the same seed goes the same way again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from types import ModuleType
+from typing import Any
+
+import bpy
+import numpy as np
+import pytest
+from edits import bodies, random_edit, shot
+
+pytestmark = pytest.mark.bpy
+Load = Callable[[str], ModuleType]
+# 40 walks of 25 edits are a thousand.
+WALKS, EDITS = 40, 25
+# Of what every walk compares: fewer frames, and it met refusals only.
+FEW = 10
+
+
+@pytest.fixture
+def live(load: Load, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    module = load("dampsim_addon.live")
+    # However slow the machine, a walk goes the same way.
+    monkeypatch.setattr(load("dampsim_addon.live.catching_up"), "PATIENCE", 600.0)
+    # A tenth of the time, of Live and of what it is compared with: a rough step has the same inputs as a good one.
+    step, lbfgs = load("core.stepping.step"), load("core.solvers.lbfgs")
+    monkeypatch.setattr(load("core.stepping.substeps"), "MAX_SUBSTEPS", 2)
+    monkeypatch.setattr(step, "_HALVINGS", 0)
+    monkeypatch.setattr(step, "_creeping", lambda minimum: True)
+    monkeypatch.setattr(step.Stepper, "_attempts", lambda self, controls: [(False, self._minimiser)])
+    monkeypatch.setattr(lbfgs.minimise_lbfgs, "__defaults__", (20, 5))
+    monkeypatch.setattr(load("core.solvers.newton").minimise_newton, "__defaults__", (5,))
+    monkeypatch.setattr(load("core.stepping.static"), "_MOST", 5)
+    module.install()
+    yield module
+    module.uninstall()
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A frame that is called valid. group: names of those that are simulated together; locals by name."""
+
+    group: tuple[str, ...]
+    number: int
+    kept: Any
+    locals: dict[str, bytes]
+
+
+@dataclass
+class Walk:
+    """said: what was done.  compared: frames."""
+
+    load: Load
+    live: ModuleType
+    folder: Path
+    seed: int
+    said: list[str] = field(default_factory=list)
+    compared: int = 0
+
+    def __post_init__(self) -> None:
+        self.chance = Random(self.seed)
+        self.groups = self.load("dampsim_addon.scene.groups")
+
+    def go(self, edits: int) -> None:
+        """Edit so often, and check after each one or few."""
+        shot(self.folder / "cache", self.chance)
+        bpy.context.view_layer.update()
+        bpy.ops.ed.undo_push(message="start")
+        self.scrub()
+        self.check([], "the start")
+        while edits > 0:
+            few = min(self.chance.choice((1, 2, 3, 4, 5)), edits)
+            edits -= few
+            for _ in range(few):
+                self.edit()
+            if told := self.chance.random() < 0.8:
+                # As the window does before it draws.
+                bpy.context.view_layer.update()
+            before = self.claims() if told else []
+            self.scrub()
+            if not self.check(before, "the edit") and self.chance.random() < 0.7:
+                self.undo("undo what was refused")
+                self.check(self.claims(), "the undo")
+
+    def undo(self, why: str) -> None:
+        # After opening a file there may be nothing to undo.
+        if bpy.ops.ed.undo.poll():
+            self.done(why)
+            bpy.ops.ed.undo()
+
+    def done(self, what: str) -> None:
+        self.said.append(what)
+
+    def edit(self) -> None:
+        turn = self.chance.random()
+        if turn < 0.06:
+            self.undo("undo")
+        elif turn < 0.09:
+            if bpy.ops.ed.redo.poll():
+                self.done("redo")
+                bpy.ops.ed.redo()
+        elif turn < 0.10:
+            self.done("save and open")
+            path = self.folder / "walk.blend"
+            bpy.ops.wm.save_as_mainfile(filepath=str(path))
+            self.check(self.claims(), "saving")
+            bpy.ops.wm.open_mainfile(filepath=str(path))
+            bpy.ops.ed.undo_push(message="opened")
+        else:
+            self.done(random_edit(self.chance))
+            bpy.ops.ed.undo_push(message="edit")
+
+    def scrub(self) -> None:
+        """Go to random frames, or play a part of the shot or all of it."""
+        scene, turn = bpy.context.scene, self.chance.random()
+        first, last = scene.frame_start, scene.frame_end
+        if turn < 0.3:
+            frames = list(range(first, last + 1))
+        elif turn < 0.5:
+            begin = self.chance.randrange(first, last + 1)
+            frames = list(range(begin, last + 1))
+        else:
+            frames = [self.chance.randrange(first, last + 1) for _ in range(self.chance.randrange(1, 4))]
+        self.done(f"  frames {frames}")
+        for frame in frames:
+            scene.frame_set(frame)
+
+    def claims(self) -> list[Shown]:
+        """All frames that are called valid now."""
+        scene, found = bpy.context.scene, []
+        for group in self.groups.groups_of(scene.objects):
+            obj = group.members[0]
+            session = self.live.find(obj)
+            if session is None or not self.live.is_live(obj):
+                continue
+            for number in range(scene.frame_start, scene.frame_end + 1):
+                if session.standing(obj, scene, number) is self.live.Standing.VALID:
+                    kept = session.frames[number - scene.frame_start]
+                    locals_ = {one.name: kept.locals[one.session_uid].tobytes() for one in group.members}
+                    found.append(Shown(tuple(one.name for one in group.members), number, kept, locals_))
+        return found
+
+    def check(self, before: list[Shown], when: str) -> bool:
+        """Compare what was and what is called valid with the truth; whether anything is simulated."""
+        claims = {"before": before, "after": self.claims()}
+        there = {group for shown in claims.values() for group in {one.group for one in shown}}
+        truths = {names: self.truth(names) for names in sorted(there)}
+        for moment, shown in claims.items():
+            for one in shown:
+                self.compare(one, truths[one.group], f"{moment} scrubbing, {when}")
+        return bool(there)
+
+    def truth(self, names: tuple[str, ...]) -> tuple[dict[int, tuple[Any, dict[str, bytes]]], str]:
+        """The frames of a fresh simulation, with what each object then shows, and why there are no more."""
+        snapshot, simulation = self.load("dampsim_addon.scene.snapshot"), self.load("core.simulation.simulation")
+        fields = self.load("dampsim_addon.scene.force_fields")
+        affine, errors = self.load("core.geometry.affine"), self.load("core.errors")
+        known = (fields._Known.names, fields._Known.count)
+        fields.forget()
+        found: dict[int, tuple[Any, dict[str, bytes]]] = {}
+        objects = [bpy.data.objects[name] for name in names]
+        try:
+            with snapshot.GroupSampler(bpy.context.scene, bpy.context.view_layer, objects) as sampler:
+                for frame in simulation.Simulation(snapshot.take(sampler)).frames():
+                    sampler.leave()
+                    sampler.go(float(frame.number))
+                    shown = {
+                        one.obj.name: affine.transformed(np.linalg.inv(one.matrix()), frame.shapes[one.obj.name])
+                        for one in sampler.members
+                    }
+                    found[frame.number] = frame, {name: at.astype("<f4").tobytes() for name, at in shown.items()}
+        except errors.DampSimError as error:
+            return found, str(error)
+        finally:
+            # What Live knows of the fields is Live's own.
+            fields._Known.names, fields._Known.count = known
+        return found, ""
+
+    def compare(self, one: Shown, truth: tuple[dict[int, Any], str], when: str) -> None:
+        frames, problem = truth
+        self.compared += 1
+        wrong = ""
+        if one.number not in frames:
+            wrong = f"is none: {problem}"
+        else:
+            frame, locals_ = frames[one.number]
+            if one.kept.frame.state.positions.tobytes() != frame.state.positions.tobytes():
+                ours, theirs = one.kept.frame.state.positions, frame.state.positions
+                off = np.abs(ours - theirs).max() if ours.shape == theirs.shape else np.nan
+                wrong = f"has other nodes, by {off:.3g} m"
+            elif one.kept.frame.state.velocities.tobytes() != frame.state.velocities.tobytes():
+                wrong = "has other velocities"
+            elif sorted(one.kept.frame.inputs.values()) != sorted(frame.inputs.values()):
+                wrong = "has other inputs"
+            elif one.locals != locals_:
+                wrong = "is shown elsewhere"
+        if wrong:
+            done = "\n".join(self.said)
+            pytest.fail(f"seed {self.seed}: frame {one.number} of {one.group}, {when}, {wrong}\n{done}", pytrace=False)
+
+
+def walks() -> list[Any]:
+    """The first ones are quick enough to be seen at every change."""
+    marks = {0: (), **dict.fromkeys(range(1, 10), (pytest.mark.slow,))}
+    return [pytest.param(seed, marks=marks.get(seed, (pytest.mark.long,)), id=f"seed{seed}") for seed in range(WALKS)]
+
+
+@pytest.mark.parametrize("seed", walks())
+def test_every_frame_that_is_called_valid_is_what_a_fresh_simulation_makes(
+    load: Load, live: ModuleType, tmp_path: Path, seed: int
+) -> None:
+    walk = Walk(load, live, tmp_path, seed)
+    walk.go(EDITS)
+    assert bodies()
+    assert walk.compared >= FEW, "\n".join(walk.said)
