@@ -16,7 +16,7 @@ _THIN = 0.02
 
 
 def dial(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
-    """Solids by Sag, which is the same look at any size; springs by a modulus, since a net hardly sags any other way."""
+    """Solids by Sag, the same look at any size; springs by a modulus, since finding a Sag of nets takes long."""
     group, height = obj.dampsim, max(*obj.dimensions)
     if group.kind == "SOLID":
         group.stiffness_by = StiffnessBy.SAG

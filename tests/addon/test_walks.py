@@ -164,7 +164,7 @@ class Walk:
         snapshot, simulation = self.load("dampsim_addon.scene.snapshot"), self.load("core.simulation.simulation")
         fields = self.load("dampsim_addon.scene.force_fields")
         affine, errors = self.load("core.geometry.affine"), self.load("core.errors")
-        known = (fields._Known.names, fields._Known.count)
+        known = (fields._Known.asked, set(fields._Known.fields))
         fields.forget()
         found: dict[int, tuple[Any, dict[str, bytes]]] = {}
         objects = [bpy.data.objects[name] for name in names]
@@ -182,7 +182,7 @@ class Walk:
             return found, str(error)
         finally:
             # What Live knows of the fields is Live's own.
-            fields._Known.names, fields._Known.count = known
+            fields._Known.asked, fields._Known.fields = known
         return found, ""
 
     def compare(self, one: Shown, truth: tuple[dict[int, Any], str], when: str) -> None:
