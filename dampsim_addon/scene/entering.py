@@ -16,18 +16,13 @@ import numpy as np
 
 from ..blender.animation import curves
 from ..blender.marks import is_ours
-from ..blender.modifiers import DEFORMING
+from ..blender.modifiers import DEFORMING, dialled_of
 from ..blender.vertex_groups import weights
 from .snapshot import GROUPS
 
 _BONE = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]')
 # Digits of values that are compared.
 _DIGITS = 5
-# Properties of Blender's data that say nothing of what it does.
-_IDLE = {
-    "rna_type", "name", "show_expanded", "is_active", "execution_time", "persistent_uid", "show_in_editmode",
-    "show_on_cage", "use_pin_to_last", "active", "show_render", "is_valid", "error_location", "error_rotation",
-}  # fmt: skip
 
 
 def entering(obj: bpy.types.Object) -> dict[str, str]:
@@ -41,7 +36,7 @@ def entering(obj: bpy.types.Object) -> dict[str, str]:
         _movement(source, source == obj, put)
     for modifier in obj.modifiers:
         if modifier.type in (*DEFORMING, "MIRROR") and not is_ours(modifier.name):
-            put(f"modifier {modifier.name}", (modifier.show_viewport, _plain(modifier)))
+            put(f"modifier {modifier.name}", (modifier.show_viewport, _set(modifier)))
     put("the mesh", (len(obj.data.polygons), _bytes(obj.data.vertices, "co", 3)))
     painted = [name for role in GROUPS if (name := getattr(obj.dampsim, role)) in obj.vertex_groups]
     for name, values in zip(painted, weights(obj, painted), strict=True):
@@ -95,11 +90,11 @@ def _movement(source: bpy.types.Object, own: bool, put: Any) -> None:
     put(f"parent of {source.name}", (getattr(source.parent, "name", ""), source.parent_bone,
         _rounded(source.matrix_parent_inverse)))  # fmt: skip
     for constraint in source.constraints:
-        put(f"constraint {constraint.name} of {source.name}", _plain(constraint))
+        put(f"constraint {constraint.name} of {source.name}", _set(constraint))
     for bone in source.pose.bones if source.pose is not None else ():
         put(f"pose of {_named(source, bone.name)}", _still(bone, f"{bone.path_from_id()}.", keyed))
         for constraint in bone.constraints:
-            put(f"constraint {constraint.name} of {_named(source, bone.name)}", _plain(constraint))
+            put(f"constraint {constraint.name} of {_named(source, bone.name)}", _set(constraint))
 
 
 def _still(one: bpy.types.Object | bpy.types.PoseBone, path: str, keyed: set[str]) -> list[object]:
@@ -118,7 +113,7 @@ def _keys(curve: bpy.types.FCurve) -> bytes:
     found = [_bytes(points, name, 2) for name in ("co", "handle_left", "handle_right")]
     modes = np.empty(len(points), dtype=np.int32)
     points.foreach_get("interpolation", modes)
-    return b"".join([*found, modes.tobytes(), repr([_plain(m) for m in curve.modifiers]).encode()])
+    return b"".join([*found, modes.tobytes(), repr([_set(m) for m in curve.modifiers]).encode()])
 
 
 def _bytes(collection: Any, name: str, width: int) -> bytes:
@@ -137,21 +132,9 @@ def _objects(struct: Any) -> Iterator[bpy.types.Object]:
             yield value
 
 
-def _plain(struct: Any) -> list[tuple[str, object]]:
-    """The values of what is no other data."""
-    found: list[tuple[str, object]] = []
-    for prop in struct.bl_rna.properties:
-        name = prop.identifier
-        if name in _IDLE or prop.type == "COLLECTION":
-            continue
-        value = getattr(struct, name)
-        if prop.type == "POINTER":
-            found.append((name, getattr(value, "name", "")))
-        elif prop.type == "FLOAT":
-            found.append((name, _floats(value)))
-        else:
-            found.append((name, list(value) if getattr(prop, "is_array", False) else value))
-    return found
+def _set(struct: Any) -> list[object]:
+    """What is set of a modifier or constraint, and what it refers to."""
+    return [*dialled_of(struct), *(other.name for other in _objects(struct))]
 
 
 def _floats(value: Any) -> object:
