@@ -27,7 +27,7 @@ SUPPORTED = ((3, 11), (3, 13))
 # Follows the core's tests, so that both cores are busy about as long.
 FAULTS = "tests/addon/test_faults.py"
 # What an option leaves of the core's and of the other tests, as pytest's -m; nothing is left out where tests are named.
-CHOICES = {"": ("not long", ""), "--quick": ("not slow",) * 2, "--rest": ("long or not slow", ""), "--all": ("", "")}
+CHOICES = {"": ("not long",) * 2, "--quick": ("not slow",) * 2, "--rest": ("long or not slow", ""), "--all": ("", "")}
 # Options of pytest whose value could be taken for a path.
 WITH_VALUE = ("-k", "-m", "--deselect", "--ignore")
 # pytest's exit code where a choice leaves none.

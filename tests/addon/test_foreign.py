@@ -18,7 +18,9 @@ from test_drawing import redraw
 
 pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
-CHOICES = [p.name for p in importlib.import_module("dampsim.core.scene.parameters").PARAMETERS.values() if p.choices]
+# Under the name that the package has here; see conftest.
+PACKAGE = os.environ.get("DAMPSIM_INSTALLED") or "dampsim"
+CHOICES = [p.name for p in importlib.import_module(f"{PACKAGE}.core.scene.parameters").PARAMETERS.values() if p.choices]
 
 
 @pytest.fixture

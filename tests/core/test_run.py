@@ -58,13 +58,20 @@ def started(
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ("-q", {"core -m -q -m not long tests/core", f"bpy -m -q {FAULTS}", f"bpy -m -q tests/addon {IGNORE}"}),
+        (
+            "-q",
+            {
+                "core -m -q -m not long tests/core",
+                f"bpy -m -q -m not long {FAULTS}",
+                f"bpy -m -q -m not long tests/addon {IGNORE}",
+            },
+        ),
         (
             "-k core",
             {
                 "core -m -k core -m not long tests/core",
-                f"bpy -m -k core {FAULTS}",
-                f"bpy -m -k core tests/addon {IGNORE}",
+                f"bpy -m -k core -m not long {FAULTS}",
+                f"bpy -m -k core -m not long tests/addon {IGNORE}",
             },
         ),
         ("--all", {"core -m tests/core", f"bpy -m {FAULTS}", f"bpy -m tests/addon {IGNORE}"}),
