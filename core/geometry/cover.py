@@ -87,7 +87,9 @@ def _hollow(surface: Surface, vertices: Array, triangles: Index, winding: Windin
     beside = _BESIDE * normals / np.sqrt(np.maximum(areas, np.finfo(float).tiny))[:, None]
     deepest = max(float(np.abs(winding(corners.mean(axis=1) + side * beside)).max()) for side in (-1.0, 1.0))
     if deepest > _FILLABLE:
-        return "the mesh is open and thinner than its tetrahedra; raise Resolution, close its holes or give it thickness"
+        return (
+            "the mesh is open and thinner than its tetrahedra; raise Resolution, close its holes or give it thickness"
+        )
     mend = (
         f"apply {surface.thickener}, or choose Springs" if surface.thickener else "close its holes or give it thickness"
     )

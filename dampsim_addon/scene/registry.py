@@ -78,9 +78,11 @@ def seen() -> Seen:
 
 
 def all_numbers() -> Numbers:
-    """The session's numbers of all objects of the file, in Blender's order."""
-    objects = bpy.data.objects if isinstance(bpy.data, bpy.types.BlendData) else []
-    return _numbers(objects, len(objects))
+    """The session's numbers of all objects of the file, in Blender's order; read once where none comes or goes."""
+    if _seen is None or not _resting or _asked is None:
+        seen()
+    assert _asked is not None
+    return _asked
 
 
 def _ask(objects: Iterable[bpy.types.Object]) -> None:
