@@ -31,3 +31,12 @@ def registered(load: Callable[[str], ModuleType]) -> Iterator[None]:
     load("").register()
     yield
     load("").unregister()
+
+
+@pytest.fixture
+def live(load: Callable[[str], ModuleType]) -> Iterator[ModuleType]:
+    """Live playback, which a Blender without a window does not switch on of itself."""
+    module = load("dampsim_addon.live")
+    module.install()
+    yield module
+    module.uninstall()

@@ -79,14 +79,6 @@ def sealed() -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def live(load: Load) -> Iterator[ModuleType]:
-    module = load("dampsim_addon.live")
-    module.install()
-    yield module
-    module.uninstall()
-
-
 def panels(load: Load) -> list[Any]:
     return list(load("dampsim_addon.ui.main_panel").CLASSES)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -289,14 +289,6 @@ def test_text_is_converted_and_what_is_linked_made_local_by_one_button(load: Loa
     assert obj.dampsim.enabled
     bpy.ops.dampsim.pin_gradient()
     assert weight(obj).max() == 1.0
-
-
-@pytest.fixture
-def live(load: Load) -> Iterator[ModuleType]:
-    module = load("dampsim_addon.live")
-    module.install()
-    yield module
-    module.uninstall()
 
 
 def test_the_line_says_what_live_waits_for(load: Load, live: ModuleType, tmp_path: Path) -> None:

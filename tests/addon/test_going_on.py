@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -13,14 +13,6 @@ from scenes import armature, fresh, wobbler
 
 pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
-
-
-@pytest.fixture
-def live(load: Load) -> Iterator[ModuleType]:
-    module = load("dampsim_addon.live")
-    module.install()
-    yield module
-    module.uninstall()
 
 
 def played(scene: bpy.types.Scene, last: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -17,14 +17,6 @@ from scenes import LAST, add, armature, fresh, wobbler, world
 pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
 SAMPLES = Path(__file__).parents[2] / "sample_blends"
-
-
-@pytest.fixture
-def live(load: Load) -> Iterator[ModuleType]:
-    module = load("dampsim_addon.live")
-    module.install()
-    yield module
-    module.uninstall()
 
 
 def _mesh(name: str, vertices: np.ndarray, edges: list[tuple[int, ...]], faces: list[list[int]]) -> bpy.types.Object:

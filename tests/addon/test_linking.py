@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -13,14 +13,6 @@ from scenes import LAST, add, armature, fresh
 
 pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
-
-
-@pytest.fixture
-def live(load: Load) -> Iterator[ModuleType]:
-    module = load("dampsim_addon.live")
-    module.install()
-    yield module
-    module.uninstall()
 
 
 def cube(cache: Path, name: str, x: float, **dials: object) -> bpy.types.Object:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -18,14 +18,6 @@ from test_panel import drawn
 pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
 LAST = 8
-
-
-@pytest.fixture
-def live(load: Load) -> Iterator[ModuleType]:
-    module = load("dampsim_addon.live")
-    module.install()
-    yield module
-    module.uninstall()
 
 
 def half(cache: Path, *stack: str, name: str = "Head", **dials: object) -> bpy.types.Object:
