@@ -48,7 +48,7 @@ def weighing(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
     group = obj.dampsim
     # What changes the model, and the dials of stiffness.
     names = [name for name, one in PARAMETERS.items() if one.affects is Affects.MODEL]
-    names += ["stiffness_by", "sag", "stiffness"]
+    names += ["stiffness_by", "sag", "stiffness", "keep_shape"]
     lighter = [] if group.gravity_weight == 1.0 else [group.gravity_weight]
     deforming = [(m.name, m.type) for m in obj.modifiers if m.type in DEFORMING and not is_ours(m.name)]
     return repr(

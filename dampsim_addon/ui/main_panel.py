@@ -30,6 +30,9 @@ from .link_panel import DAMPSIM_PT_links
 from .live_line import standing
 from .operators import DAMPSIM_OT_calibrate, DAMPSIM_OT_measure, DAMPSIM_OT_remove
 
+# In percent: what hangs nearer to what was modelled is kept.
+_KEPT = 0.01
+
 
 class DAMPSIM_PT_main(Sidebar, Panel):
     bl_label = "DampSim"
@@ -55,6 +58,9 @@ class DAMPSIM_PT_main(Sidebar, Panel):
                 dial(dialled, group, parameter)
         if "shape" in sections(group):
             dials(column, group, context, "shape")
+            if group.keep_shape and group.measured_sag > _KEPT and holds(obj, context.scene):
+                text = f"It hangs {group.measured_sag:.2g}% off what was modelled: no shape makes up for its weight"
+                wrapped(column, text, "INFO", context)
         earlier_law_operators.draw(column, context)
         by = next((one for one in PARAMETERS["damping_by"].choices if one.name == group.damping_by), None)
         if by is not None and by.name != PARAMETERS["damping_by"].default:

@@ -358,3 +358,17 @@ def test_a_material_s_sag_is_the_same_at_any_size(load: Load, tmp_path: Path) ->
         bpy.ops.dampsim.preset(filepath=str(path))
         assert bpy.ops.dampsim.measure() == {"FINISHED"}
         assert obj.dampsim.measured_sag == pytest.approx(8.0, rel=0.02)
+
+
+def test_what_was_modelled_is_kept_or_the_panel_says_how_near_it_came(load: Load, tmp_path: Path) -> None:
+    fresh()
+    obj = wobbler(tmp_path)
+    obj.dampsim.keep_shape = True
+    assert bpy.ops.dampsim.measure() == {"FINISHED"}
+    # A ten-thousandth of the size.
+    assert obj.dampsim.measured_sag < 0.01
+    assert not [text for text in drawn(load) if "off what was modelled" in text]
+    obj.dampsim.measured_sag = 1.5
+    assert "It hangs 1.5% off what was modelled" in " ".join(drawn(load))
+    obj.dampsim.keep_shape = False
+    assert "off what was modelled" not in " ".join(drawn(load))
