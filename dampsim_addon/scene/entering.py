@@ -88,7 +88,7 @@ def _movement(source: bpy.types.Object, own: bool, put: Any) -> None:
     if source.rigid_body is None:
         put(f"place of {source.name}", _still(source, "", keyed))
     put(f"parent of {source.name}", (getattr(source.parent, "name", ""), source.parent_bone,
-        _rounded(source.matrix_parent_inverse)))  # fmt: skip
+        _floats(source.matrix_parent_inverse)))  # fmt: skip
     for constraint in source.constraints:
         put(f"constraint {constraint.name} of {source.name}", _set(constraint))
     for bone in source.pose.bones if source.pose is not None else ():
@@ -120,10 +120,6 @@ def _bytes(collection: Any, name: str, width: int) -> bytes:
     values = np.empty(width * len(collection), dtype=np.float32)
     collection.foreach_get(name, values)
     return values.tobytes()
-
-
-def _rounded(matrix: Any) -> list[float]:
-    return [round(value, _DIGITS) + 0.0 for row in matrix for value in row]
 
 
 def _objects(struct: Any) -> Iterator[bpy.types.Object]:

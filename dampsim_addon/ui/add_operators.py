@@ -18,8 +18,6 @@ from .pin_operators import named_bones, pinned
 
 # An open surface whose holes are less than this part of it is meant as a solid: eye sockets, a cut-off neck.
 _HOLES = 0.08
-# A new wire or net is no thicker than this part of its size.
-_THIN = 0.02
 # Vertex groups that are meant to hold, by name.
 _PINS = ("pin", "pins", "goal")
 # What Blender can make a mesh of.
