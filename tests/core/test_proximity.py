@@ -162,21 +162,31 @@ def test_a_point_on_the_surface_has_the_normal_of_the_place() -> None:
     assert normal == pytest.approx(expected, abs=ROUNDING)
 
 
+def test_a_vertex_normal_knows_not_how_many_triangles_a_face_has() -> None:
+    points = np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0]])
+    surface = Triangles(points, np.array([[0, 1, 4], [0, 4, 2], [0, 2, 3], [0, 3, 1]]))
+    assert surface.vertex_normals[0] == pytest.approx(np.full(3, np.sqrt(1 / 3)), abs=ROUNDING)
+
+
 def test_the_sign_beside_triangles_without_area_is_right() -> None:
     shape = box((1.0, 1.0, 1.0))
-    a, b, c = shape.triangles[0]
-    corners = np.concatenate([shape.vertices, 0.5 * (shape.vertices[[a]] + shape.vertices[[b]])])
-    middle = len(shape.vertices)
-    # The side ab gets a vertex in its middle, in one of its triangles only, and one without area fills the slit.
-    triangles = np.concatenate([shape.triangles[1:], [[a, middle, c], [middle, b, c], [a, b, middle]]])
-    assert closed(triangles)
-    points = np.random.default_rng(8).random((3000, 3)) * 1.4 - 0.2
-    surface = Triangles(corners, triangles)
-    found = nearest(surface, points, np.inf)
-    sign, normal = signed(surface, found)
-    inside = (np.abs(points - 0.5) < 0.5).all(axis=1)
-    assert np.array_equal(sign < 0.0, inside)
-    assert np.isfinite(normal).all()
+    # Sheared, so that some edges are sharp: there, one face alone has not always the right sign.
+    shear = np.array([[1.0, 0, 0], [0, 1, 0], [3, 0, 1]])
+    for k, side in np.ndindex(len(shape.triangles), 3):
+        a, b, c = np.roll(shape.triangles[k], side)
+        vertices = np.concatenate([shape.vertices, 0.5 * (shape.vertices[[a]] + shape.vertices[[b]])])
+        middle = len(shape.vertices)
+        # The side ab gets a vertex in its middle, in one of its triangles only, and one without area fills the slit.
+        others = np.delete(shape.triangles, k, axis=0)
+        triangles = np.concatenate([others, [[a, middle, c], [middle, b, c], [a, b, middle]]])
+        assert closed(triangles)
+        points = np.random.default_rng(8).random((400, 3)) * 1.4 - 0.2
+        surface = Triangles(vertices @ shear, triangles)
+        found = nearest(surface, points @ shear, np.inf)
+        sign, normal = signed(surface, found)
+        inside = (np.abs(points - 0.5) < 0.5).all(axis=1)
+        assert np.array_equal(sign < 0.0, inside)
+        assert np.isfinite(normal).all()
 
 
 def test_closed_means_that_every_edge_is_run_both_ways() -> None:
