@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from scipy.sparse import csr_matrix
+
 from ..arrays import Array, Index
 from ..system.block import Block
 from .followers import Followers
@@ -15,6 +17,10 @@ class Skin(Protocol):
 
     def __call__(self, nodes: Array, animated: Array) -> Array:
         """The simulated surface (v, 3) for node positions (n, 3) and the animated surface (v, 3)."""
+        ...
+
+    def carried(self) -> tuple[csr_matrix, Array]:
+        """The vertices as means of the nodes, (v, n), less what of each stays on the animation, and that, (v,)."""
         ...
 
     def attached(self, points: Array) -> tuple[Index, Array]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy.sparse import csr_matrix
 from scipy.spatial import cKDTree
 
 from ..arrays import Array, Index
@@ -54,11 +55,13 @@ class Moved:
 
     vertices: (n,) which vertex each node is.
     rest: (n, 3) m.
+    count: v.
     doubles: (d, 2) vertices that go along with another one, and which.
     """
 
     vertices: Index
     rest: Array
+    count: int
     doubles: Index = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
 
     def __call__(self, nodes: Array, animated: Array) -> Array:
@@ -66,6 +69,14 @@ class Moved:
         surface[self.vertices] = nodes
         surface[self.doubles[:, 0]] = surface[self.doubles[:, 1]]
         return surface
+
+    def carried(self) -> tuple[csr_matrix, Array]:
+        nodes = np.full(self.count, -1)
+        nodes[self.vertices] = np.arange(len(self.vertices))
+        nodes[self.doubles[:, 0]] = nodes[self.doubles[:, 1]]
+        rows = np.flatnonzero(nodes >= 0)
+        operator = csr_matrix((np.ones(len(rows)), (rows, nodes[rows])), shape=(self.count, len(self.rest)))
+        return operator, (nodes < 0).astype(float)
 
     def attached(self, points: Array) -> tuple[Index, Array]:
         _, nearest = cKDTree(self.rest).query(points)
@@ -146,7 +157,9 @@ def _net_model(body: Body) -> Model:
     )  # fmt: skip
     around = Tied.tie(rest, body.surface.vertices, np.arange(len(body.surface.vertices)))
     held = Vertices(net.vertices[pinned], around.some(pinned))
-    return Model(block, Moved(net.vertices, rest, net.doubles), held, Vertices(net.vertices, around))
+    return Model(
+        block, Moved(net.vertices, rest, len(body.surface.vertices), net.doubles), held, Vertices(net.vertices, around)
+    )
 
 
 def _net(body: Body) -> Net:

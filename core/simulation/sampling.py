@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 
@@ -22,6 +22,7 @@ class Animated:
     outside: of each body, what acts on it from outside, see Body; none where nobody asked.
     frame: fractions included.
     obstacles: (v, 3) m each, in the scene's order, with their dials.
+    settings: of each body; none where those of the first frame count.
     """
 
     bodies: tuple[Array, ...]
@@ -29,6 +30,7 @@ class Animated:
     outside: tuple[Outside | None, ...] = ()
     frame: float = 0.0
     obstacles: tuple[tuple[Array, ColliderDials], ...] = ()
+    settings: tuple[Settings, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -74,8 +76,9 @@ class Sampling:
         count = self._substeps(self._settings(float(number)))
         animated, settings = [], []
         for frame in self.times(number, max(before, count)):
-            animated.append(self.animated(frame))
+            now = self.animated(frame)
             settings.append(self._settings(frame))
+            animated.append(replace(now, settings=settings[-1]))
         digests = {}
         for k, body in enumerate(bodies):
             dials = np.array([one[k].animated for one in settings])
