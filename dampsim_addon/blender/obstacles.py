@@ -40,7 +40,7 @@ class ObstacleReader:
         flat = np.empty(3 * len(mesh.loop_triangles), dtype=np.int32)
         mesh.loop_triangles.foreach_get("vertices", flat)
         if not len(flat):
-            raise MeshError(f"{self.name}: as a collider it needs faces, and it has none; remove it as a collider.")
+            raise MeshError(f"{self.obj.name}: as a collider it has no faces at frame {frame:.5g}; {_mend(self.obj)}.")
         return vertices, flat.reshape(-1, 3).astype(np.int64)
 
     def here(self, view_layer: bpy.types.ViewLayer, frame: float) -> Array:
@@ -48,9 +48,11 @@ class ObstacleReader:
         obj, when = self.obj, f" at frame {frame:.5g}"
         if obj.hide_viewport:
             raise SceneError(
-                f"{obj.name}: it is a collider, and hidden{when}, where nothing moves it; "
+                f"{obj.name}: it is a collider, and disabled in viewports{when}, where nothing moves it; "
                 "remove the keyframes of its Disable in Viewports."
             )
+        if obj.evaluated_get(view_layer.depsgraph) == obj:
+            raise SceneError(f"{obj.name}: it is a collider, and its collection is disabled in viewports; enable it.")
         if obj.data.is_editmode:
             raise SceneError(f"{obj.name}: it is a collider; leave Edit Mode to let things stop at it.")
         matrix = world_matrix(obj, view_layer)
@@ -71,9 +73,12 @@ class ObstacleReader:
         if count == known and np.array_equal(corners, before):
             return
         how = f"{count} vertices{when}, and {known} at the first one" if count != known else f"other faces{when}"
-        culprit = changing(self.obj)
-        mend = f"apply {culprit}, or remove it as a collider" if culprit else "remove it as a collider"
-        raise MeshError(f"{self.obj.name}: as a collider it has to stay one mesh, and it has {how}; {mend}.")
+        raise MeshError(f"{self.obj.name}: as a collider it has to stay one mesh, and it has {how}; {_mend(self.obj)}.")
+
+
+def _mend(obj: bpy.types.Object) -> str:
+    culprit = changing(obj)
+    return f"apply {culprit}, or remove it as a collider" if culprit else "remove it as a collider"
 
 
 def changing(obj: bpy.types.Object, surely: bool = False) -> str:

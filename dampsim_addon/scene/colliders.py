@@ -20,7 +20,7 @@ from .objects import is_simulated
 class Lack(enum.Enum):
     """Why nothing stops at an object, in words."""
 
-    HIDDEN = "is hidden"
+    HIDDEN = "is disabled in viewports"
     UNBAKED = "is simulated apart, and not baked"
     FACELESS = "has no faces"
 
@@ -69,13 +69,15 @@ def candidates(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> list[t
             continue
         members = group_of(obj).members if members is None else members
         if other not in members:
-            found.append((other, _lack(other, view_layer)))
+            found.append((other, _lack(other)))
     return found
 
 
-def _lack(other: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> Lack | None:
-    # What is hidden for a while says so when it is read.
-    if not other.visible_get(view_layer=view_layer) and "hide_viewport" not in animated_paths(other):
+def _lack(other: bpy.types.Object) -> Lack | None:
+    # The eye is for the animator alone. What is disabled for a while says so when it is read.
+    if other.hide_viewport and "hide_viewport" not in animated_paths(other):
+        return Lack.HIDDEN
+    if all(collection.hide_viewport for collection in other.users_collection):
         return Lack.HIDDEN
     if is_simulated(other) and not other.dampsim.baked:
         return Lack.UNBAKED
@@ -100,8 +102,7 @@ def stopping_any(members: Sequence[bpy.types.Object], view_layer: bpy.types.View
 def standing_for(group: Group, view_layer: bpy.types.ViewLayer) -> tuple[object, ...]:
     """Which colliders stop which members, and how: what can be told without evaluating."""
     return tuple(
-        tuple((other.session_uid, other.dampsim_collider.plane) for other in stopping(obj, view_layer))
-        for obj in group.members
+        tuple((other.session_uid, _settings(other)) for other in stopping(obj, view_layer)) for obj in group.members
     )
 
 

@@ -93,12 +93,11 @@ def hidden(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
     def show(o: bpy.types.Object, s: bpy.types.Scene) -> None:
         for other in others:
             other.hide_viewport = False
-            other.hide_set(False, view_layer=layer_of(s))
 
-    text = f"{named(others)} {'is' if len(others) == 1 else 'are'} hidden, so that nothing stops there"
-    own = all(other.hide_viewport or other.hide_get(view_layer=layer_of(scene)) for other in others)
-    showing = Finding("", "Show", show, "Show it again; Display As under Viewport Display draws it as wires")
-    return _either(text if own else f"{text}: show its collection", showing if own else None, _removing(*others))
+    text = f"{named(others)} {'is' if len(others) == 1 else 'are'} disabled in viewports, so that nothing stops there"
+    own = all(any(not one.hide_viewport for one in other.users_collection) for other in others)
+    showing = Finding("", "Enable", show, "Enable it in viewports again; the eye in the outliner hides it as well")
+    return _either(text if own else f"{text}: enable its collection", showing if own else None, _removing(*others))
 
 
 def unbaked(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
