@@ -55,8 +55,9 @@ class Asked:
         if depsgraph is None:
             return
         if len(depsgraph.updates) > _MANY:
-            chosen = bpy.context.view_layer.objects
-            changed = [obj for obj in (chosen.active, *chosen.selected) if obj is not None]
+            layer = bpy.context.view_layer
+            chosen = (layer.objects.active, *layer.objects.selected) if layer is not None else ()
+            changed = [obj for obj in chosen if obj is not None]
         else:
             changed = [u.id.original for u in depsgraph.updates if isinstance(u.id, bpy.types.Object)]
         for obj in changed:

@@ -26,9 +26,9 @@ class DAMPSIM_PT_contact(Child, Panel):
     def draw(self, context: Context) -> None:
         layout, obj = self.layout, chosen(context)
         group = obj.dampsim
-        row = layout.row(align=True)
-        row.operator(DAMPSIM_OT_floor.bl_idname, icon="MESH_PLANE")
-        row.operator(DAMPSIM_OT_collider.bl_idname, icon="MOD_PHYSICS")
+        column = layout.column(align=True)
+        column.operator(DAMPSIM_OT_floor.bl_idname, icon="MESH_PLANE")
+        column.operator(DAMPSIM_OT_collider.bl_idname, icon="MOD_PHYSICS")
         _draw_colliders(layout, obj, context)
         column = layout.column()
         column.enabled = not working(context)

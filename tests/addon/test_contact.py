@@ -286,6 +286,30 @@ def test_an_infinite_plane_is_a_point_and_two_axes_with_the_objects_z_above(
     np.testing.assert_allclose(normal, up, atol=EXACT)
 
 
+def test_variants_visit_each_frame_once_for_colliders_too(load: Load, tmp_path: Path) -> None:
+    fresh(4)
+    obj, other = wobbler(tmp_path), collider()
+    keyed(other, f1=-3.0, f4=-2.0)
+    for frame, value in ((1, 0.0), (4, 1.5)):
+        other.dampsim_collider.roughness = value
+        other.dampsim_collider.keyframe_insert("roughness", frame=frame)
+    went: list[object] = []
+    with scene_of(load, obj) as taken:
+        scene = load("dampsim_addon.compare.variants").Variants(taken, obj.name).taken
+        obstacle = scene.obstacles[0]
+        first = [(obstacle.animated(frame), obstacle.at(frame)) for frame in (1.0, 2.5, 4.0)]
+        bpy.app.handlers.frame_change_post.append(lambda *_: went.append(1))
+        try:
+            again = [(obstacle.animated(frame), obstacle.at(frame)) for frame in (4.0, 1.0, 2.5)]
+        finally:
+            bpy.app.handlers.frame_change_post.pop()
+    assert went == []
+    assert [dials.roughness for _, dials in first] == pytest.approx([0.0, 0.75, 1.5], abs=1e-3)
+    for (surface, dials), (other_surface, other_dials) in zip(first, [again[1], again[2], again[0]], strict=True):
+        assert surface is other_surface
+        assert dials == other_dials
+
+
 def _builds(other: bpy.types.Object) -> str:
     modifier = other.modifiers.new("Grow", "BUILD")
     modifier.frame_start, modifier.frame_duration = -2.0, 6.0
