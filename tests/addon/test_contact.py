@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,12 +11,11 @@ from typing import Any
 import bpy
 import numpy as np
 import pytest
-from scenes import PACKAGE, add, armature, fresh, wobbler, world
+from scenes import add, armature, fresh, wobbler, world
 from test_drawing import Context, Layout
 
 pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
-errors = importlib.import_module(f"{PACKAGE}.core.errors")
 # Single precision, of metres.
 EXACT = 1e-6
 
@@ -362,7 +360,7 @@ def test_a_collider_in_edit_mode_says_so(load: Load, tmp_path: Path) -> None:
     bpy.ops.object.select_all(action="DESELECT")
     bpy.context.view_layer.objects.active = other
     bpy.ops.object.mode_set(mode="EDIT")
-    with pytest.raises(errors.SceneError, match="Box: it is a collider; leave Edit Mode"):
+    with pytest.raises(load("core.errors").SceneError, match="Box: it is a collider; leave Edit Mode"):
         names(load, obj)
     bpy.ops.object.mode_set(mode="OBJECT")
     assert names(load, obj) == ["Box"]
@@ -394,7 +392,7 @@ def test_what_is_dialled_and_painted_goes_over(load: Load, tmp_path: Path) -> No
         np.testing.assert_allclose(body.axes[0], [np.cos(0.4), np.sin(0.4), 0.0], atol=EXACT)
         np.testing.assert_allclose(body.axes @ body.axes.T, np.eye(3), atol=EXACT)
     obj.vertex_groups.remove(rough)
-    with pytest.raises(errors.PinError, match="friction group 'Rough' is gone; choose a friction group"):
+    with pytest.raises(load("core.errors").PinError, match="friction group 'Rough' is gone; choose a friction group"):
         names(load, obj)
 
 
@@ -582,10 +580,16 @@ def test_live_and_a_bake_have_the_same_inputs(load: Load, live: ModuleType, tmp_
     fresh(5)
     obj, other = wobbler(tmp_path), collider()
     keyed(other, f1=-3.0, f5=-2.5)
-    other.dampsim_collider.keyframe_insert("roughness", frame=1)
+    for frame, value in ((1, 0.2), (5, 1.0)):
+        other.dampsim_collider.roughness = value
+        other.dampsim_collider.keyframe_insert("roughness", frame=frame)
     shown = [frame.inputs for frame in played(live, obj)]
     assert all("Box as a collider" in one for one in shown)
     bake(obj)
+    for frame in (2, 4):
+        # What is keyframed differs from frame to frame, and is the same.
+        bpy.context.scene.frame_set(frame)
+        assert load("dampsim_addon.scene.outdated").changed(obj, bpy.context.scene) == []
     cache = load("dampsim_addon.scene.caches").frame_cache(obj)
     assert [cache.read(number).inputs for number in cache.numbers()] == shown
 

@@ -13,8 +13,6 @@ import numpy as np
 import pytest
 from scenes import PACKAGE, fresh, wobbler, world
 
-snapshot = importlib.import_module(f"{PACKAGE}.dampsim_addon.scene.snapshot")
-overlaps = importlib.import_module(f"{PACKAGE}.dampsim_addon.scene.overlaps")
 pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
 
@@ -119,6 +117,10 @@ def _box(**marks: object) -> bpy.types.Object:
 
 def _begins_below(obj: bpy.types.Object) -> None:
     _box(location=(0.0, 0.0, -0.3)).dampsim_collider.plane = True
+    # Not before: other tests make the add-on load anew.
+    snapshot, overlaps = (
+        importlib.import_module(f"{PACKAGE}.dampsim_addon.scene.{n}") for n in ("snapshot", "overlaps")
+    )
     with snapshot.GroupSampler(bpy.context.scene, bpy.context.view_layer, [obj]) as sampler:
         overlaps.note(snapshot.take(sampler), [obj])
 
