@@ -19,33 +19,36 @@ class Asked:
 
     def __init__(self, is_one: Callable[[bpy.types.Object], bool]) -> None:
         self._is_one = is_one
-        # The session's numbers of all objects when they were last asked, None while nobody has; of those that are.
+        # The session's numbers of all objects when they were last asked, None while nobody has; and those that are.
         self._all: Numbers | None = None
-        self._yes: set[int] = set()
+        self._yes: dict[int, bpy.types.Object] = {}
 
     def now(self) -> list[bpy.types.Object]:
-        """All objects of the file that are of the sort."""
-        objects = bpy.data.objects
+        """All objects of the file that are of the sort, in Blender's order."""
         numbers = all_numbers()
         if self._all is None:
-            self._yes = {obj.session_uid for obj in objects if self._is_one(obj)}
+            self._yes = {obj.session_uid: obj for obj in bpy.data.objects if self._is_one(obj)}
         elif not np.array_equal(numbers, self._all):
-            self._yes.intersection_update(numbers.tolist())
-            new = [objects[int(place)] for place in np.flatnonzero(~np.isin(numbers, self._all))]
-            self._yes.update(obj.session_uid for obj in new if self._is_one(obj))
+            there = set(numbers.tolist())
+            self._yes = {number: obj for number, obj in self._yes.items() if number in there}
+            new = np.flatnonzero(~np.isin(numbers, self._all))
+            # One by one Blender counts to each.
+            objects = bpy.data.objects[:] if len(new) else []
+            self._yes.update({obj.session_uid: obj for place in new if self._is_one(obj := objects[place])})
         self._all = numbers
         if not self._yes:
             return []
-        there = [objects[int(place)] for place in np.flatnonzero(np.isin(numbers, list(self._yes)))]
-        return [obj for obj in there if self._is_one(obj)]
+        ours = [self._yes[number] for number in numbers[np.isin(numbers, list(self._yes))].tolist()]
+        return [obj for obj in ours if self._is_one(obj)]
 
     def forget(self) -> None:
-        """Ask all again when somebody wants to know."""
+        """Ask all again when somebody wants to know: what is known may be of another time's or another file's."""
         self._all = None
+        self._yes = {}
 
     def note(self, obj: bpy.types.Object) -> None:
         """An object may have become one."""
-        self._yes.add(obj.session_uid)
+        self._yes[obj.session_uid] = obj
 
     def after_update(self, depsgraph: Any) -> None:
         """Note what edits have turned into one.

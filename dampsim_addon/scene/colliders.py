@@ -59,18 +59,23 @@ def candidates(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> list[t
 
     Those of the collection that it names, if it names one; never what is simulated with it.
     """
-    limit = obj.dampsim.collider_collection
-    members: tuple[bpy.types.Object, ...] | None = None
-    found: list[tuple[bpy.types.Object, Lack | None]] = []
-    for other in known():
-        if other == obj or view_layer.objects.get(other.name) != other:
-            continue
-        if limit is not None and limit.all_objects.get(other.name) != other:
-            continue
-        members = group_of(obj).members if members is None else members
-        if other not in members:
-            found.append((other, _lack(other)))
-    return found
+    found = known()
+    return _within(found, obj.dampsim.collider_collection, group_of(obj).members, view_layer) if found else []
+
+
+def _within(
+    colliders: Sequence[bpy.types.Object],
+    limit: bpy.types.Collection | None,
+    members: Sequence[bpy.types.Object],
+    view_layer: bpy.types.ViewLayer,
+) -> list[tuple[bpy.types.Object, Lack | None]]:
+    return [
+        (other, _lack(other))
+        for other in colliders
+        if view_layer.objects.get(other.name) == other
+        and (limit is None or limit.all_objects.get(other.name) == other)
+        and other not in members
+    ]
 
 
 def _lack(other: bpy.types.Object) -> Lack | None:
@@ -93,17 +98,20 @@ def stopping(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> list[bpy
     return [other for other, lack in candidates(obj, view_layer) if lack is None]
 
 
-def stopping_any(members: Sequence[bpy.types.Object], view_layer: bpy.types.ViewLayer) -> list[bpy.types.Object]:
-    """The colliders at which any of the members of a group stops, by name."""
-    found = {other for obj in members for other in stopping(obj, view_layer)}
-    return sorted(found, key=lambda other: other.name_full)
+def stopping_each(members: Sequence[bpy.types.Object], view_layer: bpy.types.ViewLayer) -> list[list[bpy.types.Object]]:
+    """The same for each of the members of a group: all that share a collection are looked at once."""
+    colliders, looked = known(), dict[bpy.types.Collection | None, list[bpy.types.Object]]()
+    for limit in {obj.dampsim.collider_collection for obj in members if obj.dampsim.collide}:
+        found = _within(colliders, limit, members, view_layer)
+        looked[limit] = [other for other, lack in found if lack is None]
+    return [looked[obj.dampsim.collider_collection] if obj.dampsim.collide else [] for obj in members]
 
 
 def standing_for(group: Group, view_layer: bpy.types.ViewLayer) -> tuple[object, ...]:
     """Which colliders stop which members, and how: what can be told without evaluating."""
-    return tuple(
-        tuple((other.session_uid, _settings(other)) for other in stopping(obj, view_layer)) for obj in group.members
-    )
+    each = stopping_each(group.members, view_layer)
+    known_as = {other: (other.session_uid, _settings(other)) for stops in each for other in stops}
+    return tuple(tuple(known_as[other] for other in stops) for stops in each)
 
 
 def settings_of_colliders(obj: bpy.types.Object, scene: bpy.types.Scene) -> dict[str, str]:
@@ -147,10 +155,10 @@ def after_update(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
     _asked.after_update(depsgraph)
 
 
+# Before, so that no object that is no more is held; and after, as others may have asked in between.
 _HANDLERS = {
-    "load_post": forget,
-    "undo_post": forget,
-    "redo_post": forget,
+    **dict.fromkeys(("load_pre", "load_post", "undo_pre", "undo_post", "redo_pre", "redo_post"), forget),
+    "blend_import_post": forget,
     "depsgraph_update_post": after_update,
 }
 

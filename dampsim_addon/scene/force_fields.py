@@ -95,10 +95,10 @@ def after_update(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
     _asked.after_update(depsgraph)
 
 
+# Before, so that no object that is no more is held; and after, as others may have asked in between.
 _HANDLERS = {
-    "load_post": forget,
-    "undo_post": forget,
-    "redo_post": forget,
+    **dict.fromkeys(("load_pre", "load_post", "undo_pre", "undo_post", "redo_pre", "redo_post"), forget),
+    "blend_import_post": forget,
     "depsgraph_update_post": after_update,
 }
 

@@ -11,13 +11,14 @@ from ...core.scene.collider import Obstacle
 from ...core.scene.parameters import ColliderDials
 from ..blender.obstacles import ObstacleReader
 from ..blender.sampler import GroupSampler
-from .colliders import read_dials, stopping, stopping_any
+from .colliders import read_dials, stopping, stopping_each
 
 
 def obstacles(sampler: GroupSampler, first: float) -> tuple[tuple[Obstacle, ...], dict[str, ObstacleReader]]:
     """Of all members, read in the visits of their sampler; and what reads each of them, by name."""
-    members = [member.obj for member in sampler.members]
-    readers = [ObstacleReader(obj, obj.dampsim_collider.plane) for obj in stopping_any(members, sampler.view_layer)]
+    each = stopping_each([member.obj for member in sampler.members], sampler.view_layer)
+    others = sorted({other for stops in each for other in stops}, key=lambda other: str(other.name_full))
+    readers = [ObstacleReader(obj, obj.dampsim_collider.plane) for obj in others]
     if readers:
         sampler.go(first)
     return tuple(_obstacle(sampler, reader, first) for reader in readers), {one.name: one for one in readers}

@@ -164,7 +164,7 @@ class Walk:
         snapshot, simulation = self.load("dampsim_addon.scene.snapshot"), self.load("core.simulation.simulation")
         sorts = [self.load(f"dampsim_addon.scene.{name}")._asked for name in ("force_fields", "colliders")]
         affine, errors = self.load("core.geometry.affine"), self.load("core.errors")
-        known = [(one._all, set(one._yes)) for one in sorts]
+        known = [(one._all, dict(one._yes)) for one in sorts]
         for one in sorts:
             one.forget()
         found: dict[int, tuple[Any, dict[str, bytes]]] = {}
