@@ -24,7 +24,7 @@ class Refined:
 
 
 def refined(vertices: Array, triangles: Index, length: float) -> Refined:
-    """The surface (v, 3), (t, 3) with no edge longer than a length in m, as far as there is room; closed where it is."""
+    """The surface (v, 3), (t, 3) with no edge longer than a length in m, as far as there is room."""
     operator = identity(len(vertices), format="csr")
     points = vertices
     for _ in range(_ROUNDS):
