@@ -36,6 +36,8 @@ class Model:
     pins: how the pinned nodes go with the animation.
     nodes: how all nodes do.
     fill: mean part of the elements that lies inside of the surface; 1 where that has no meaning.
+    spacing: m, about how far its nodes are from each other, where the surface is carried in between; 0 where its
+        vertices are the nodes.
     """
 
     block: Block
@@ -43,3 +45,4 @@ class Model:
     pins: Followers
     nodes: Followers
     fill: float = 1.0
+    spacing: float = 0.0

@@ -117,6 +117,7 @@ class Covered:
             Tied.tie(cover.nodes[block.pinned], vertices, leaders, bordering[block.pinned]),
             Tied.tie(cover.nodes, vertices, everything, ~block.fixed),
             float(cover.fill.mean()),
+            float(np.median(np.linalg.norm(cover.nodes[cover.tets[:, 0]] - cover.nodes[cover.tets[:, 1]], axis=1))),
         )
 
 

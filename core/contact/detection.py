@@ -1,10 +1,11 @@
-"""Which points of surfaces meet which triangles of others (docs/physics.md section 9)."""
+"""Which points of surfaces meet which triangles of others (docs/physics.md section 7)."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from ..arrays import Array, Index, Mask
+from ..geometry.box import around
 from ..geometry.proximity import Forbidden, Nearest, Triangles, nearest, signed
 from ..geometry.swept import swept_points
 from .edges import meeting_edges
@@ -38,6 +39,7 @@ class Detection:
         self._first = memory is None
         self._still: dict[int, Triangles] = {}
         self._began: dict[int, Triangles] = {}
+        self._boxes: dict[int, tuple[Array, Array]] = {}
 
     def __call__(self, positions: Array) -> Rows:
         """The contacts where the step ends at nodes' positions (n, 3) m."""
@@ -61,8 +63,10 @@ class Detection:
     def _box(self, place: int, points: Array) -> tuple[Array, Array]:
         """Around a surface at the step's start and end, (3,) m each."""
         part = self.model.points_of(place)
-        low = np.minimum(points[part].min(axis=0), self.moment.start[part].min(axis=0))
-        return low, np.maximum(points[part].max(axis=0), self.moment.start[part].max(axis=0))
+        if place not in self._boxes:
+            self._boxes[place] = around(self.moment.start[part])
+        (low, high), (first, last) = self._boxes[place], around(points[part])
+        return np.minimum(low, first), np.maximum(high, last)
 
     def _meet(self, one: tuple[Array, Array], other: tuple[Array, Array], a: int, b: int) -> bool:
         """Whether boxes come as near as contacts are looked for."""
@@ -122,7 +126,7 @@ class Detection:
         keep = ~deep
         meetings: list[_Found] = [(near.point[keep], near.triangle[keep], near.weights[keep], normal[keep])]
         # What ended deep, or beyond, must have come through.
-        doubtful = np.unique(np.concatenate([near.point[deep], np.flatnonzero(moved > distance)]))
+        doubtful = near.point[deep]
         if len(doubtful):
             hits = swept_points(before[doubtful], there[doubtful], began.vertices, surface.vertices, second.triangles)
             if len(hits.point):

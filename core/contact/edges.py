@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..arrays import Array, Index, Mask
+from ..geometry.box import around
 from ..geometry.closest import closest_of_lines
 from ..geometry.edge_pairs import near_edges
 from ..geometry.proximity import Triangles
@@ -103,10 +104,15 @@ def _passed(start: Array, end: Array, heights: tuple[Array, Array], weights: Arr
 
 def _boxed(points: Array, edges: Index, others: Array, other_edges: Index, reach: float) -> Mask:
     """The edges that reach into the box around others."""
-    there = others[np.unique(other_edges)]
-    low, high = there.min(axis=0) - reach, there.max(axis=0) + reach
-    one, two = points[edges[:, 0]], points[edges[:, 1]]
-    return np.asarray(((np.maximum(one, two) >= low) & (np.minimum(one, two) <= high)).all(axis=1))
+    used = np.zeros(len(others), dtype=bool)
+    used[other_edges.ravel()] = True
+    low, high = around(others[used])
+    rows, beyond = np.ascontiguousarray(points.T), np.zeros(len(points), dtype=np.uint8)
+    for axis in range(3):
+        beyond |= (rows[axis] < low[axis] - reach).astype(np.uint8) << (2 * axis)
+        beyond |= (rows[axis] > high[axis] + reach).astype(np.uint8) << (2 * axis + 1)
+    # Both ends of what does not are beyond the same side.
+    return np.asarray((beyond[edges[:, 0]] & beyond[edges[:, 1]]) == 0)
 
 
 def _outward(surface: Triangles, faces: Index) -> Array:

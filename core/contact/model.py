@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -28,6 +27,7 @@ class Touchable:
     rest: (v, 3) m.  triangles: (t, 3).
     operator: (v, n) its vertices as means of the system's nodes, less what stays on the animation; None for obstacles.
     hold: (v,) how much of each vertex stays on the animation; all of an obstacle's.
+    animated: (v, a) the vertices as means of those that are animated; None where they are those.
     block: the place of its block in the system; -1 for obstacles.
     young: Pa, of what is behind the surface, for a stiffness factor of 1; none for obstacles.
     plane: whether it is an infinite plane, given by a triangle of it.
@@ -40,6 +40,7 @@ class Touchable:
     triangles: Index
     operator: csr_matrix | None
     hold: Array
+    animated: csr_matrix | None = None
     block: int = -1
     young: float = 0.0
     plane: bool = False
@@ -205,13 +206,4 @@ def _ahead(surface: Touchable, front: Array) -> Index:
         last = order[np.append(np.flatnonzero(np.diff(own[order])), len(order) - 1)]
         there = last[sign * along[last] > 0.0]
         found[own[there], column] = other[there]
-    return found
-
-
-def stacked(operators: Sequence[csr_matrix], starts: Sequence[int], nodes: int) -> list[csr_matrix]:
-    """Operators (v, k) of blocks' own nodes as ones of the stacked nodes, (v, n)."""
-    found = []
-    for operator, start in zip(operators, starts, strict=True):
-        own = operator.tocoo()
-        found.append(coo_matrix((own.data, (own.row, own.col + start)), shape=(operator.shape[0], nodes)).tocsr())
     return found

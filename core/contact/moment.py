@@ -111,8 +111,10 @@ class Moment:
             else:
                 own = touching[surface.block]
                 assert own is not None
-                hold = surface.hold[:, None]
-                start[part], offset[part] = carried[part] + hold * own.span.start, hold * own.span.end
+                hold, (begin, end) = surface.hold[:, None], (own.span.start, own.span.end)
+                if surface.animated is not None:
+                    begin, end = surface.animated @ begin, surface.animated @ end
+                start[part], offset[part] = carried[part] + hold * begin, hold * end
                 distance = own.distance or DISTANCE * surface.size
                 numbers.append((distance, own.friction, own.backward, surface.young * float(factors[surface.block])))
         distance, friction, backward, young = np.array(numbers).T

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_matrix
+from scipy.sparse import coo_matrix, vstack
 
 from ..arrays import Array, Index
 from ..bodies.kind import BASE_YOUNG
 from ..bodies.model import Model
-from ..contact.model import ContactModel, Touchable, stacked
+from ..contact.model import ContactModel, Touchable
 from ..contact.moment import Obstructing, Span, Touching
+from ..geometry.refined import refined
 from ..geometry.surface import welded
 from ..scene.body import Body
 from ..scene.parameters import ColliderDials, Front, Settings
@@ -34,10 +35,9 @@ def contact_model(
         facing += [(k, len(bodies) + used.index(one)) for one in scene.obstacles_of(scene.bodies[body])]
     if not facing and not own:
         return None
-    carried = [models[body].skin.carried() for body in bodies]
-    operators = stacked([one[0] for one in carried], [part.start for part in system.slices], len(system.rest))
     surfaces = [
-        _touchable(scene.bodies[body], place, operators[place], carried[place][1]) for place, body in enumerate(bodies)
+        _touchable(scene.bodies[body], models[body], place, system.slices[place].start, len(system.rest))
+        for place, body in enumerate(bodies)
     ]
     for k in used:
         one = scene.obstacles[k]
@@ -56,17 +56,45 @@ def sewn(vertices: Array, triangles: Index) -> Index:
     return np.asarray(first[label][triangles])
 
 
-def _touchable(body: Body, place: int, operator: csr_matrix, hold: Array) -> Touchable:
-    rest, triangles = body.surface.vertices, sewn(body.surface.vertices, body.surface.triangles)
+def _touchable(body: Body, model: Model, place: int, start: int, nodes: int) -> Touchable:
+    """start: of the body's nodes in the system, which has so many."""
+    vertices, triangles = body.surface.vertices, sewn(body.surface.vertices, body.surface.triangles)
+    operator, hold = model.skin.carried()
+    fine = refined(vertices, triangles, model.spacing) if model.spacing and len(triangles) else None
+    if fine is not None and fine.operator.shape[0] > len(vertices):
+        # What lies between vertices is carried as the flesh there is, not as the flat faces are.
+        triangles, rest = fine.triangles, np.asarray(fine.operator @ vertices)
+        more = fine.operator[len(vertices) :]
+        own, weights = model.skin.attached(rest[len(vertices) :])
+        held = np.asarray(more @ hold)
+        rows = np.arange(len(own)).repeat(own.shape[1])
+        inner = coo_matrix(
+            ((weights * (1.0 - held)[:, None]).ravel(), (rows, own.ravel())), (len(own), operator.shape[1])
+        )
+        inner = inner.tocsr()
+        inner.eliminate_zeros()
+        operator, hold = vstack([operator, inner], format="csr"), np.concatenate([hold, held])
+    else:
+        fine, rest = None, vertices
+    wide = operator.tocoo()
+    operator = coo_matrix((wide.data, (wide.row, wide.col + start)), shape=(len(rest), nodes)).tocsr()
+    between = None if fine is None else fine.operator
+
+    def there(values: Array | None) -> Array | None:
+        return values if values is None or between is None else np.asarray(between @ values)
+
     front = None
     axis = body.settings.front
     if axis == Front.PAINTED:
-        front = None if body.front_map is None else _uphill(rest, triangles, body.front_map)
+        painted = there(body.front_map)
+        front = None if painted is None else _uphill(rest, triangles, painted)
     elif axis != Front.NONE:
         sign, letter = axis.split("_")
         way = body.axes["XYZ".index(letter)] * (1.0 if sign == "PLUS" else -1.0)
         front = np.tile(way / np.linalg.norm(way), (len(rest), 1))
-    return Touchable(body.name, rest, triangles, operator, hold, place, BASE_YOUNG, False, body.friction_map, front)
+    return Touchable(
+        body.name, rest, triangles, operator, hold, between, place, BASE_YOUNG, False, there(body.friction_map), front
+    )
 
 
 def _uphill(vertices: Array, triangles: Index, values: Array) -> Array:

@@ -133,7 +133,10 @@ class LowRankUpdate:
         return total
 
     def __call__(self, right: Array) -> Array:
-        answer = self._solve(right)
+        return self.corrected(self._solve(right))
+
+    def corrected(self, answer: Array) -> Array:
+        """What the update makes of A^-1 times something (n,)."""
         if self._update.empty:
             return answer
         amounts = self._small @ self._update.along(answer)[:, :, None]

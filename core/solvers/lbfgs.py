@@ -50,7 +50,7 @@ def minimise_lbfgs(problem: Problem, start: Array, tolerance: Tolerance, pairs: 
         history.add(tried.v - v, tried.gradient - gradient, accepted)
         v, value, gradient = tried.v, accepted.value, accepted.gradient
     residual = float(error / first) if first else 0.0
-    return Minimum(v, outcome, iteration, evaluations, residual, float(np.linalg.norm(gradient)))
+    return Minimum(v, outcome, iteration, evaluations, residual, float(np.linalg.norm(gradient)), float(first or 0.0))
 
 
 class _Pairs:

@@ -92,7 +92,10 @@ class Tolerance:
 
 @dataclass(frozen=True)
 class Minimum:
-    """velocities: (f, 3).  residual: final over first error estimate.  force: norm of the gradient, N."""
+    """velocities: (f, 3).  residual: final over first error estimate.  force: norm of the gradient, N.
+
+    first: the first error estimate, sqrt(W s).
+    """
 
     velocities: Array
     outcome: Outcome
@@ -100,3 +103,4 @@ class Minimum:
     evaluations: int
     residual: float
     force: float
+    first: float = 0.0

@@ -25,8 +25,8 @@ from .step_problem import StepProblem
 
 # How often contacts are looked for anew where a step has come out.
 _PASSES = 3
-# Contact distances by which a contact may be another one there than it was taken for.
-_OTHER = 0.1
+# Contact distances by which a contact may be missed, or be another one there than it was taken for.
+_MISSED, _OTHER = 0.1, 0.3
 # What rests is slower than so many times what gravity makes of a step.
 _SLOW = 3.0
 # Friction that pulls with more than this part of what it can is about to give way.
@@ -99,9 +99,13 @@ class ContactStep:
             else problem.lower(rows, pressing, problem.start, problem.as_before)
         )
         iterations = evaluations = 0
+        first = 0.0
         for attempt in range(_PASSES + 1):
             problem.touch(rows, pressing, v)
-            minimum = minimiser(problem, v, Tolerance(tolerance, problem.noise))
+            # Where it starts near its end, a part of what it starts with would be too little.
+            enough = problem.noise if attempt == 0 else max(problem.noise, tolerance * min(first, problem.motion(v)))
+            minimum = minimiser(problem, v, Tolerance(tolerance, enough))
+            first = minimum.first if attempt == 0 else first
             iterations += minimum.iterations
             evaluations += minimum.evaluations
             if minimum.outcome is not Outcome.CONVERGED or attempt == _PASSES:
@@ -244,7 +248,7 @@ def _same(rows: Rows, found: Rows, x: Array) -> bool:
     spot = place.places(found.key)
     order = np.lexsort(rows.key.T[::-1]) if len(rows) else np.zeros(0, dtype=np.int64)
     missing = spot < 0
-    if (now.gap[missing] < -_OTHER * found.distance[missing]).any():
+    if (now.gap[missing] < -_MISSED * found.distance[missing]).any():
         return False
     there = ~missing
     was, here = before.gap[order][spot[there]], now.gap[there]
@@ -253,7 +257,7 @@ def _same(rows: Rows, found: Rows, x: Array) -> bool:
         return False
     gone = np.ones(len(rows), dtype=bool)
     gone[order[spot[there]]] = False
-    return not (before.gap[gone] < -_OTHER * rows.distance[gone]).any()
+    return not (before.gap[gone] < -_MISSED * rows.distance[gone]).any()
 
 
 def _carried(rows: Rows, found: Rows, x: Array) -> Array:

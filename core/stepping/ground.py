@@ -1,4 +1,4 @@
-"""What a body remembers of what it stands on or hits: impacts, and how it is held (docs/physics.md section 9)."""
+"""What a body remembers of what it stands on or hits: impacts, and how it is held (docs/physics.md section 7)."""
 
 from __future__ import annotations
 

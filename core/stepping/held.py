@@ -1,4 +1,4 @@
-"""The drag on the rigid motion of what rests on something, so that it comes to rest as dialled (physics.md section 9).
+"""The drag on the rigid motion of what rests on something, so that it comes to rest as dialled (physics.md section 7).
 
 With S = R^T M (K + C)^-1 M R = V diag(1/l_k) V^T the rigid motion along V_k swings in what holds it as
 

@@ -77,13 +77,12 @@ class Metric:
         if not len(nodes):
             return None
         a, turn = len(slots), self._rotation[slots]
-        own = self._stepper.compliance(self._solve).among(slots)
-        # Q S Q^T / scale, node by node; S is symmetric.
-        turn = (turn / np.sqrt(self._scale)).astype(np.float32)
-        own = np.matmul(turn, own.reshape(a, 3, 3 * a)).reshape(3 * a, 3 * a).T
-        own = np.matmul(turn, own.reshape(a, 3, 3 * a)).reshape(3 * a, 3 * a)
+        own = self._stepper.compliance(self._solve).columns(slots)
+        # Q A^-1 Q^T / scale, node by node.
+        every = (self._rotation / self._scale).astype(np.float32)
+        own = np.matmul(turn.astype(np.float32), own.reshape(a, 3, -1)).reshape(-1, len(every), 3)
+        own = np.einsum("kfj,fij->kfi", own, every, optimize=True).reshape(3 * a, -1)
         stiffness = self._h * spread(weights[:, nodes].tocsr(), blocks[there])
-        own -= self.base.given(slots).astype(np.float32)
         return ContactMetric(self.base, own, stiffness.tocsr(), slots)
 
 
