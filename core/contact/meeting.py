@@ -104,6 +104,7 @@ def rows_of(moment: Moment, meetings: Sequence[Meeting], memory: ContactMemory, 
         (between @ model.operator).tocsr(),
         np.asarray(between @ moment.offset),
         normal,
+        distances,
         eased,
         numbers[:, 1],
         friction,
@@ -147,6 +148,6 @@ def _own(moment: Moment, between: csr_matrix, sign: float, slip: Array, surfaces
 def empty(nodes: int) -> Rows:
     none = np.zeros(0)
     return Rows(
-        csr_matrix((0, nodes)), np.zeros((0, 3)), np.zeros((0, 3)), none, none, none, np.zeros((0, 3)),
+        csr_matrix((0, nodes)), np.zeros((0, 3)), np.zeros((0, 3)), none, none, none, none, np.zeros((0, 3)),
         np.zeros((0, 4), dtype=np.int64), np.zeros((0, 3)),
     )  # fmt: skip

@@ -1,9 +1,9 @@
 """A set of contacts with its potential: penalty with thickness, and friction as a spring with a Coulomb limit.
 
 Each contact is a row that gives the way d between two points as a mean of points; with the outward normal n of what is
-touched, the contact distance r and the stiffness k,
+touched, the contact distance r, how far out e the points are to be, and the stiffness k,
 
-    g = n.d - r,     U = sum k/2 min(g, 0)^2 + 20 k/2 min(g + r, 0)^2
+    g = n.d - e,     U = sum k/2 min(g, 0)^2 + 20 k/2 min(g + r, 0)^2
 
 and with the way u along the surface since the contact holds, and the limit l = mu f/k of the pressing force f,
 
@@ -31,7 +31,8 @@ class Rows:
     """k contacts.
 
     weights: (k, n) the way between the two points as a mean of nodes; base: (k, 3) m, what else is in it.
-    normal: (k, 3).  distance: (k,) m, r.  stiffness: (k,) N/m.  friction: (k,).
+    normal: (k, 3).  distance: (k,) m, r.  out: (k,) m, e: r, or less for what began behind, and is eased out.
+    stiffness: (k,) N/m.  friction: (k,).
     begun: (k, 3) m, the way at which the contact began to hold; friction pulls back there.
     key: (k, 4) the touching surface, the kind, its feature, and the touched surface.
     drift: (k, 3) m, how far what no node moves changes the way in the step.
@@ -41,6 +42,7 @@ class Rows:
     base: Array
     normal: Array
     distance: Array
+    out: Array
     stiffness: Array
     friction: Array
     begun: Array
@@ -52,8 +54,8 @@ class Rows:
 
     def some(self, rows: Index | Mask) -> Rows:
         return Rows(
-            self.weights[rows], self.base[rows], self.normal[rows], self.distance[rows], self.stiffness[rows],
-            self.friction[rows], self.begun[rows], self.key[rows], self.drift[rows],
+            self.weights[rows], self.base[rows], self.normal[rows], self.distance[rows], self.out[rows],
+            self.stiffness[rows], self.friction[rows], self.begun[rows], self.key[rows], self.drift[rows],
         )  # fmt: skip
 
     def scaled(self, factors: Array) -> Rows:
@@ -90,7 +92,7 @@ class ContactEnergy:
         """At nodes' positions (n, 3) m."""
         rows = self.rows
         way = np.asarray(rows.weights @ positions) + rows.base
-        gap = np.einsum("ki,ki->k", rows.normal, way) - rows.distance
+        gap = np.einsum("ki,ki->k", rows.normal, way) - rows.out
         force = -rows.stiffness * (np.minimum(gap, 0.0) + BEYOND * np.minimum(gap + rows.distance, 0.0))
         slip = way - rows.begun
         slip -= rows.normal * np.einsum("ki,ki->k", rows.normal, slip)[:, None]
