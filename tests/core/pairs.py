@@ -48,7 +48,7 @@ def extruded(name: str, outline: np.ndarray, height: float) -> Surface:
     """A polygon (k, 2) that goes round against the clock, made into a closed body."""
     count = len(outline)
     flat = np.column_stack([outline, np.zeros(count)])
-    vertices = np.concatenate([flat, flat + [0.0, 0.0, height]])
+    vertices = np.concatenate([flat, flat + np.array([0.0, 0.0, height])])
     caps = np.array(_ears(outline))
     k = np.arange(count)
     following = (k + 1) % count
@@ -62,7 +62,8 @@ def icosphere(parts: int) -> Surface:
     points = np.array([np.roll(c, k) for c in corners for k in range(3)])
     ball = _hull("Ball", points / np.linalg.norm(points, axis=1, keepdims=True))
     for _ in range(parts):
-        ends = np.unique(np.sort(np.concatenate([ball.triangles[:, [k, (k + 1) % 3]] for k in range(3)]), axis=1), axis=0)
+        sides = np.concatenate([ball.triangles[:, [k, (k + 1) % 3]] for k in range(3)])
+        ends = np.unique(np.sort(sides, axis=1), axis=0)
         more = np.concatenate([ball.vertices, ball.vertices[ends].mean(axis=1)])
         ball = _hull("Ball", more / np.linalg.norm(more, axis=1, keepdims=True))
     return ball
@@ -214,6 +215,4 @@ def crosses(pair: Pair, shapes: dict[str, np.ndarray]) -> bool:
     """Whether an edge of either body passes through a triangle of the other."""
     a, b = (shapes[body.name] for body in pair.scene.bodies)
     faces = [body.surface.triangles for body in pair.scene.bodies]
-    return bool(
-        len(crossing_edges(a, faces[0], b, faces[1])[0]) or len(crossing_edges(b, faces[1], a, faces[0])[0])
-    )
+    return bool(len(crossing_edges(a, faces[0], b, faces[1])[0]) or len(crossing_edges(b, faces[1], a, faces[0])[0]))
