@@ -102,7 +102,7 @@ def test_slope_and_stiffness_are_those_of_the_potential(seed: int) -> None:
 def test_potential_and_slope_are_continuous_where_pieces_meet() -> None:
     rows, pressing, x = random_rows(5)
     way = np.asarray(rows.weights @ x)
-    for depth in (0.0, -rows.distance):
+    for depth in (0.0, -0.5 * rows.distance):
         there = rows.out + depth
         base = rows.normal * there[:, None] - way
         values = []

@@ -39,13 +39,15 @@ class Contact:
         """N along n, minus the slope of (7.2)."""
         g = float(self.n @ self.way(x)) - self.e
         force = -self.k * g if g < 0.0 else 0.0
-        return force - 20.0 * self.k * (g + self.r) if g + self.r < 0.0 else force
+        deeper = g + 0.5 * self.r
+        return force - 20.0 * self.k * deeper if deeper < 0.0 else force
 
     def energy(self, x: np.ndarray) -> float:
         """(7.2) and (7.5), J."""
         g = float(self.n @ self.way(x)) - self.e
         total = 0.5 * self.k * g**2 if g < 0.0 else 0.0
-        total += 20.0 * 0.5 * self.k * (g + self.r) ** 2 if g + self.r < 0.0 else 0.0
+        deeper = g + 0.5 * self.r
+        total += 20.0 * 0.5 * self.k * deeper**2 if deeper < 0.0 else 0.0
         u, most = float(np.linalg.norm(self.slip(x))), self.mu * self.f
         if u <= most / self.k:
             return total + 0.5 * self.k * u**2
@@ -61,7 +63,7 @@ class Contact:
     def block(self, x: np.ndarray) -> np.ndarray:
         """(3, 3) N/m, the second slope by d, as section 7 lists it under *Metric*."""
         g = float(self.n @ self.way(x)) - self.e
-        along = (self.k if g < 0.0 else 0.0) + (20.0 * self.k if g + self.r < 0.0 else 0.0)
+        along = (self.k if g < 0.0 else 0.0) + (20.0 * self.k if g + 0.5 * self.r < 0.0 else 0.0)
         found = along * np.outer(self.n, self.n)
         most, u = self.mu * self.f, self.slip(x)
         length, across = float(np.linalg.norm(u)), np.eye(3) - np.outer(self.n, self.n)
