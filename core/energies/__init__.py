@@ -12,6 +12,7 @@ from .energy import Energy
 from .load import DeadLoad
 from .membrane import Corotational, Fabric, Membrane, StVKMembrane
 from .pins import SoftPins
+from .pressure import Pressure
 from .rod import RodBending
 from .shell_bending import ShellBending
 from .stable_neo_hookean import StableNeoHookean
@@ -32,6 +33,7 @@ __all__ = [
     "Fabric",
     "Material",
     "Membrane",
+    "Pressure",
     "RodBending",
     "ShellBending",
     "SoftPins",

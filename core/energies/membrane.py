@@ -104,8 +104,10 @@ class Membrane:
 
     def blocks(self, positions: Array, project: bool) -> bsr_matrix:
         """The Hessian by its blocks of (3, 3), which are found more quickly than single entries."""
-        found = self._blocks(self.deformation(positions), project)
-        return self._pattern.matrix(found * self.weights[:, None, None, None, None])
+        ways, amounts = self._curvature(self.deformation(positions), project)
+        weighted = (amounts * self.weights[:, None, None]) @ ways
+        found = (ways.transpose(0, 2, 1) @ weighted).reshape(-1, 3, 3, 3, 3).transpose(0, 1, 3, 2, 4)
+        return self._pattern.matrix(found)
 
     def laplacian(self) -> csr_matrix:
         """(n, n) N/m: near to what each coordinate meets of the membrane, whichever way it lies."""
@@ -116,13 +118,14 @@ class Membrane:
         """Psi (m,) N/m and dPsi/dF (2, m, 3) N/m."""
         raise NotImplementedError
 
-    def _blocks(self, F: Array, project: bool) -> Array:
-        """Second derivatives by the corners over the weight, (m, 3, 3, 3, 3): corner, corner, coordinates."""
+    def _curvature(self, F: Array, project: bool) -> tuple[Array, Array]:
+        """Second derivatives over the weight, Z^T A Z: Z (m, k, 9) of the corners' coordinates, A (m, k, k) in N/m."""
         raise NotImplementedError
 
-    def _outer(self, a: Array, b: Array) -> Array:
-        """a_k b_l^T of vectors (m, 3, 3) at the corners."""
-        return np.asarray(a[:, :, None, :, None] * b[:, None, :, None, :])
+    def _along(self, *vectors: Array) -> Array:
+        """What a motion of the corners changes of F along vectors (m, 3), for both columns: two rows for each."""
+        rows = [self.shape[:, :, c, None] * vector[:, None, :] for vector in vectors for c in (0, 1)]
+        return np.stack(rows, axis=1).reshape(len(self.shape), -1, 9)
 
 
 @dataclass(frozen=True)
@@ -169,26 +172,25 @@ class Corotational(Membrane):
         density = mu * (squares - 2.0 * polar.trace + 2.0) + 0.5 * lam * over**2
         return density, 2.0 * mu * F + (lam * over - 2.0 * mu)[:, None] * polar.rotation
 
-    def _blocks(self, F: Array, project: bool) -> Array:
+    def _curvature(self, F: Array, project: bool) -> tuple[Array, Array]:
         mu, lam, polar = self.fabric.mu, self.fabric.lam, _Polar.of(F)
         k = lam * (polar.trace - 2.0) - 2.0 * mu
         r1, r2 = polar.rotation
-        normal = np.cross(r1, r2)
         turn, across = _without_negative(mu, k, polar) if project else _as_it_is(mu, k, polar)
-        G = self.shape
-        along = G[:, :, :1] * r1[:, None] + G[:, :, 1:] * r2[:, None]
-        beside = G[:, :, :1] * r2[:, None] - G[:, :, 1:] * r1[:, None]
-        inner = G @ G.transpose(0, 2, 1)
-        weight = np.stack([across[0], across[1], across[1], across[2]], axis=1).reshape(-1, 2, 2)
-        over = G @ weight @ G.transpose(0, 2, 1)
-        nn = normal[:, :, None] * normal[:, None, :]
-        plane = 2.0 * mu * (np.eye(3) - nn)
-        return np.asarray(
-            inner[:, :, :, None, None] * plane[:, None, None]
-            + over[:, :, :, None, None] * nn[:, None, None]
-            + lam * self._outer(along, along)
-            + (0.5 * turn - mu)[:, None, None, None, None] * self._outer(beside, beside)
-        )
+        # In the basis r1, r2, n of the columns of dF: 2 mu, lambda of r1 and r2 together, what the turn
+        # r1 * dF2 - r2 * dF1 over 2 meets beyond 2 mu, and the matrix across.
+        amounts = np.zeros((len(k), 6, 6))
+        amounts[:, range(4), range(4)] = 2.0 * mu
+        amounts[:, 0, 0] += lam
+        amounts[:, 3, 3] += lam
+        amounts[:, 0, 3] = amounts[:, 3, 0] = lam
+        more = 0.5 * turn - mu
+        amounts[:, 1, 1] += more
+        amounts[:, 2, 2] += more
+        amounts[:, 1, 2] = amounts[:, 2, 1] = -more
+        amounts[:, 4, 4], amounts[:, 5, 5] = across[0], across[2]
+        amounts[:, 4, 5] = amounts[:, 5, 4] = across[1]
+        return self._along(r1, r2, np.cross(r1, r2)), amounts
 
 
 def _as_it_is(mu: float, k: Array, polar: _Polar) -> tuple[Array, tuple[Array, Array, Array]]:
@@ -236,18 +238,19 @@ class StVKMembrane(Membrane):
         a, b = F
         return density, np.stack([s11[:, None] * a + s12[:, None] * b, s12[:, None] * a + s22[:, None] * b], axis=0)
 
-    def _blocks(self, F: Array, project: bool) -> Array:
+    def _curvature(self, F: Array, project: bool) -> tuple[Array, Array]:
         mu, lam, (_, stress) = self.fabric.mu, self.fabric.lam, self._strain(F)
         a, b, c = _positive(*stress) if project else stress
-        S = np.stack([a, b, b, c], axis=1).reshape(-1, 2, 2)
-        G = self.shape
-        columns = F.transpose(1, 0, 2)
-        carried = G @ columns
-        FF = columns.transpose(0, 2, 1) @ columns
-        inner, pull = G @ G.transpose(0, 2, 1), G @ S @ G.transpose(0, 2, 1)
-        outer = self._outer(carried, carried)
-        return np.asarray(
-            pull[:, :, :, None, None] * np.eye(3)
-            + lam * outer
-            + mu * (outer.transpose(0, 1, 2, 4, 3) + inner[:, :, :, None, None] * FF[:, None, None])
-        )
+        f1, f2 = F
+        # The strains' changes f1 . dF1, (f1 . dF2 + f2 . dF1)/2, f2 . dF2; and the stress on dF^T dF.
+        rows = self._along(f1, f2)
+        changes = np.stack([rows[:, 0], 0.5 * (rows[:, 1] + rows[:, 2]), rows[:, 3]], axis=1)
+        ways = np.concatenate([changes, self._along(*np.broadcast_to(np.eye(3)[:, None], (3, len(f1), 3)))], axis=1)
+        amounts = np.zeros((len(f1), 9, 9))
+        amounts[:, 0, 0] = amounts[:, 2, 2] = lam + 2.0 * mu
+        amounts[:, 0, 2] = amounts[:, 2, 0] = lam
+        amounts[:, 1, 1] = 4.0 * mu
+        for axis in (3, 5, 7):
+            amounts[:, axis, axis], amounts[:, axis + 1, axis + 1] = a, c
+            amounts[:, axis, axis + 1] = amounts[:, axis + 1, axis] = b
+        return ways, amounts

@@ -14,6 +14,7 @@ from dampsim.core.energies import (
     Fabric,
     Material,
     Membrane,
+    Pressure,
     RodBending,
     ShellBending,
     SoftPins,
@@ -53,6 +54,8 @@ ENERGIES: dict[str, Energy] = {
     **{model.__name__: elastic(model) for model in ELASTIC_MODELS},
     **THIN,
     "SoftPins": SoftPins(np.array([0, 3]), np.array([10.0, 20.0]), np.array([[0.1, 0.2, 0.3], [0.5, 0.5, 0.5]])),
+    # Of a tetrahedron: the mean of all nodes falls out of closed surfaces alone.
+    "Pressure": Pressure(np.array([[0, 2, 4], [0, 4, 1], [0, 1, 2], [1, 4, 2]]), 200.0),
     "DeadLoad": DeadLoad(RNG.standard_normal(REST.shape)),
 }
 

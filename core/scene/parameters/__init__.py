@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .choices import Accuracy, DampingBy, Reference, StiffnessBy, Struts
+from .choices import Accuracy, BounceBy, DampingBy, Reference, StiffnessBy, Struts
 from .parameter import Affects, Choice, Parameter
 from .settings import PARAMETERS, TOLERANCES, Settings
 
@@ -11,6 +11,7 @@ __all__ = [
     "TOLERANCES",
     "Accuracy",
     "Affects",
+    "BounceBy",
     "Choice",
     "DampingBy",
     "Parameter",
