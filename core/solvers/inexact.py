@@ -25,8 +25,9 @@ _FIRST = 8
 _FORCING, _GRADIENTS = 0.05, 600
 # How much smaller than the tolerance the error has to be where it is estimated by the metric alone.
 _SAFE = 4.0
-# A search that finds nothing lower this near to the tolerance is at the end of the digits.
-_ROUGH = 10.0
+# What folds may creep for tens of steps: after so many, or where a search finds nothing lower, this many times the
+# tolerance will do.
+_PATIENCE, _ROUGH = 20, 10.0
 
 
 class Tangential(Problem, Protocol):
@@ -63,7 +64,7 @@ def minimise_inexact(problem: Tangential, start: Array, tolerance: Tolerance, mo
         first = error if first is None else first
         above = error / max(size, 1e-300)
         bound = max(tolerance.relative * (motion if np.isfinite(motion) else first), tolerance.absolute)
-        if error <= bound:
+        if error <= bound * (1.0 if iteration < _PATIENCE else _ROUGH):
             outcome = Outcome.CONVERGED
             break
         if iteration == most:
