@@ -3,10 +3,24 @@
 from __future__ import annotations
 
 from . import cli, live
-from .scene import earlier_law, force_fields, on_disk, outdated, presets, properties, registry, results, saving
+from .scene import (
+    colliders,
+    contact_properties,
+    earlier_law,
+    force_fields,
+    on_disk,
+    outdated,
+    overlaps,
+    presets,
+    properties,
+    registry,
+    results,
+    saving,
+)
 from .ui import (
     add_operators,
     bake_operators,
+    contact_operators,
     doctor,
     earlier_law_operators,
     ghost_operators,
@@ -21,9 +35,9 @@ from .ui import (
 )
 
 MODULES = (
-    properties, registry, earlier_law, force_fields, saving, on_disk, outdated, results, live, operators, add_operators,
-    earlier_law_operators, pin_operators, bake_operators, ghost_operators, group_operators, link_operators, link_panel,
-    doctor, presets, going_on, main_panel, overlay, cli,
+    contact_properties, properties, registry, earlier_law, force_fields, colliders, overlaps, saving, on_disk, outdated,
+    results, live, operators, add_operators, earlier_law_operators, pin_operators, bake_operators, ghost_operators,
+    group_operators, link_operators, link_panel, contact_operators, doctor, presets, going_on, main_panel, overlay, cli,
 )  # fmt: skip
 
 

@@ -145,7 +145,7 @@ class Cloud(Kind):
         block = Block(body.name, rest, mass, (edges,), terms, pinned, held, body.settle_map)
         around, everything = Tied.tie(rest, rest, np.arange(count)), np.arange(count)
         pins = Vertices(pinned, around.some(pinned))
-        return Model(block, Moved(everything, rest), pins, Vertices(everything, around))
+        return Model(block, Moved(everything, rest, count), pins, Vertices(everything, around))
 '''
 _NEIGHBOURS = """    neighbours: int = parameter(
         8, "Neighbours", "On how many of the nearest vertices each one hangs",

@@ -107,7 +107,7 @@ class Cloth(Kind):
             body.name, rest, settings.density * thickness * shares, groups, terms, held.nodes, held.stiffness,
             held.pace, not settings.damp_swing, net=True, centre=painted_at(body.centre_map, sheet.vertices),
         )  # fmt: skip
-        return vertex_model(body, block, sheet.vertices, sheet.doubles)
+        return vertex_model(body, block, sheet.vertices, sheet.doubles, BASE_YOUNG * thickness)
 
 
 def _blown(body: Body, sheet: Sheet) -> tuple[Term, ...]:

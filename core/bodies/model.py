@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from scipy.sparse import csr_matrix
+
 from ..arrays import Array, Index
 from ..system.block import Block
 from .followers import Followers
@@ -15,6 +17,10 @@ class Skin(Protocol):
 
     def __call__(self, nodes: Array, animated: Array) -> Array:
         """The simulated surface (v, 3) for node positions (n, 3) and the animated surface (v, 3)."""
+        ...
+
+    def carried(self) -> tuple[csr_matrix, Array]:
+        """The vertices as means of the nodes, (v, n), less what of each stays on the animation, and that, (v,)."""
         ...
 
     def attached(self, points: Array) -> tuple[Index, Array]:
@@ -30,6 +36,10 @@ class Model:
     pins: how the pinned nodes go with the animation.
     nodes: how all nodes do.
     fill: mean part of the elements that lies inside of the surface; 1 where that has no meaning.
+    spacing: m, about how far its nodes are from each other, where the surface is carried in between; 0 where its
+        vertices are the nodes.
+    firm: N/m, how firmly a vertex holds what presses on it, at the modulus that models are made with; 0 where what is
+        behind the surface says.
     """
 
     block: Block
@@ -37,3 +47,5 @@ class Model:
     pins: Followers
     nodes: Followers
     fill: float = 1.0
+    spacing: float = 0.0
+    firm: float = 0.0

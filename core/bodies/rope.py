@@ -104,7 +104,8 @@ class Rope(Kind):
             (Potential(pull), Potential(bending), *held.springs), held.nodes, held.stiffness, held.pace,
             not settings.damp_swing, net=True, centre=painted_at(body.centre_map, threads.vertices),
         )  # fmt: skip
-        return vertex_model(body, block, threads.vertices, threads.doubles)
+        firm = BASE_YOUNG * section / block.size
+        return vertex_model(body, block, threads.vertices, threads.doubles, firm)
 
 
 def following(rest: Array, edges: Index) -> Index:

@@ -109,7 +109,8 @@ def _net_model(body: Body) -> Model:
         body.name, rest, net.mass, (net.edges,), (Potential(energy), *held.springs), held.nodes, held.stiffness,
         held.pace, not body.settings.damp_swing, net=True, centre=at_nodes(body.centre_map),
     )  # fmt: skip
-    return vertex_model(body, block, net.vertices, net.doubles)
+    firm = 0.0 if len(body.surface.triangles) else float(np.median(net.stiffness / lengths))
+    return vertex_model(body, block, net.vertices, net.doubles, firm)
 
 
 def _net(body: Body) -> Net:

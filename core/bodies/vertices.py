@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy.sparse import csr_matrix
 from scipy.spatial import cKDTree
 
 from ..arrays import Array, Index, Mask
@@ -27,11 +28,13 @@ class Moved:
 
     vertices: (n,) which vertex each node is.
     rest: (n, 3) m.
+    count: v.
     doubles: (d, 2) vertices that go along with another one, and which.
     """
 
     vertices: Index
     rest: Array
+    count: int
     doubles: Index = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
 
     def __call__(self, nodes: Array, animated: Array) -> Array:
@@ -39,6 +42,14 @@ class Moved:
         surface[self.vertices] = nodes
         surface[self.doubles[:, 0]] = surface[self.doubles[:, 1]]
         return surface
+
+    def carried(self) -> tuple[csr_matrix, Array]:
+        nodes = np.full(self.count, -1)
+        nodes[self.vertices] = np.arange(len(self.vertices))
+        nodes[self.doubles[:, 0]] = nodes[self.doubles[:, 1]]
+        rows = np.flatnonzero(nodes >= 0)
+        operator = csr_matrix((np.ones(len(rows)), (rows, nodes[rows])), shape=(self.count, len(self.rest)))
+        return operator, (nodes < 0).astype(float)
 
     def attached(self, points: Array) -> tuple[Index, Array]:
         _, nearest = cKDTree(self.rest).query(points)
@@ -104,8 +115,9 @@ def doubled(stands: Index, place: Index) -> Index:
     return np.stack([double, stands[double]], axis=1)
 
 
-def vertex_model(body: Body, block: Block, vertices: Index, doubles: Index) -> Model:
-    """The model of a block whose nodes are vertices (n,). doubles: see Moved."""
-    around = Tied.tie(block.rest, body.surface.vertices, np.arange(len(body.surface.vertices)))
+def vertex_model(body: Body, block: Block, vertices: Index, doubles: Index, firm: float = 0.0) -> Model:
+    """The model of a block whose nodes are vertices (n,). doubles: see Moved.  firm: see Model."""
+    count = len(body.surface.vertices)
+    around = Tied.tie(block.rest, body.surface.vertices, np.arange(count))
     held = Vertices(vertices[block.pinned], around.some(block.pinned))
-    return Model(block, Moved(vertices, block.rest, doubles), held, Vertices(vertices, around))
+    return Model(block, Moved(vertices, block.rest, count, doubles), held, Vertices(vertices, around), firm=firm)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import csr_matrix, diags
 from scipy.spatial import cKDTree
 
 from ..arrays import Array, Index
@@ -43,6 +44,11 @@ class Embedded:
     def __call__(self, nodes: Array, animated: Array) -> Array:
         carried = self.embedding(nodes)
         return carried + self.hold[:, None] * (animated - carried)
+
+    def carried(self) -> tuple[csr_matrix, Array]:
+        left = (diags(1.0 - self.hold) @ self.embedding.operator).tocsr()
+        left.eliminate_zeros()
+        return left, self.hold
 
     def attached(self, points: Array) -> tuple[Index, Array]:
         centres = self.nodes[self.tets].mean(axis=1)
@@ -111,6 +117,7 @@ class Covered:
             Tied.tie(cover.nodes[block.pinned], vertices, leaders, bordering[block.pinned]),
             Tied.tie(cover.nodes, vertices, everything, ~block.fixed),
             float(cover.fill.mean()),
+            float(np.median(np.linalg.norm(cover.nodes[cover.tets[:, 0]] - cover.nodes[cover.tets[:, 1]], axis=1))),
         )
 
 

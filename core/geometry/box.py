@@ -22,3 +22,10 @@ def box_tets(size: tuple[float, float, float], cells: tuple[int, int, int]) -> t
         odd = order in ((0, 2, 1), (1, 0, 2), (2, 1, 0))
         tets.append(path[[0, 2, 1, 3]] if odd else path)
     return nodes, (first[:, None, None] + np.array(tets)[None]).reshape(-1, 4).astype(np.int64)
+
+
+def around(points: Array) -> tuple[Array, Array]:
+    """The lowest and the highest coordinates (3,) of points (p, 3), not none."""
+    # Along rows that lie together it is many times as quick.
+    rows = np.ascontiguousarray(points.T)
+    return rows.min(axis=1), rows.max(axis=1)

@@ -44,6 +44,10 @@ class Body:
     dials: the settings at a frame, of which the animatable ones count; None where nothing is keyframed.
     deforming: whether the animation bends the mesh, beyond moving it as a whole.
     mark: what the object is known by in caches, where its name may change; '' for its name.
+    friction_map: (v,) parts of the friction; None where not painted.
+    front_map: (v,) what is painted more towards the front, see the parameter of that name; None where not painted.
+    axes: (3, 3) the object's own axes at rest in world space, a row each.
+    obstacles: names of the scene's obstacles that it stops at; None for all.
     """
 
     surface: Surface
@@ -60,6 +64,10 @@ class Body:
     mark: str = ""
     centre_map: Array | None = None
     outside: Callable[[float], Outside] | None = None
+    friction_map: Array | None = None
+    front_map: Array | None = None
+    axes: Array = field(default_factory=lambda: np.eye(3))
+    obstacles: tuple[str, ...] | None = None
 
     @property
     def identity(self) -> str:
@@ -84,6 +92,8 @@ class Body:
             "the painted Stiffness": self.stiffness_map,
             "the painted Length": self.length_map,
             "the painted Centre": self.centre_map,
+            "the painted Friction": self.friction_map,
+            "the painted Front": self.front_map,
         }
 
     @property
@@ -100,18 +110,22 @@ class Body:
 
     def animated(self, frame: float) -> Array:
         """Vertices (v, 3) m at a frame. Raises SceneError where they are not the mesh's, or nowhere."""
-        positions = self.motion(frame)
-        count = len(self.surface.vertices)
-        if positions.shape != (count, 3):
-            raise SceneError(
-                f"{self.name}: the mesh has {len(positions)} vertices at frame {frame:g} instead of {count}; "
-                "move the modifier that changes them below the deforming ones."
-            )
-        if not float(np.abs(positions).max(initial=0.0)) < _FAR:
-            raise SceneError(
-                f"{self.name}: the animation gives vertices no valid position at frame {frame:g}; check its drivers."
-            )
-        return positions
+        return animated_vertices(self.name, self.motion, len(self.surface.vertices), frame)
+
+
+def animated_vertices(name: str, motion: Motion, count: int, frame: float) -> Array:
+    """Vertices (count, 3) m at a frame. Raises SceneError where they are not as many, or nowhere."""
+    positions = motion(frame)
+    if positions.shape != (count, 3):
+        raise SceneError(
+            f"{name}: the mesh has {len(positions)} vertices at frame {frame:g} instead of {count}; "
+            "move the modifier that changes them below the deforming ones."
+        )
+    if not float(np.abs(positions).max(initial=0.0)) < _FAR:
+        raise SceneError(
+            f"{name}: the animation gives vertices no valid position at frame {frame:g}; check its drivers."
+        )
+    return positions
 
 
 def hanging_size(vertices: Array, pins: Array, *parts: Index) -> float:

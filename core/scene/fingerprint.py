@@ -11,7 +11,7 @@ import numpy as np
 
 from ..arrays import Array
 from .body import Body
-from .parameters import PARAMETERS, Affects, StiffnessBy
+from .parameters import PARAMETERS, Affects, Front, StiffnessBy
 from .scene import Scene
 
 # Raised whenever the same inputs would give other frames than before.
@@ -43,14 +43,18 @@ def inputs(scene: Scene) -> dict[str, Any]:
             "the last frame": scene.last if scene.loop else None,
             "gravity": digest(scene.gravity),
             "the links": _links(scene),
+            **({"the colliders": _obstacles(scene)} if scene.obstacles else {}),
         },
-        "bodies": {body.identity: _body(body) for body in scene.bodies},
+        "bodies": {body.identity: _body(scene, body) for body in scene.bodies},
         "names": {body.identity: body.name for body in scene.bodies},
     }
 
 
-def _body(body: Body) -> dict[str, object]:
+def _body(scene: Scene, body: Body) -> dict[str, object]:
+    front = body.settings.front not in (Front.NONE, Front.PAINTED)
     return {
+        **({"the axes": digest(body.axes)} if front else {}),
+        **({"what it stops at": _stops_at(scene, body)} if scene.obstacles else {}),
         **{PARAMETERS[name].label: value for name, value in body.settings.as_dict().items()},
         "the carrier in force": body.reference,
         # Once it was a part of the whole body's size, pinned parts included.
@@ -69,6 +73,14 @@ def _links(scene: Scene) -> str:
     return _of({"links": places, "rigid": "at once"}) if places else ""
 
 
+def _stops_at(scene: Scene, body: Body) -> list[str]:
+    return sorted(scene.obstacles[k].identity for k in scene.obstacles_of(body))
+
+
+def _obstacles(scene: Scene) -> str:
+    return _of({one.identity: [digest(one.triangles.astype(float)), one.plane] for one in scene.obstacles})
+
+
 def fingerprint(scene: Scene) -> str:
     """Of inputs(), whatever the objects are called."""
     return _of({name: value for name, value in inputs(scene).items() if name != "names"})
@@ -84,7 +96,14 @@ def model_fingerprint(scene: Scene) -> str:
     bodies = [[body.identity, body_fingerprint(body)] for body in scene.bodies]
     # Where links are tied to what they hold on to.
     tied = digest(*(collider.vertices for collider in scene.colliders))
-    return _of({"bodies": bodies, "links": _links(scene), "gravity": digest(scene.gravity), "tied": tied})
+    touching: list[object] = []
+    if scene.touching:
+        touching.append(_obstacles(scene))
+        for body in scene.bodies:
+            dials = body.settings
+            touching.append([_stops_at(scene, body), dials.touch_together, dials.touch_self, dials.front])
+    known = {"bodies": bodies, "links": _links(scene), "gravity": digest(scene.gravity), "tied": tied}
+    return _of({**known, "touching": touching} if touching else known)
 
 
 def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

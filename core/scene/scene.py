@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from ..arrays import Array
 from ..errors import SceneError
+from ..geometry.surface import Surface, check_vertices
 from .body import Body, check_body
+from .collider import Obstacle
 from .link import Collider, Link
 
 
@@ -21,6 +23,7 @@ class Scene:
     first, last: frames, both included.
     links: between them, or to colliders.
     colliders: what the links need of what only its animation moves.
+    obstacles: what bodies stop at that only its animation moves.
     """
 
     bodies: tuple[Body, ...]
@@ -30,6 +33,7 @@ class Scene:
     last: int
     links: tuple[Link, ...] = ()
     colliders: tuple[Collider, ...] = ()
+    obstacles: tuple[Obstacle, ...] = ()
 
     @property
     def name(self) -> str:
@@ -39,6 +43,18 @@ class Scene:
     @property
     def loop(self) -> bool:
         return any(body.settings.loop for body in self.bodies)
+
+    @property
+    def touching(self) -> bool:
+        """Whether anything can touch anything."""
+        together = sum(body.settings.touch_together for body in self.bodies) > 1
+        return together or any(body.settings.touch_self or self.obstacles_of(body) for body in self.bodies)
+
+    def obstacles_of(self, body: Body) -> tuple[int, ...]:
+        """Places of the obstacles that a body stops at."""
+        if not body.settings.collide:
+            return ()
+        return tuple(k for k, one in enumerate(self.obstacles) if body.obstacles is None or one.name in body.obstacles)
 
     def place_of(self, name: str) -> int:
         """Where a body is among the bodies; raises ValueError where there is none of the name."""
@@ -59,6 +75,9 @@ def check_scene(scene: Scene) -> None:
         check_body(body)
         body.animated(float(scene.first))
     _check_names([body.name for body in scene.bodies] + [collider.name for collider in scene.colliders])
+    _check_names([obstacle.name for obstacle in scene.obstacles])
+    for obstacle in scene.obstacles:
+        check_vertices(Surface(obstacle.name, obstacle.vertices, obstacle.triangles))
     for link in scene.links:
         _check_link(scene, link)
 

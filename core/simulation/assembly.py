@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from scipy.sparse import coo_matrix
@@ -22,6 +23,7 @@ from ..system.block import Block
 from ..system.links import TOUCHING, Joints, rigid_stiffness
 from ..system.state import State
 from ..system.system import System, assemble
+from .contacts import contact_model
 
 # A first eigenvalue below this part of (speed of sound / size)^2 is none at all.
 _LOOSE = 1e-9
@@ -121,18 +123,20 @@ def rebuilt(scene: Scene, assembly: Assembly) -> Assembly:
     for island in assembly.islands:
         blocks = [assembly.models[k].block for k in island.bodies] + list(island.system.blocks[len(island.bodies) :])
         system = assemble(tuple(blocks), scene.gravity, island.system.joints)
+        system = replace(system, contact=contact_model(scene, assembly.models, island.bodies, system))
         islands.append(_tight(scene, replace(island, system=system)))
     return Assembly(assembly.models, tuple(islands))
 
 
 def _components(scene: Scene) -> list[tuple[int, ...]]:
-    """Places of the bodies that links join, in the order of each one's first."""
+    """Places of the bodies that links join or that touch each other, in the order of each one's first."""
     place = {body.name: k for k, body in enumerate(scene.bodies)}
     pairs = [
         (place[a.owner], place[b.owner])
         for a, b in (link.places for link in scene.links)
         if a.owner in place and b.owner in place
     ]
+    pairs += pairwise(k for k, body in enumerate(scene.bodies) if body.settings.touch_together)
     rows, columns = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
     count = len(scene.bodies)
     graph = coo_matrix((np.ones(len(rows)), (rows, columns)), shape=(count, count))
@@ -161,6 +165,7 @@ def _island(
             names.append(collider.name)
     joints = _joints(links, names, blocks, [models[k] for k in bodies]) if links else None
     system = assemble(tuple(blocks), scene.gravity, joints)
+    system = replace(system, contact=contact_model(scene, models, bodies, system))
     return Island(system, bodies, tuple(anchors), slice(start, start + len(system.rest)))
 
 

@@ -14,6 +14,7 @@ from ..scene.scene import Scene
 from ..system.inputs import BlockInputs, Inputs, NoReferenceMotion, ReferenceMotion
 from ..system.state import State
 from .assembly import Assembly, Island
+from .contacts import TouchPose, touching
 from .sampling import Animated
 
 
@@ -23,11 +24,13 @@ class BlockPose:
 
     targets: (p, 3) m of its pins.
     turns, places: (n, 3, 3), (n, 3) m of the animated mesh around its nodes, where that is the reference motion.
+    touch: what counts where it touches something; None where nothing can.
     """
 
     targets: Array
     turns: Array | None = None
     places: Array | None = None
+    touch: TouchPose | None = None
 
 
 Pose = tuple[tuple[BlockPose, ...], ...]
@@ -45,17 +48,18 @@ class Posing:
         return tuple(self._island_pose(island, animated) for island in self._assembly.islands)
 
     def _island_pose(self, island: Island, animated: Animated) -> tuple[BlockPose, ...]:
-        bodies = [self._body_pose(k, animated.bodies[k]) for k in island.bodies]
+        bodies = [self._body_pose(k, animated) for k in island.bodies]
         anchors = [BlockPose(one.follow(animated.colliders[one.collider])) for one in island.anchors]
         return (*bodies, *anchors)
 
-    def _body_pose(self, body: int, surface: Array) -> BlockPose:
-        model = self._assembly.models[body]
+    def _body_pose(self, body: int, animated: Animated) -> BlockPose:
+        model, surface = self._assembly.models[body], animated.bodies[body]
         targets = model.pins(surface)
+        touch = TouchPose.of(self._scene, body, animated) if self._scene.touching else None
         return (
-            BlockPose(targets, *model.nodes.frames(surface))
+            BlockPose(targets, *model.nodes.frames(surface), touch)
             if self._references[body] == Reference.MESH
-            else BlockPose(targets)
+            else BlockPose(targets, touch=touch)
         )
 
     def between(self, island: Island, start: tuple[BlockPose, ...], end: tuple[BlockPose, ...]) -> Inputs:
@@ -70,12 +74,15 @@ class Posing:
                 elif a.turns is not None and a.places is not None and b.turns is not None and b.places is not None:
                     offsets = self._assembly.models[body].nodes.offsets
                     reference = AnimatedReference((a.turns, b.turns), (a.places, b.places), offsets)
-            found.append(BlockInputs(a.targets, b.targets, reference))
+            found.append(BlockInputs(a.targets, b.targets, reference, None, touching(a.touch, b.touch)))
         return tuple(found)
 
     def held(self, island: Island, animated: Animated) -> Inputs:
         """Inputs that hold an island where the animation has it."""
-        return tuple(BlockInputs(pose.targets, pose.targets) for pose in self._island_pose(island, animated))
+        return tuple(
+            BlockInputs(pose.targets, pose.targets, None, None, touching(pose.touch, pose.touch))
+            for pose in self._island_pose(island, animated)
+        )
 
     def at_rest(self, island: Island, animated: Animated) -> State:
         """An island's nodes where the animation has them, still."""

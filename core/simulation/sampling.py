@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 
 from ..arrays import Array
 from ..fields.field import Outside
 from ..scene.fingerprint import digest
-from ..scene.parameters import Settings
+from ..scene.parameters import ColliderDials, Settings
 from ..scene.scene import Scene
 
 
@@ -21,12 +21,16 @@ class Animated:
     bodies, colliders: (v, 3) m each, in the scene's order.
     outside: of each body, what acts on it from outside, see Body; none where nobody asked.
     frame: fractions included.
+    obstacles: (v, 3) m each, in the scene's order, with their dials.
+    settings: of each body; none where those of the first frame count.
     """
 
     bodies: tuple[Array, ...]
     colliders: tuple[Array, ...] = ()
     outside: tuple[Outside | None, ...] = ()
     frame: float = 0.0
+    obstacles: tuple[tuple[Array, ColliderDials], ...] = ()
+    settings: tuple[Settings, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -72,15 +76,25 @@ class Sampling:
         count = self._substeps(self._settings(float(number)))
         animated, settings = [], []
         for frame in self.times(number, max(before, count)):
-            animated.append(self.animated(frame))
+            now = self.animated(frame)
             settings.append(self._settings(frame))
+            animated.append(replace(now, settings=settings[-1]))
         digests = {}
         for k, body in enumerate(bodies):
             dials = np.array([one[k].animated for one in settings])
             surfaces = [one.bodies[k] for one in animated]
-            digests[body.name] = digest(dials, *surfaces, *self._outside(k, animated, settings))
+            more = self._outside(k, animated, settings)
+            if self._scene.touching:
+                more.append(np.array([one[k].grip for one in settings]))
+            digests[body.name] = digest(dials, *surfaces, *more)
         for k, collider in enumerate(self._scene.colliders):
             digests[collider.name] = digest(*(one.colliders[k] for one in animated))
+        for k, obstacle in enumerate(self._scene.obstacles):
+            there = [one.obstacles[k] for one in animated]
+            numbers = np.array([astuple(dials) for _, dials in there])
+            # The same object may hold links too.
+            mark = f"{obstacle.name} as a collider"
+            digests[mark] = digest(numbers, *(vertices for vertices, _ in there))
         return Sampled(number, tuple(animated), tuple(settings), count, digests)
 
     def animated(self, frame: float) -> Animated:
@@ -88,7 +102,9 @@ class Sampling:
         bodies = tuple(body.animated(frame) for body in self._scene.bodies)
         # Like dials, it can be read only where the motion was just asked.
         outside = tuple(None if body.outside is None else body.outside(frame) for body in self._scene.bodies)
-        return Animated(bodies, tuple(one.motion(frame) for one in self._scene.colliders), outside, frame)
+        anchors = tuple(one.motion(frame) for one in self._scene.colliders)
+        obstacles = tuple((one.animated(frame), one.at(frame)) for one in self._scene.obstacles)
+        return Animated(bodies, anchors, outside, frame, obstacles)
 
     def _outside(self, body: int, animated: list[Animated], settings: list[tuple[Settings, ...]]) -> list[Array]:
         """What acts on a body from outside in a frame, and how it feels it; none where that is but steady gravity."""

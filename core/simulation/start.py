@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -86,11 +87,11 @@ def _preroll(stepping: Stepping, first: Sampled, count: int) -> Generator[tuple[
         t = min(part / _RAMP, 1.0)
         ramp = t * t * (3.0 - 2.0 * t)
         surfaces = tuple(np.asarray(a + ramp * (b - a)) for a, b in zip(begin, goal.bodies, strict=True))
-        return Animated(surfaces, goal.colliders, goal.outside, goal.frame)
+        return replace(goal, bodies=surfaces)
 
     settings = first.settings[-1]
     parts = stepping.dials.most_substeps(settings)
-    animated = Animated(tuple(begin), goal.colliders, goal.outside, goal.frame)
+    animated = replace(goal, bodies=tuple(begin))
     state = State.joined([stepping.posing.at_rest(island, animated) for island in stepping.statics.islands])
     pose = stepping.posing.pose(animated)
     for frame in range(1, count + 1):

@@ -90,6 +90,15 @@ class LowRank:
         products = (self.columns[:, :, None] * spread[:, None, :]).reshape(-1, k * k)
         return np.asarray(self._sums @ products).reshape(-1, k, k)
 
+    def joined(self) -> LowRank:
+        """The same as one part, for matrices that couple the parts."""
+        count, k = self.columns.shape
+        wide = np.zeros((count, len(self.signs) * k))
+        rows = np.arange(count)
+        for column in range(k):
+            wide[rows, self.part * k + column] = self.columns[:, column]
+        return LowRank(wide, self.signs.reshape(1, -1), np.zeros(count, dtype=np.int64))
+
     def combined(self, columns: Array, amounts: Array) -> Array:
         """Columns (n, k) alike times each part's amounts (r, k), summed: (n,)."""
         if len(self.signs) == 1:
@@ -111,8 +120,23 @@ class LowRankUpdate:
             unit = np.eye(update.signs.shape[1]) * update.signs[:, None, :]
             self._small = np.linalg.inv(unit + update.gram(self._spread))
 
+    def given(self, slots: Index) -> Array:
+        """What the update takes from A^-1 among nodes (a,), whose coordinates are rows 3k to 3k+2: (3a, 3a)."""
+        dof = (3 * slots[:, None] + np.arange(3)).ravel()
+        total = np.zeros((len(dof), len(dof)))
+        if self._update.empty:
+            return total
+        spread, part = self._spread[dof], self._update.part[dof]
+        for one in np.unique(part):
+            mine = np.flatnonzero(part == one)
+            total[np.ix_(mine, mine)] = spread[mine] @ self._small[one] @ spread[mine].T
+        return total
+
     def __call__(self, right: Array) -> Array:
-        answer = self._solve(right)
+        return self.corrected(self._solve(right))
+
+    def corrected(self, answer: Array) -> Array:
+        """What the update makes of A^-1 times something (n,)."""
         if self._update.empty:
             return answer
         amounts = self._small @ self._update.along(answer)[:, :, None]

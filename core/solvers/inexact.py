@@ -74,10 +74,11 @@ def minimise_inexact(problem: Tangential, start: Array, tolerance: Tolerance, mo
         if not tried.found:
             outcome = Outcome.CONVERGED if error <= _ROUGH * bound else Outcome.LINE_SEARCH
             break
-        v, value, gradient = tried.v, tried.value, tried.gradient
+        accepted = problem.accept(tried.v, tried.value, tried.gradient)
+        v, value, gradient = tried.v, accepted.value, accepted.gradient
     residual = float(error / first) if first else 0.0
     total = warm.iterations + iteration
-    return Minimum(v, outcome, total, evaluations, residual, float(np.linalg.norm(gradient)))
+    return Minimum(v, outcome, total, evaluations, residual, float(np.linalg.norm(gradient)), float(first or 0.0))
 
 
 def _conjugate(product: Product, precondition: Product, gradient: Array) -> Array:

@@ -11,18 +11,18 @@ import numpy as np
 
 from ..arrays import Array
 from .line_search import parabola, search
-from .problem import Minimum, Outcome, Problem, Tolerance
+from .problem import Accepted, Minimum, Outcome, Problem, Tolerance
 
 
 def minimise_lbfgs(problem: Problem, start: Array, tolerance: Tolerance, pairs: int = 20, most: int = 300) -> Minimum:
     v = start
     value, gradient = problem.value_gradient(v)
-    history: deque[tuple[Array, Array, float]] = deque(maxlen=pairs)
+    history = _Pairs(problem, pairs)
     evaluations, first, error = 1, None, np.inf
     outcome = Outcome.ITERATIONS
     iteration = 0
     for iteration in range(most + 1):
-        direction = -_two_loops(problem, history, gradient)
+        direction = -_two_loops(problem, history.known, gradient)
         slope = float(np.vdot(gradient, direction))
         if not np.isfinite(slope):
             outcome = Outcome.NOT_FINITE
@@ -41,18 +41,50 @@ def minimise_lbfgs(problem: Problem, start: Array, tolerance: Tolerance, pairs: 
         tried = search(problem, v, value, direction, slope, parabola, 30)
         evaluations += tried.evaluations
         if not tried.found:
-            if not history:
+            if not history.known:
                 outcome = Outcome.LINE_SEARCH
                 break
             history.clear()
             continue
-        step, change = tried.v - v, tried.gradient - gradient
+        accepted = problem.accept(tried.v, tried.value, tried.gradient)
+        history.add(tried.v - v, tried.gradient - gradient, accepted)
+        v, value, gradient = tried.v, accepted.value, accepted.gradient
+    residual = float(error / first) if first else 0.0
+    return Minimum(v, outcome, iteration, evaluations, residual, float(np.linalg.norm(gradient)), float(first or 0.0))
+
+
+class _Pairs:
+    """The last steps with what they changed of the gradient. What is told apart comes from the metric as it is now.
+
+    known: (step, change, 1 over their product) each.
+    """
+
+    def __init__(self, problem: Problem, most: int) -> None:
+        self._problem = problem
+        self._steps: deque[tuple[Array, Array]] = deque(maxlen=most)
+        self.known: deque[tuple[Array, Array, float]] = deque(maxlen=most)
+
+    def add(self, step: Array, change: Array, accepted: Accepted) -> None:
+        if accepted.apart is not None:
+            change = change - accepted.apart
+        self._steps.append((step, change))
+        if accepted.fresh:
+            self.known.clear()
+            for one in self._steps:
+                self._take(*one)
+        else:
+            self._take(step, change)
+
+    def clear(self) -> None:
+        self._steps.clear()
+        self.known.clear()
+
+    def _take(self, step: Array, change: Array) -> None:
+        apart = self._problem.apart(step)
+        change = change if apart is None else change + apart
         product = float(np.vdot(step, change))
         if product > 1e-14 * float(np.vdot(step, step)) ** 0.5 * float(np.vdot(change, change)) ** 0.5:
-            history.append((step, change, 1.0 / product))
-        v, value, gradient = tried.v, tried.value, tried.gradient
-    residual = float(error / first) if first else 0.0
-    return Minimum(v, outcome, iteration, evaluations, residual, float(np.linalg.norm(gradient)))
+            self.known.append((step, change, 1.0 / product))
 
 
 def _two_loops(problem: Problem, history: deque[tuple[Array, Array, float]], gradient: Array) -> Array:

@@ -44,9 +44,10 @@ def minimise_newton(problem: Problem, start: Array, tolerance: Tolerance, most: 
         if not tried.found:
             outcome = Outcome.LINE_SEARCH
             break
-        v, value, gradient = tried.v, tried.value, tried.gradient
+        accepted = problem.accept(tried.v, tried.value, tried.gradient)
+        v, value, gradient = tried.v, accepted.value, accepted.gradient
     residual = float(error / first) if first else 0.0
-    return Minimum(v, outcome, iteration, evaluations, residual, float(np.linalg.norm(gradient)))
+    return Minimum(v, outcome, iteration, evaluations, residual, float(np.linalg.norm(gradient)), float(first or 0.0))
 
 
 def _direction(problem: Problem, v: Array, gradient: Array) -> Array:

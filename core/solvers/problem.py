@@ -39,6 +39,14 @@ class Problem(Protocol):
         """How large the motion at v is by the estimate that the error has, sqrt(W s); infinite where not known."""
         ...
 
+    def accept(self, v: Array, value: float, gradient: Array) -> Accepted:
+        """Is told where the search has come to, with psi and its gradient there; may change the problem a little."""
+        ...
+
+    def apart(self, step: Array) -> Array | None:
+        """What the metric's part for what is told apart, see Accepted, makes of a step (f, 3), N; None for nothing."""
+        ...
+
     def largest_step(self, v: Array, direction: Array) -> float:
         """The largest part, at most 1, of a direction (f, 3) from v that may be tried."""
         ...
@@ -51,6 +59,22 @@ class Problem(Protocol):
     def low_rank(self) -> LowRank:
         """What the Hessian has beside hessian(v)."""
         ...
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """What a problem says of the point that a search has come to.
+
+    value, gradient: of psi from now on.
+    apart: (f, 3) N, what of the gradient's change since the last point the metric knows better than a secant; None
+        for nothing.
+    fresh: whether the metric is another one since.
+    """
+
+    value: float
+    gradient: Array
+    apart: Array | None = None
+    fresh: bool = False
 
 
 @dataclass(frozen=True)
@@ -68,7 +92,10 @@ class Tolerance:
 
 @dataclass(frozen=True)
 class Minimum:
-    """velocities: (f, 3).  residual: final over first error estimate.  force: norm of the gradient, N."""
+    """velocities: (f, 3).  residual: final over first error estimate.  force: norm of the gradient, N.
+
+    first: the first error estimate, sqrt(W s).
+    """
 
     velocities: Array
     outcome: Outcome
@@ -76,3 +103,4 @@ class Minimum:
     evaluations: int
     residual: float
     force: float
+    first: float = 0.0

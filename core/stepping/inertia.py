@@ -16,6 +16,7 @@ from ..system.system import System
 from ..system.term import Factor
 from .carrier import Moment, Piece, carried, held_ahead, spread, turned
 from .flight import Flight, fly, yielding
+from .held import Ground
 from .law import Coefficients
 from .potentials import AtStart
 
@@ -97,8 +98,13 @@ def waveform_terms(
     coefficients: Coefficients,
     throws: Array,
     begin: AtStart,
+    touched: bool = False,
+    ground: Ground | None = None,
 ) -> RegionTerms:
-    """Of a law that every mode follows. parts, throws: see region_terms.  begin: what the last step left."""
+    """Of a law that every mode follows. parts, throws: see region_terms.  begin: what the last step left.
+
+    touched: whether a contact may press on the region.  ground: what it rests on; None where it does not.
+    """
     system, state, h = moment.system, moment.state, moment.h
     free, x = region.free, state.positions[region.free]
     mass = system.mass[free]
@@ -123,8 +129,16 @@ def waveform_terms(
         fields = flight.basis.reshape(3 * len(free), -1)
         momenta = (mass[:, None, None] * flight.basis).reshape(fields.shape)
         u = u - (fields @ (momenta.T @ u.ravel())).reshape(-1, 3)
-        alone = flight.exact and not any(_pushed(system.blocks[part.block]) for part in parts)
+        alone = flight.exact and not touched and not any(_pushed(system.blocks[part.block]) for part in parts)
         more = _FIRM / h * np.eye(fields.shape[1]) if alone else yielding(flight, dead, mass, h)
+    predicted = (ahead - x) / h + np.broadcast_to(coefficients.kappa, len(free))[:, None] * u
+    if ground is not None and flight is not None:
+        offset = flight.ahead - mass @ flight.ahead / mass.sum()
+        drag, own = ground.matrix(offset, momenta), np.eye(len(more)) / h + more
+        way = momenta.T @ predicted.ravel()
+        there = np.linalg.solve(own + drag, own @ way + drag @ (momenta.T @ np.tile(ground.support, len(free))))
+        predicted = predicted + (fields @ (there - way)).reshape(-1, 3)
+        more = more + drag
     load = load - dead
     if flight is not None:
         # What acts on the rigid part is in the flight.
@@ -133,7 +147,7 @@ def waveform_terms(
     columns, signs = low_rank(fields, momenta, inertia, h, np.ndim(coefficients.s) == 0, more)
     return RegionTerms(
         reference=motion.home,
-        predicted=(ahead - x) / h + np.broadcast_to(coefficients.kappa, len(free))[:, None] * u,
+        predicted=predicted,
         load=load,
         inertia=inertia,
         columns=columns.reshape(len(free), 3, -1),

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.sparse import block_diag, csr_matrix
 
 from ..arrays import Array, Index
+from ..contact.rows import ContactEnergy
 from ..energies import Energy, Membrane, ShellBending
 from ..system.inputs import BlockInputs, Inputs
 from ..system.links import Joints
@@ -31,9 +32,10 @@ class Share:
 
 
 class Potentials:
-    """What the terms and links of a system add to a step.
+    """What the terms, links and contacts of a system add to a step.
 
     rounding: differences of values up to this are rounding, J.
+    contacts: what touches; None where nothing does.
     """
 
     def __init__(self, system: System, state: State, inputs: Inputs, factors: Array, theta: float | Array) -> None:
@@ -51,7 +53,12 @@ class Potentials:
         self.rounding = sum(
             scale * energy.rounding * (self._theta if elastic else 1.0) for _, scale, energy, elastic in self._energies
         )
+        self.contacts: ContactEnergy | None = None
         self._last: tuple[Array, Array, Array | None] | None = None
+
+    def touch(self, contacts: ContactEnergy | None) -> None:
+        """From now on with other contacts."""
+        self.contacts, self._last = contacts, None
 
     def value_gradient(self, x: Array) -> tuple[float, Array]:
         """J, and the gradient (n, 3) N at positions (n, 3) m."""
@@ -66,6 +73,10 @@ class Potentials:
                 other = np.zeros_like(x) if other is None else other
                 value += scale * potential
                 other[part] += scale * slope
+        if self.contacts is not None:
+            potential, slope = self.contacts.value_gradient(x)
+            value += potential
+            other = slope if other is None else other + slope
         self._last = (x, elastic, other)
         gradient = self._theta * elastic
         if self._joints is not None:
@@ -99,6 +110,8 @@ class Potentials:
         total = parts[0] if len(parts) == 1 else block_diag(parts, format="csr")
         if self._joints is not None:
             total = total + self._theta * self._joints.hessian(x, self._factors, project)
+        if self.contacts is not None:
+            total = total + self.contacts.hessian(x, project)
         return total.tocsr()
 
     def tangent(self, x: Array) -> Callable[[Array], Array]:
@@ -111,6 +124,8 @@ class Potentials:
             else:
                 own = energy.blocks(x[part], True) if isinstance(energy, Membrane) else energy.hessian(x[part], True)
                 found.append((part, factor, own, True))
+        if self.contacts is not None:
+            found.append((slice(len(x)), 1.0, self.contacts.hessian(x), True))
         joints = self._theta * self._joints.hessian(x, self._factors, True) if self._joints is not None else None
 
         def product(way: Array) -> Array:

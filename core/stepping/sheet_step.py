@@ -11,10 +11,12 @@ from ..arrays import Array
 from ..energies import Energy, Membrane, ShellBending
 from ..solvers.factor import LowRankUpdate, Solve, factorise
 from ..solvers.inexact import Product, minimise_inexact
+from ..solvers.problem import Accepted
 from ..system.system import System
 from ..system.term import Factor
 from .step import Minimiser, Stepper, rounded
 from .step_problem import StepProblem
+from .touching import Metric
 
 # What moves a node by less than this part of the size in a step means nothing.
 _MEANT = 1e-8
@@ -30,6 +32,13 @@ def _over(solve: Solve, scale: float) -> Solve:
     return lambda right: solve(right) / scale
 
 
+class Constant(Metric):
+    """A metric without what presses: that is as stiff as the sheet, and conjugate gradients see to it."""
+
+    def stiffen(self, weights: csr_matrix, blocks: Array) -> None:
+        pass
+
+
 class SheetProblem(StepProblem):
     """psi with its Hessian as a product."""
 
@@ -38,12 +47,14 @@ class SheetProblem(StepProblem):
         system = self._stepper.system
         size = min((block.size for block in system.blocks if block.groups), default=0.0)
         # What is alike for each coordinate knows no turning.
-        self._metric = LowRankUpdate(_over(self._solve, self._scale), self.low_rank)
+        alike = np.broadcast_to(np.eye(3), (len(self._stepper.free), 3, 3))
+        base = LowRankUpdate(_over(self._solve, self._scale), self._low_rank)
+        self._metric = Constant(self._stepper, base, self._solve, alike, self._scale, self._h)
         self.noise = max(self.noise, _MEANT * size / self._h * float(np.sqrt(self._inertia.sum())))
 
     def tangent(self, v: Array) -> Product:
         free, low = self._stepper.free, self.low_rank
-        potentials = self._potentials.tangent(self._positions(v))
+        potentials = self._potentials.tangent(self.positions(v))
         whole = np.zeros_like(self._next)
         inertia, h = self._inertia[:, None], self._h
 
@@ -55,6 +66,10 @@ class SheetProblem(StepProblem):
             return np.asarray(pushed)
 
         return product
+
+    def accept(self, v: Array, value: float, gradient: Array) -> Accepted:
+        found = super().accept(v, value, gradient)
+        return Accepted(found.value, found.gradient)
 
     def motion(self, v: Array) -> float:
         """Of what is no reference motion, nor flight."""

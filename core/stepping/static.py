@@ -8,7 +8,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..solvers.problem import Outcome
-from ..system.inputs import BlockInputs, Inputs
+from ..system.inputs import Inputs
 from ..system.region import Region
 from ..system.state import State
 from ..system.system import System
@@ -38,7 +38,7 @@ def settled(stepper: Stepper, state: State, inputs: Inputs, tolerance: float, fa
     laws = tuple(FirstModeLaw(-math.log(_REMAINDER) / h, 0.0, eigenvalue) for eigenvalue in eigenvalues)
     controls = Controls(laws, 0.0, tolerance, tuple(float(one) for one in scale))
     limit = _STILL * np.array([block.size for block in system.blocks])[system.owner()]
-    still = tuple(BlockInputs(one.end, one.end, None, one.pull) for one in inputs)
+    still = tuple(one.ended() for one in inputs)
     for _ in range(_MOST):
         after, report = stepper.step(state, still, h, controls)
         if report.outcome is not Outcome.CONVERGED:

@@ -10,6 +10,7 @@ from scipy.sparse import csr_matrix, diags
 from scipy.spatial import cKDTree
 
 from ..arrays import Array, Index
+from ..contact.metric import Compliance
 from ..solvers.factor import Solve, factorise
 from ..solvers.lbfgs import minimise_lbfgs
 from ..solvers.modes import largest_eigenvalue
@@ -19,7 +20,9 @@ from ..system.inputs import Inputs, parted
 from ..system.state import State
 from ..system.system import System
 from .carrier import Piece, pieces
+from .contact_step import ContactStep
 from .controls import Controls, StepReport
+from .held import Around
 from .sleep import asleep, resting
 from .step_problem import StepProblem, Viscous
 
@@ -67,6 +70,7 @@ class Stepper:
         # Where nothing holds at rest, as across a spring, something does later.
         self._noise_force = _ROUNDING * noise * np.maximum(diagonal, diagonal.mean() if len(diagonal) else 0.0)
         self._factors: dict[tuple[float, bytes, bytes, bytes], Solve] = {}
+        self._compliances: list[tuple[Solve, Compliance]] = []
 
     def _beside(self) -> Index:
         """(n,) the place among the free ones of the one beside each node, of its own block if that has any."""
@@ -120,13 +124,24 @@ class Stepper:
         residual, helped = 0.0, 0
         for part in range(parts):
             for attempt, (calm, minimiser) in enumerate(self._attempts(controls)):
-                problem = self.problem(self, state, parted(inputs, part, parts), h / parts, controls, calm, damped_at)
-                tolerance = Tolerance(controls.tolerance, problem.noise)
-                start = problem.start if guess is None else problem.allowed(guess[self.free])
-                if len(self.free):
-                    minimum = minimiser(problem, start, tolerance)
-                else:
+                given = parted(inputs, part, parts)
+                begin = None if guess is None else guess[self.free]
+                contact: ContactStep | None = None
+
+                def made(
+                    around: Around | None, given: Inputs = given, calm: bool = calm, state: State = state
+                ) -> StepProblem:
+                    return self.problem(self, state, given, h / parts, controls, calm, damped_at, around)
+
+                if not len(self.free):
+                    problem = made(None)
                     minimum = Minimum(problem.start, Outcome.CONVERGED, 0, 0, 0.0, 0.0)
+                elif self.system.contact is None:
+                    problem = made(None)
+                    minimum = minimiser(problem, problem.begun(begin), Tolerance(controls.tolerance, problem.noise))
+                else:
+                    contact = ContactStep.of(self.system, state, given, h / parts, controls)
+                    problem, minimum = contact.minimised(made, minimiser, begin, controls.tolerance)
                 iterations += minimum.iterations
                 evaluations += minimum.evaluations
                 helped += attempt > 0
@@ -134,6 +149,8 @@ class Stepper:
                     break
             residual = max(residual, minimum.residual)
             state = problem.state_after(minimum.velocities)
+            if contact is not None:
+                state = contact.ended(problem, state)
             if parts == 2**_HALVINGS and _creeping(minimum):
                 continue
             if minimum.outcome is not Outcome.CONVERGED or not state.is_finite:
@@ -174,6 +191,19 @@ class Stepper:
         if len(self._factors) >= _FACTORS:
             self._factors.pop(next(iter(self._factors)))
         self._factors[key] = solve
+
+    def compliance(self, solve: Solve) -> Compliance:
+        """Columns of the inverse of what was factorised, at the nodes that carry what can touch something."""
+        for known, found in self._compliances:
+            if known is solve:
+                return found
+        assert self.system.contact is not None
+        slots = self.slot[self.system.contact.nodes]
+        made = Compliance(solve, len(self.free), slots[slots >= 0])
+        kept = list(self._factors.values())
+        self._compliances = [one for one in self._compliances if any(one[0] is other for other in kept)]
+        self._compliances.append((solve, made))
+        return made
 
     def stiffness_over_first(self, factors: Array, share: Array | None = None) -> csr_matrix:
         """K at rest of the free nodes over the first of the factors (b,), (3f, 3f) N/m. share: see factor()."""

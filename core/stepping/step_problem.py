@@ -9,18 +9,22 @@ import numpy as np
 from scipy.sparse import csr_matrix, diags
 
 from ..arrays import Array, Index
+from ..contact.metric import Compliance
+from ..contact.rows import ContactEnergy, Rows
 from ..solvers.factor import LowRank, LowRankUpdate, Solve
+from ..solvers.problem import Accepted
 from ..system.inputs import Inputs
 from ..system.state import State
 from ..system.system import System
 from ..system.term import Term
-from .carrier import Moment, Piece, turned
+from .carrier import Moment, Piece
 from .controls import Controls
-from .flight import restored
+from .held import Around
 from .inertia import RegionTerms, region_terms, waveform_terms
+from .keeping import Ending
 from .potentials import AtStart, Potentials, Share, at_start
-from .remembered import Remembered, forgotten
-from .sleep import still_steps, stillness
+from .remembered import forgotten
+from .touching import Metric, Touched, Turned
 
 Viscous = Callable[[Array], csr_matrix]
 """C(x) in N s/m of a damping force -C(x) v."""
@@ -41,19 +45,7 @@ class Prefactored(Protocol):
 
     def rounding(self, solve: Solve, far: Array) -> float: ...
 
-
-class _Turned:
-    """A solve with the stiffness at rest, turned with each region: Q (M/s + h K)^-1 Q^T."""
-
-    def __init__(self, solve: Solve, rotation: Array, scale: float) -> None:
-        """rotation: (f, 3, 3) of each free node.  scale: what the solved matrix was divided by."""
-        self._solve, self._rotation, self._scale = solve, rotation, scale
-
-    def __call__(self, right: Array) -> Array:
-        vectors = right.reshape(len(self._rotation), 3, -1)
-        turned = (self._rotation.transpose(0, 2, 1) @ vectors).reshape(right.shape)
-        answer = self._solve(turned).reshape(vectors.shape) / self._scale
-        return np.asarray((self._rotation @ answer).reshape(right.shape))
+    def compliance(self, solve: Solve) -> Compliance: ...
 
 
 class StepProblem:
@@ -68,15 +60,21 @@ class StepProblem:
         controls: Controls,
         calm: bool = False,
         damped_at: Array | None = None,
+        around: Around | None = None,
     ) -> None:
         """calm: whether the laws' calmer coefficients are taken.  damped_at: see step.Stepper."""
         system = stepper.system
         self._stepper, self._state, self._inputs, self._h = stepper, state, inputs, h
         self._calm = calm
+        self._around = around or Around()
+        self._touched: Touched | None = None
         self._factors = controls.factors(len(system.blocks))
         self._next = system.placed(state.positions, inputs)
         self._reference = (self._next - state.positions) / h
-        self._coefficients = [law.calmer(h) if calm else law.coefficients(h) for law in controls.laws]
+        calmer = range(len(controls.laws)) if calm else self._around.hit
+        self._coefficients = [
+            law.calmer(h) if place in calmer else law.coefficients(h) for place, law in enumerate(controls.laws)
+        ]
         share = self._share()
         self._potentials = Potentials(system, state, inputs, self._factors, share.theta)
         self._assemble_inertia(Moment.of(system, state, inputs, h), controls, share)
@@ -90,7 +88,8 @@ class StepProblem:
         # Of the pins, which the drag feels.
         self._given = (self._next - state.positions) / h
         # Without a way back to the problem: a circle would keep factors until the collector happens to come by.
-        self._metric = LowRankUpdate(_Turned(self._solve, self._rotation, self._scale), self.low_rank)
+        base = LowRankUpdate(Turned(self._solve, self._rotation, self._scale), self._low_rank)
+        self._metric = Metric(stepper, base, self._solve, self._rotation, self._scale, h)
         # A body in flight starts with what its weight does to it, so that no step along a search changes its momentum.
         self.start = self.allowed(self._predicted + h * self._flying[:, None] * system.pull(inputs, stepper.free))
         self.value_noise = self._potentials.rounding / h
@@ -129,7 +128,8 @@ class StepProblem:
         for place, (region, coefficients) in enumerate(zip(system.regions, self._coefficients, strict=True)):
             slots, parts = stepper.slot[region.free], stepper.pieces[place]
             if self._begin is not None and coefficients.waveform:
-                terms = waveform_terms(moment, region, parts, coefficients, throws, self._begin)
+                ground, touched = self._around.grounds.get(place), place in self._around.touched
+                terms = waveform_terms(moment, region, parts, coefficients, throws, self._begin, touched, ground)
             else:
                 terms = region_terms(moment, region, parts, coefficients, throws)
                 self._flying[slots] = not len(region.held)
@@ -145,7 +145,7 @@ class StepProblem:
             if k:
                 columns[slots, :, :k] = terms.columns
                 signs[place, :k] = terms.signs
-        self.low_rank = LowRank(columns.reshape(3 * count, most), signs, part.repeat(3))
+        self.low_rank = self._low_rank = LowRank(columns.reshape(3 * count, most), signs, part.repeat(3))
 
     def _far(self, state: State, share: Share) -> Array:
         """Each free node's stiffness factor and theta times the largest coordinate of its block, m."""
@@ -155,7 +155,8 @@ class StepProblem:
         theta = share.theta if np.ndim(share.theta) == 0 else np.asarray(share.theta)[free]
         return np.asarray((each[0] if len(each) == 1 else each[system.owner()[free]]) * theta)
 
-    def _positions(self, v: Array) -> Array:
+    def positions(self, v: Array) -> Array:
+        """Of all nodes, (n, 3) m, where the step ends with velocities v (f, 3)."""
         free = self._stepper.free
         x = self._next.copy()
         x[free] = self._state.positions[free] + self._h * v
@@ -167,16 +168,16 @@ class StepProblem:
             return self._value_gradient(v)
 
     def _value_gradient(self, v: Array) -> tuple[float, Array]:
-        x = self._positions(v)
+        x = self.positions(v)
         free = self._stepper.free
         change = v - self._predicted
         momentum = self._inertia[:, None] * change
         value = 0.5 * float(np.vdot(momentum, change))
         gradient = momentum - self._load
-        if not self.low_rank.empty:
-            along = self.low_rank.along(change.ravel())
-            value += 0.5 * float(np.vdot(self.low_rank.signs, along**2))
-            gradient += self.low_rank.combined(self.low_rank.columns, self.low_rank.signs * along).reshape(-1, 3)
+        if not self._low_rank.empty:
+            along = self._low_rank.along(change.ravel())
+            value += 0.5 * float(np.vdot(self._low_rank.signs, along**2))
+            gradient += self._low_rank.combined(self._low_rank.columns, self._low_rank.signs * along).reshape(-1, 3)
         value -= float(np.vdot(self._load, v))
         if self._drag is not None:
             given = self._given.copy()
@@ -204,6 +205,21 @@ class StepProblem:
             total += float((terms.inertia * (1.0 + one.theta * one.q)) @ inner)
         return float(np.sqrt(total))
 
+    def begun(self, guess: Array | None) -> Array:
+        """Velocities (f, 3) to start from."""
+        return self.start if guess is None else self.allowed(guess)
+
+    @property
+    def as_before(self) -> Array:
+        """(f, 3) m/s, of the last step."""
+        return self._state.velocities[self._stepper.free]
+
+    def lower(self, rows: Rows, pressing: Array, *found: Array) -> Array:
+        """The velocities (f, 3) with the least psi, with contacts as in touch()."""
+        self._potentials.touch(ContactEnergy(rows, pressing) if len(rows) else None)
+        values = [self.value_gradient(self.allowed(v))[0] for v in found]
+        return self.allowed(found[int(np.argmin(values))])
+
     def allowed(self, v: Array) -> Array:
         """Velocities (f, 3) to start from, as many parts of them as terms allow from where the nodes are."""
         part = self.largest_step(np.zeros_like(v), v)
@@ -218,55 +234,63 @@ class StepProblem:
         ]
         if not limiting:
             return 1.0
-        x, way = self._positions(v), np.zeros_like(self._next)
+        x, way = self.positions(v), np.zeros_like(self._next)
         way[self._stepper.free] = self._h * direction
         return min(term.largest_step(x[part], way[part]) for part, term in limiting)
 
     def hessian(self, v: Array, project: bool) -> csr_matrix:
-        x = self._positions(v)
+        x = self.positions(v)
         dof = self._stepper.dof
         total = diags(self._inertia.repeat(3)).tocsr()
         if self._drag is not None:
             total = total + self._drag[dof][:, dof]
         return total + self._h * self._potentials.hessian(x, project)[dof][:, dof]
 
+    @property
+    def contacts(self) -> ContactEnergy | None:
+        return self._potentials.contacts
+
     def precondition(self, gradient: Array) -> Array:
         return self._metric(gradient.ravel()).reshape(-1, 3)
 
+    def touch(self, rows: Rows, pressing: Array, v: Array) -> None:
+        """From now on with these contacts, the metric as they are at v (f, 3). pressing: (k,) N, as friction has it."""
+        self._touched, self.low_rank = None, self._low_rank
+        self._potentials.touch(None)
+        if len(rows):
+            if len(self._low_rank.signs) > 1 and not self._low_rank.empty:
+                self.low_rank = self._low_rank.joined()
+            free, x = self._stepper.free, self.positions(v)
+            self._touched = Touched(self._potentials, self._metric, free, rows, pressing, x, self._h)
+
+    def accept(self, v: Array, value: float, gradient: Array) -> Accepted:
+        if self._touched is None:
+            return Accepted(value, gradient)
+        return self._touched.accept(self.positions(v), value, gradient)
+
+    def apart(self, step: Array) -> Array | None:
+        return None if self._touched is None else self._metric.pushed(step)
+
     def state_after(self, v: Array) -> State:
-        x = self._positions(v)
+        x = self.positions(v)
         stepper, state, h = self._stepper, self._state, self._h
         velocities = (x - state.positions) / h
         velocities[stepper.free] = v
         memory = stepper.system.remembered(state.memory, x)
         if self._begin is None:
             return State(state.time + h, x, velocities, self._reference, forgotten(memory))
-        kept = self._kept(x, velocities, self._begin)
+        terms = [one for _, one in self._terms]
+        kept = Ending(
+            stepper.system,
+            state,
+            self._inputs,
+            h,
+            self._potentials,
+            terms,
+            self._coefficients,
+            self._factors,
+            self._around.hit,
+        ).kept(x, velocities, self._begin)
         # A calm step may come back all of a swing at once: taken for a velocity, it would go on farther each time.
         memory = forgotten(memory) if self._calm else kept.kept(stepper.system, memory)
         return State(state.time + h, x, velocities, self._reference, memory)
-
-    def _kept(self, x: Array, velocities: Array, begin: AtStart) -> Remembered:
-        """What the law keeps of a step that ends at positions and velocities (n, 3), whose momenta are set right."""
-        system, h = self._stepper.system, self._h
-        force, velocity, rate = self._potentials.elastic(x), np.zeros_like(x), np.zeros_like(x)
-        # What pushes from outside changes the momenta.
-        pushed = [self._potentials.pushed(x, region.free) for region in system.regions]
-        for (_, terms), region, outer in zip(self._terms, system.regions, pushed, strict=True):
-            if terms.ahead is None or terms.turn is None:
-                continue
-            free = region.free
-            velocity[free] = (x[free] - terms.ahead) / h
-            if begin.force is not None:
-                rate[free] = (force[free] - turned(terms.turn, begin.force[free])) / h
-            if terms.flight is not None and terms.flight.exact and not outer:
-                x[free], turn = restored(terms.flight, system.mass[free], x[free], h)
-                velocities[free] = (x[free] - self._state.positions[free]) / h
-                for vectors in (velocity, force, rate):
-                    vectors[free] = vectors[free] @ turn.T
-        still = stillness(system, self._inputs, self._coefficients, h, x - self._state.positions)
-        pulls = tuple(one.pull for one in self._inputs)
-        counts = still_steps(begin.past, self._factors, still, pulls)
-        if begin.force is None:
-            return Remembered(velocity, None, None, counts, pulls)
-        return Remembered(velocity, force, rate, counts, pulls)

@@ -27,7 +27,7 @@ REST_FRACTION = 0.01
 # these parts: from above the first mode's, from below its and the stiffest ones'.
 _CLEARANCE = (0.15, 0.05)
 # Without overshoot, the second root's decay over the first one's.
-_SECOND = 2.0
+SECOND = 2.0
 # The stiffest modes swing at least by this much faster than the first: what keeps the M-share of the inertia positive.
 _LEAST_SPREAD = 1.0001
 # How much faster the stiffest modes swing where nothing else is dialled.
@@ -86,7 +86,7 @@ class WaveformLaw:
         phase = self.decay * time
         z = np.exp(-phase)
         if self.frequency == 0.0:
-            second, last = _SECOND * phase, _SECOND * self.whip**2 * phase
+            second, last = SECOND * phase, SECOND * self.whip**2 * phase
             gone = -np.expm1(-phase)
             return (
                 (z * np.exp(-second), -gone * np.expm1(-second)),
@@ -102,7 +102,7 @@ class WaveformLaw:
         """The deflection in s that a velocity of 1 makes after a time in s."""
         a, w = self.decay, self.frequency
         if w == 0.0:
-            return (np.exp(-a * time) - np.exp(-_SECOND * a * time)) / ((_SECOND - 1.0) * a)  # type: ignore[no-any-return]
+            return (np.exp(-a * time) - np.exp(-SECOND * a * time)) / ((SECOND - 1.0) * a)  # type: ignore[no-any-return]
         return np.exp(-a * time) * np.sin(w * time) / w  # type: ignore[no-any-return]
 
     def calmer(self, h: float) -> Coefficients:
@@ -125,7 +125,7 @@ class WaveformLaw:
         """x(t) at times (k,) in s after a release from 1, at rest; before it, what leads there."""
         a, w = self.decay, self.frequency
         if w == 0.0:
-            return (_SECOND * np.exp(-a * times) - np.exp(-_SECOND * a * times)) / (_SECOND - 1.0)  # type: ignore[no-any-return]
+            return (SECOND * np.exp(-a * times) - np.exp(-SECOND * a * times)) / (SECOND - 1.0)  # type: ignore[no-any-return]
         return np.exp(-a * times) * (np.cos(w * times) + a / w * np.sin(w * times))  # type: ignore[no-any-return]
 
     @property
@@ -135,7 +135,7 @@ class WaveformLaw:
         From there on a stop is like a release: x(t) ~ released(t - lead).
         """
         if self.frequency == 0.0:
-            return math.log(_SECOND) / ((_SECOND - 1.0) * self.decay)
+            return math.log(SECOND) / ((SECOND - 1.0) * self.decay)
         return math.atan2(self.frequency, self.decay) / self.frequency
 
 

@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from ..arrays import Array, Index
+from ..contact.moment import Touching
 
 
 class ReferenceMotion(Protocol):
@@ -58,17 +59,25 @@ class BlockInputs:
     start, end: places (p, 3) m of its pins, in the order of Block.pinned.
     reference: its reference motion; None for the rigid motion of its pins.
     pull: (3,) or (n, 3) m/s^2, what accelerates its nodes from outside; None for the system's gravity.
+    touching: what counts where it touches something; None where nothing can.
     """
 
     start: Array
     end: Array
     reference: ReferenceMotion | None = None
     pull: Array | None = None
+    touching: Touching | None = None
 
     @property
     def is_still(self) -> bool:
         """Whether nothing moves the block in the step."""
-        return np.array_equal(self.start, self.end) and (self.reference is None or self.reference.is_still)
+        around = self.touching is None or self.touching.is_still
+        return around and np.array_equal(self.start, self.end) and (self.reference is None or self.reference.is_still)
+
+    def ended(self) -> BlockInputs:
+        """What holds it where this ends."""
+        touching = None if self.touching is None else self.touching.ended()
+        return BlockInputs(self.end, self.end, None, self.pull, touching)
 
     def part(self, index: int, parts: int) -> BlockInputs:
         """What moves it in one of several equal parts of the step, along straight lines."""
@@ -81,6 +90,7 @@ class BlockInputs:
             self.end if last else self.start + way * ((index + 1) / parts),
             self.reference.part(index, parts) if self.reference else None,
             self.pull,
+            None if self.touching is None else self.touching.part(index, parts),
         )
 
 

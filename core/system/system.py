@@ -10,6 +10,7 @@ import numpy as np
 from scipy.sparse import block_diag, csr_matrix
 
 from ..arrays import Array, Index, Mask
+from ..contact.model import ContactModel
 from ..energies import Energy
 from ..geometry.rigid import rigid_basis
 from ..solvers.modes import smallest_eigenvalue
@@ -29,6 +30,7 @@ class System:
     gravity: (3,) m/s^2.
     joints: what joins nodes of different blocks; None where nothing does.
     regions: pieces that deform on their own.
+    contact: what can touch what; None where nothing can.
     slices: each block's nodes in the stack.
     rest: (n, 3) m, of all blocks.
     mass: (n,) kg.
@@ -40,6 +42,7 @@ class System:
     gravity: Array
     joints: Joints | None
     regions: tuple[Region, ...]
+    contact: ContactModel | None = None
     slices: tuple[slice, ...] = field(init=False)
     rest: Array = field(init=False)
     mass: Array = field(init=False)

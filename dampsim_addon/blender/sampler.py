@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from types import TracebackType
+from typing import Any
 
 import bpy
 import numpy as np
@@ -204,13 +205,17 @@ class Sampler:
 
 
 class GroupSampler:
-    """Reads several objects frame by frame, each frame being visited once for all of them. Use as a context."""
+    """Reads several objects frame by frame, each frame being visited once for all of them. Use as a context.
+
+    obstacles: what reads the colliders that stop them, by name, once known; see obstacles.ObstacleReader.
+    """
 
     def __init__(
         self, scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, objects: Sequence[bpy.types.Object]
     ) -> None:
         self.scene, self.view_layer = scene, view_layer
         self.members = [Sampler(scene, view_layer, obj) for obj in objects]
+        self.obstacles: dict[str, Any] = {}
         self._open = ExitStack()
         self._at: float | None = None
 

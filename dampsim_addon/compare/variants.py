@@ -34,7 +34,13 @@ class Variants:
             motion.then = tuple(one for one in (dials, outside) if one is not None)
             bodies.append(replace(body, motion=motion, dials=dials, outside=outside))
         colliders = tuple(replace(one, motion=_Once(one.motion)) for one in taken.colliders)
-        self.taken = replace(taken, bodies=tuple(bodies), colliders=colliders)
+        obstacles = []
+        for one in taken.obstacles:
+            motion = _Once(one.motion)
+            numbers = None if one.dials is None else _Once(one.dials)
+            motion.then = () if numbers is None else (numbers,)
+            obstacles.append(replace(one, motion=motion, dials=numbers))
+        self.taken = replace(taken, bodies=tuple(bodies), colliders=colliders, obstacles=tuple(obstacles))
         self._known: dict[str, Assembly] = {}
 
     def prepared(self, values: Mapping[str, object]) -> Generator[Step, None, Simulation]:

@@ -16,7 +16,7 @@ from ...core.simulation.record import bake
 from ...core.simulation.simulation import Simulation
 from .. import live
 from ..blender.sampler import GroupSampler, Sampler
-from ..scene import force_fields
+from ..scene import colliders, force_fields, overlaps
 from ..scene.caches import own_cache, target_folder
 from ..scene.groups import Group, group_of, groups_of
 from ..scene.measured import note
@@ -88,6 +88,7 @@ def run_group(
     began = time.monotonic()
     # A script's edits may not have been told of yet.
     force_fields.forget()
+    colliders.forget()
     for obj in group.members:
         live.drop(obj)
         check_object(obj, view_layer)
@@ -96,6 +97,7 @@ def run_group(
         target(obj.dampsim.target).check(obj)
     with GroupSampler(scene, view_layer, group.members) as sampler:
         taken = take(sampler)
+        overlaps.note(taken, group.members)
         simulation = yield from prepared(taken)
         for obj in group.members:
             note(obj, scene, simulation)

@@ -10,6 +10,7 @@ from ...core.errors import CacheError, DampSimError
 from ...core.scene.fingerprint import changes, inputs
 from ..blender.sampler import GroupSampler
 from ..scene.caches import frame_cache
+from ..scene.colliders import stopping
 from ..scene.groups import group_of
 from ..scene.snapshot import check_object, take
 from ..targets.cache_file import fault, played
@@ -20,8 +21,8 @@ class Info:
     """baked: the target's name, or ''.  frames: first and last of the scene.  cached: frames that are simulated.
 
     changed: inputs that differ from the cached frames', in words; the animation is looked at by a bake only.
-    damaged: frames that cannot be read.  file, file_fault: of a bake in a file; 'gone', 'damaged' or ''.  problem: why
-    nothing could be simulated now.  size: bytes.  error: m.
+    colliders: at which it stops.  damaged: frames that cannot be read.  file, file_fault: of a bake in a file; 'gone',
+    'damaged' or ''.  problem: why nothing could be simulated now.  size: bytes.  error: m.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Info:
     size: int
     error: float
     problem: str
+    colliders: tuple[str, ...] = ()
 
     @property
     def faults(self) -> bool:
@@ -49,6 +51,8 @@ class Info:
         total = self.frames[1] - self.frames[0] + 1
         parts = [f"{self.cached} of {total} frames are simulated"]
         parts.append(f"baked to {self.baked.lower()}" if self.baked else "not baked")
+        if self.colliders:
+            parts.append(f"stops at {', '.join(self.colliders)}")
         if self.changed:
             parts.append(f"changed since: {', '.join(self.changed)}")
         if self.damaged:
@@ -97,4 +101,5 @@ def of(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.O
         size=round(1e6 * group.baked_size) if group.baked else 0,
         error=group.baked_error if group.baked else 0.0,
         problem=problem,
+        colliders=tuple(str(other.name_full) for other in stopping(obj, view_layer)),
     )

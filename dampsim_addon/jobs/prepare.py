@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Generic, TypeVar
 
 from ...core.scene.body import Body
+from ...core.scene.collider import Obstacle
 from ...core.scene.scene import Scene
 from ...core.simulation.assembly import Assembly
 from ...core.simulation.simulation import Simulation
@@ -52,10 +53,15 @@ def prepared(taken: Scene, known: Assembly | None = None) -> Generator[Step, Non
         outside = None if body.outside is None else recall(body.outside)
         return replace(body, motion=motion, dials=dials, outside=outside)
 
+    def standing(obstacle: Obstacle) -> Obstacle:
+        motion = recall(obstacle.motion)
+        return replace(obstacle, motion=motion, dials=None if obstacle.dials is None else recall(obstacle.dials))
+
     scene = replace(
         taken,
         bodies=tuple(still(body) for body in taken.bodies),
         colliders=tuple(replace(collider, motion=recall(collider.motion)) for collider in taken.colliders),
+        obstacles=tuple(standing(obstacle) for obstacle in taken.obstacles),
     )
 
     begun: list[str] = []

@@ -10,7 +10,7 @@ import bpy
 from ...core.arrays import Array
 from ...core.fields.field import Outside
 from ...core.frames.frame import Frame
-from ...core.scene.parameters import Settings
+from ...core.scene.parameters import ColliderDials, Settings
 from ..blender.modifiers import dialled_of, simulated_makers
 
 
@@ -30,12 +30,13 @@ class Kept:
 
 @dataclass(frozen=True)
 class Read:
-    """Of one member, or of what a link holds on to."""
+    """Of one member, of what a link holds on to, or of a collider."""
 
     positions: Array
     matrix: Array
     settings: Settings | None = None
     outside: Outside | None = None
+    collider: ColliderDials | None = None
 
 
 # The number of a mesh's own vertices, and the modifiers whose vertices are simulated too.

@@ -12,6 +12,7 @@ from ..blender.animation import animated_paths
 from ..blender.fields import gravity_moves
 from ..blender.modifiers import base, makers, simulated_makers
 from ..blender.sampler import frame_rate, gravity
+from ..scene.colliders import layer_of, standing_for
 from ..scene.force_fields import known
 from ..scene.groups import Group, group_of
 from ..scene.objects import is_simulated
@@ -66,7 +67,8 @@ def steady(group: Group, scene: bpy.types.Scene) -> tuple[object, ...]:
     fields = tuple(other.session_uid for other in known())
     # A loop begins as it ends.
     end = scene.frame_end if any(obj.dampsim.loop for obj in group.members) else None
-    return (*(_steady(obj) for obj in group.members), still, fields, frame_rate(scene), scene.frame_start, end)
+    stops = standing_for(group, layer_of(scene))
+    return (*(_steady(obj) for obj in group.members), still, fields, stops, frame_rate(scene), scene.frame_start, end)
 
 
 def _steady(obj: bpy.types.Object) -> tuple[object, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import astuple, replace
 
 import bpy
 import numpy as np
@@ -15,21 +15,22 @@ from ...core.fields.field import Outside
 from ...core.frames.frame import Frame
 from ...core.geometry.affine import transformed
 from ...core.measure.curve import SettleCurve, simulation_curve
-from ...core.scene.body import Motion
 from ...core.scene.fingerprint import digest, fingerprint, model_fingerprint
-from ...core.scene.parameters import Settings
-from ...core.scene.scene import Scene
 from ...core.simulation.assembly import Assembly
 from ...core.simulation.sampling import Sampled
 from ...core.simulation.simulation import Run, Simulation
 from ..blender.counts import Counts
+from ..blender.obstacles import ObstacleReader
 from ..blender.sampler import GroupSampler
+from ..scene import overlaps
 from ..scene.anchors import anchors_of, frame_points, standing
+from ..scene.colliders import read_dials
 from ..scene.groups import Group, group_of, key_of, marks
 from ..scene.properties import read_settings
 from ..scene.snapshot import check_object, has_keyed_dials, take
 from .kept import Kept, Read, Stack, stack
 from .liveness import check_shown, steady
+from .recalling import mark_of, recalling
 
 
 class Standing(enum.Enum):
@@ -66,6 +67,8 @@ class Session:
         self._anchors: Mapping[str, tuple[bpy.types.Object, str]] = {}
         # What acts on bodies from outside, by what they are known by.
         self._outside: Mapping[str, Callable[[float], Outside]] = {}
+        # What reads the colliders that stop them, by name.
+        self._obstacles: Mapping[str, ObstacleReader] = {}
         self._last: Sampled | None = None
         self._run: Run | None = None
 
@@ -139,16 +142,20 @@ class Session:
             self._stacks = {member.obj.session_uid: stack(member.obj) for member in sampler.members}
             self._anchors = anchors_of([member.obj for member in sampler.members])
             self._outside = {body.identity: body.outside for body in taken.bodies if body.outside is not None}
-            taken = self._recalling(taken)
+            self._obstacles = sampler.obstacles
+            taken = recalling(taken, self._read)
             # The first pose, and the wind then, is where the simulation hangs, and what it takes its stiffness from.
             first = [body.motion(float(taken.first)) for body in taken.bodies]
             first += [body.outside(float(taken.first)).numbers() for body in taken.bodies if body.outside is not None]
+            first += [obstacle.motion(float(taken.first)) for obstacle in taken.obstacles]
+            first += [np.array(astuple(obstacle.at(float(taken.first)))) for obstacle in taken.obstacles]
             # Keyframes may come, and go, and leave the first frame as it was.
             first.append(np.array([body.dials is not None for body in taken.bodies]))
             model = model_fingerprint(taken)
             mark = fingerprint(taken) + model + digest(*first)
             if self.simulation is None or mark != self._mark:
                 self.frames, self.verified, self._run = [], 0, None
+                overlaps.note(taken, [member.obj for member in sampler.members])
                 known = self._known if model == self._model_mark else None
                 self.simulation = Simulation(taken, known)
                 self._known, self._model_mark, self._mark = self.simulation.assembly, model, mark
@@ -160,41 +167,6 @@ class Session:
     def fits(self, obj: bpy.types.Object) -> bool:
         """Whether the object still has the vertices that were simulated, as far as can be told without evaluating."""
         return self._stacks.get(obj.session_uid) == stack(obj)
-
-    def _recalling(self, taken: Scene) -> Scene:
-        """The scene with all that moves taken from samples."""
-
-        def motion(name: str) -> Motion:
-            return lambda time: self._read(time, name).positions
-
-        def settings(name: str) -> Callable[[float], Settings]:
-            def ask(time: float) -> Settings:
-                found = self._read(time, name).settings
-                assert found is not None
-                return found
-
-            return ask
-
-        def outside(name: str) -> Callable[[float], Outside]:
-            def ask(time: float) -> Outside:
-                found = self._read(time, name).outside
-                assert found is not None
-                return found
-
-            return ask
-
-        bodies = tuple(
-            replace(
-                body,
-                motion=motion(body.identity),
-                dials=settings(body.identity) if body.dials else None,
-                outside=outside(body.identity) if body.outside else None,
-            )
-            for body in taken.bodies
-        )
-        return replace(
-            taken, bodies=bodies, colliders=tuple(replace(one, motion=motion(one.name)) for one in taken.colliders)
-        )
 
     def wanted(self) -> list[float]:
         """The frames, fractions included, at which the next frame wants samples."""
@@ -215,6 +187,9 @@ class Session:
         for name, (other, bone) in self._anchors.items():
             matrix = standing(self._sampler.view_layer, other, bone)
             found[name] = Read(frame_points(matrix), matrix)
+        for name, reader in self._obstacles.items():
+            positions = reader.here(self._sampler.view_layer, time)
+            found[mark_of(name)] = Read(positions, np.eye(4), collider=read_dials(reader.obj))
         self._samples[time] = found
 
     def advance(self) -> Kept:

@@ -18,21 +18,27 @@ from ..blender.animation import curves
 from ..blender.marks import is_ours
 from ..blender.modifiers import DEFORMING, dialled_of
 from ..blender.vertex_groups import weights
+from .colliders import layer_of, stopping
 from .snapshot import GROUPS
 
 _BONE = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]')
+# How the parts begin that are of a collider.
+MOVES, SHAPE = "the movement of collider ", "the shape of collider "
 # Digits of values that are compared.
 _DIGITS = 5
 
 
-def entering(obj: bpy.types.Object) -> dict[str, str]:
-    """Digests by what they are of, in words: keyframes and poses by object and bone, modifiers, mesh and weights."""
+def entering(obj: bpy.types.Object, scene: bpy.types.Scene) -> dict[str, str]:
+    """Digests by what they are of, in words: keyframes and poses by object and bone, modifiers, mesh and weights; and
+    the same of the colliders that stop it.
+    """
     parts: dict[str, Any] = {}
 
     def put(name: str, value: object) -> None:
         parts.setdefault(name, hashlib.sha256()).update(repr(value).encode())
 
-    for source in sources(obj):
+    own = sources(obj)
+    for source in own:
         _movement(source, source == obj, put)
     for modifier in obj.modifiers:
         if modifier.type in (*DEFORMING, "MIRROR") and not is_ours(modifier.name):
@@ -41,7 +47,20 @@ def entering(obj: bpy.types.Object) -> dict[str, str]:
     painted = [name for role in GROUPS if (name := getattr(obj.dampsim, role)) in obj.vertex_groups]
     for name, values in zip(painted, weights(obj, painted), strict=True):
         put(f"weights of '{name}'", values.tobytes())
+    for collider in stopping(obj, layer_of(scene)):
+        _collider(collider, put)
     return {name: digest.hexdigest()[:12] for name, digest in parts.items()}
+
+
+def _collider(other: bpy.types.Object, put: Any) -> None:
+    moves, shape = f"{MOVES}{other.name}", f"{SHAPE}{other.name}"
+    for source in sources(other):
+        # Of rigs and parents, what moves them moves it.
+        _movement(source, False, lambda name, value: put(moves, (name, value)))
+    for modifier in other.modifiers:
+        put(shape, (modifier.show_viewport, _set(modifier)))
+    put(shape, (len(other.data.polygons), _bytes(other.data.vertices, "co", 3)))
+    put(shape, (other.dampsim.baked, other.dampsim.baked_of, other.dampsim.baked_size))
 
 
 def sources(obj: bpy.types.Object) -> list[bpy.types.Object]:

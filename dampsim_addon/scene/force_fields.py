@@ -10,7 +10,7 @@ from bpy.app.handlers import persistent
 
 from ..blender.animation import animated_paths
 from ..blender.fields import has_field, unfollowed
-from .registry import Numbers, all_numbers
+from .asked import Asked
 
 # What is set of a field, and by which names it may be keyframed.
 _SETTINGS = {
@@ -23,32 +23,12 @@ _SETTINGS = {
     "harmonic_damping": ("harmonic_damping", "quadratic_drag", "inflow"),
 }  # fmt: skip
 _DIGITS = 4
-# So many objects nobody turns into fields at once.
-_MANY = 64
-
-
-class _Known:
-    """The session's numbers of all objects when they were last asked, None while nobody has; of those with a field."""
-
-    asked: Numbers | None = None
-    fields: set[int] = set()
+_asked = Asked(has_field)
 
 
 def known() -> list[bpy.types.Object]:
-    """All objects of the file that are force fields, or bear particles that are. Each object is asked once."""
-    objects = bpy.data.objects
-    numbers = all_numbers()
-    if _Known.asked is None:
-        _Known.fields = {obj.session_uid for obj in objects if has_field(obj)}
-    elif not np.array_equal(numbers, _Known.asked):
-        _Known.fields.intersection_update(numbers.tolist())
-        new = [objects[int(place)] for place in np.flatnonzero(~np.isin(numbers, _Known.asked))]
-        _Known.fields.update(obj.session_uid for obj in new if has_field(obj))
-    _Known.asked = numbers
-    if not _Known.fields:
-        return []
-    there = [objects[int(place)] for place in np.flatnonzero(np.isin(numbers, list(_Known.fields)))]
-    return [obj for obj in there if has_field(obj)]
+    """All objects of the file that are force fields, or bear particles that are."""
+    return _asked.now()
 
 
 def reaching(obj: bpy.types.Object, where: bpy.types.Scene | bpy.types.ViewLayer) -> list[bpy.types.Object]:
@@ -106,26 +86,19 @@ def _settings(other: bpy.types.Object) -> str:
 @persistent
 def forget(*_: object) -> None:
     """Look again when somebody asks."""
-    _Known.asked = None
+    _asked.forget()
 
 
 @persistent
 def after_update(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
-    """Note an object that has become a field.
-
-    Where objects come and go, Blender names all of the scene's; those that are new are asked anyway.
-    """
-    if depsgraph is None or len(depsgraph.updates) > _MANY:
-        return
-    for update in depsgraph.updates:
-        if isinstance(update.id, bpy.types.Object) and has_field(obj := update.id.original):
-            _Known.fields.add(obj.session_uid)
+    """Note an object that has become a field."""
+    _asked.after_update(depsgraph)
 
 
+# Before, so that no object that is no more is held; and after, as others may have asked in between.
 _HANDLERS = {
-    "load_post": forget,
-    "undo_post": forget,
-    "redo_post": forget,
+    **dict.fromkeys(("load_pre", "load_post", "undo_pre", "undo_post", "redo_pre", "redo_post"), forget),
+    "blend_import_post": forget,
     "depsgraph_update_post": after_update,
 }
 

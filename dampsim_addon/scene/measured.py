@@ -16,6 +16,7 @@ from ..blender.animation import curves
 from ..blender.marks import is_ours
 from ..blender.modifiers import DEFORMING, dialled_of, simulated_makers
 from ..blender.sampler import frame_rate, gravity, positions
+from .colliders import layer_of, stopping
 from .properties import read_settings
 
 
@@ -51,8 +52,11 @@ def weighing(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
     names += ["stiffness_by", "sag", "stiffness", "keep_shape"]
     lighter = [] if group.gravity_weight == 1.0 else [group.gravity_weight]
     deforming = [(m.name, m.type) for m in obj.modifiers if m.type in DEFORMING and not is_ours(m.name)]
+    # Without any, files of before know nothing of them.
+    stops = [_stops(other, scene) for other in stopping(obj, layer_of(scene))]
     return repr(
         [
+            *([stops] if stops else []),
             [getattr(group, name) for name in names],
             [group.kind, group.pin_group, group.stiffness_group, group.length_group, group.together],
             first_gravity(scene) + lighter,
@@ -63,6 +67,13 @@ def weighing(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
             mesh_sum(obj.data),
         ]
     )
+
+
+def _stops(other: bpy.types.Object, scene: bpy.types.Scene) -> list[object]:
+    """Of a collider: it may lie on it, or against it."""
+    mesh = other.data
+    shape = [len(mesh.vertices), len(mesh.polygons), other.dampsim_collider.plane, other.dampsim_collider.thickness]
+    return [other.name, *shape, first_pose(other, scene.frame_start)]
 
 
 def first_gravity(scene: bpy.types.Scene) -> list[float]:

@@ -18,7 +18,8 @@ from ..blender.modifiers import makers
 from ..blender.sampler import frame_rate, gravity
 from ..blender.views import redraw
 from ..targets import Storage, find
-from .entering import entering
+from .colliders import settings_of_colliders
+from .entering import MOVES, SHAPE, entering
 from .force_fields import settings_of_fields
 from .groups import group_of
 from .objects import is_simulated, working
@@ -39,7 +40,7 @@ _edited = True
 def remember(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
     """The bake that was made is of what is dialled and animated now."""
     obj.dampsim.baked_of = json.dumps({**_dials(obj), **_shared(obj, scene)})
-    _seen[obj.session_uid] = entering(obj)
+    _seen[obj.session_uid] = entering(obj, scene)
     obj.dampsim.baked_from = json.dumps(_seen[obj.session_uid])
 
 
@@ -55,18 +56,25 @@ def changed(obj: bpy.types.Object, scene: bpy.types.Scene) -> list[str]:
         found += [whose + what for what in _differences(member, _dials(member))]
         before, now = json.loads(member.dampsim.baked_from or "{}"), _seen.get(member.session_uid)
         if before and now is not None:
-            moved += [name for name in {**before, **now} if before.get(name) != now.get(name)]
+            moved += [name for name in {**before, **now} if _otherwise(before.get(name), now.get(name), name)]
+    # What they share is said once.
+    moved = list(dict.fromkeys(moved))
     if len(moved) > _NAMED:
         moved = [*moved[: _NAMED - 1], f"{len(moved) - _NAMED + 1} more"]
-    # What they share is said once.
-    return found + list(dict.fromkeys(moved)) + _differences(obj, _shared(obj, scene))
+    return found + moved + _differences(obj, _shared(obj, scene))
+
+
+def _otherwise(before: str | None, now: str | None, name: str) -> bool:
+    # A collider that comes or goes is said of all of them.
+    lacks = before is None or now is None
+    return before != now and not (lacks and name.startswith((MOVES, SHAPE)))
 
 
 def look(obj: bpy.types.Object) -> None:
     """Look at what moves and shapes an object and all simulated with it; takes milliseconds for a rig."""
     for member in group_of(obj).members:
         if member.dampsim.baked and member.dampsim.baked_from:
-            _seen[member.session_uid] = entering(member)
+            _seen[member.session_uid] = entering(member, bpy.context.scene)
 
 
 def _differences(obj: bpy.types.Object, facts: dict[str, str]) -> list[str]:
@@ -110,6 +118,7 @@ def _shared(obj: bpy.types.Object, scene: bpy.types.Scene) -> dict[str, str]:
         "Frame Start": str(scene.frame_start),
         "End": str(scene.frame_end),
         **settings_of_fields(obj, scene),
+        **settings_of_colliders(obj, scene),
     }
 
 

@@ -24,6 +24,7 @@ from ...core.scene.parameters import PARAMETERS, Settings, StiffnessBy
 from ..targets import TARGETS, HasTarget
 from . import new_dials
 from .anchors import has_bone, standing
+from .contact_properties import HasContact
 from .on_disk import look
 from .parameter_properties import property_of
 from .registry import switched
@@ -109,7 +110,7 @@ class DampSimLink(PropertyGroup):
     points: CollectionProperty(type=DampSimPoint)
 
 
-class DampSimObject(HasTarget, PropertyGroup):
+class DampSimObject(HasTarget, HasContact, PropertyGroup):
     """What DampSim keeps with an object. The parameters of core.scene.parameters.PARAMETERS are added below."""
 
     enabled: BoolProperty(name="DampSim", description="DampSim simulates this object", options=set(), update=_switched)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import bpy
 import numpy as np
 
@@ -20,10 +22,13 @@ from ..blender.vertex_groups import weights
 from .anchors import check_links, colliders, joined
 from .force_fields import reaching
 from .groups import Group, marks
+from .obstacles import obstacles, stopping_names
 from .properties import read_settings
 
 # Properties of DampSimObject that name a vertex group.
-GROUPS = ("pin_group", "settle_group", "stiffness_group", "length_group", "centre_group")
+GROUPS = (
+    "pin_group", "settle_group", "stiffness_group", "length_group", "centre_group", "friction_group", "front_group",
+)  # fmt: skip
 
 
 def check_object(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> None:
@@ -89,6 +94,11 @@ def take(sampler: GroupSampler) -> Scene:
     sampler.leave()
     found = joined(members, matrices)
     anchors = colliders(found.anchors, sampler.view_layer, sampler.go, first)
+    stops, sampler.obstacles = obstacles(sampler, first)
+    bodies = [
+        replace(body, obstacles=stopping_names(obj, sampler.view_layer, sampler.obstacles))
+        for body, obj in zip(bodies, members, strict=True)
+    ]
     return Scene(
         tuple(bodies),
         frame_rate(scene),
@@ -97,6 +107,7 @@ def take(sampler: GroupSampler) -> Scene:
         scene.frame_end,
         found.links,
         anchors,
+        stops,
     )
 
 
@@ -110,6 +121,8 @@ def _body(sampler: GroupSampler, member: Sampler, mark: str) -> Body:
         # It is the first frame: keyframed dials have their first values there.
         settings = read_settings(obj)
         painted = group_weights(obj, mesh)
+        columns = member.matrix()[:3, :3]
+        axes = (columns / np.linalg.norm(columns, axis=0)).T
 
     def motion(frame: float) -> Array:
         sampler.go(frame)
@@ -135,6 +148,9 @@ def _body(sampler: GroupSampler, member: Sampler, mark: str) -> Body:
         mark,
         painted.get("centre_group"),
         outside if others or gravity_moves(sampler.scene) else None,
+        painted.get("friction_group"),
+        painted.get("front_group"),
+        axes,
     )
     what.check(body)
     return body

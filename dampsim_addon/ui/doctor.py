@@ -20,7 +20,7 @@ from ..scene.objects import chosen
 from ..scene.on_disk import known
 from ..scene.properties import read_settings
 from ..scene.snapshot import GROUPS
-from . import stack_checks
+from . import contact_checks, stack_checks
 from .finding import Check, Finding
 from .group_operators import together
 
@@ -166,6 +166,13 @@ CHECKS: dict[str, Check] = {
     "link": _link,
     "file": _file,
     "fields": _fields,
+    "inside": contact_checks.inside,
+    "changes": contact_checks.changes,
+    "hidden": contact_checks.hidden,
+    "unbaked": contact_checks.unbaked,
+    "flat": contact_checks.flat,
+    "nobody": contact_checks.nobody,
+    "unheeded": contact_checks.unheeded,
 }
 
 

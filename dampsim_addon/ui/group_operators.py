@@ -14,12 +14,14 @@ from ..scene.on_disk import look
 from ..scene.registry import trusting
 
 
-def together(objects: Iterable[bpy.types.Object]) -> Group:
-    """Join objects, and let go of the live frames that each one had without the others."""
+def together(objects: Iterable[bpy.types.Object], touch: bool = False) -> Group:
+    """Join objects, and let go of the live frames that each one had without the others. touch: let them touch."""
     chosen = list(objects)
     for obj in chosen:
         _drop(group_of(obj))
     group = join(chosen)
+    for obj in chosen if touch else ():
+        obj.dampsim.touch_together = True
     _look(group)
     return group
 
@@ -29,6 +31,10 @@ def alone(obj: bpy.types.Object) -> None:
     group = group_of(obj)
     _drop(group)
     leave(obj)
+    for member in group.members:
+        if not member.dampsim.together:
+            # There is nobody left.
+            member.dampsim.touch_together = False
     _look(group)
 
 
@@ -50,7 +56,8 @@ def _look(group: Group) -> None:
 
 
 class DAMPSIM_OT_together(Operator):
-    """Simulate the selected objects together from now on, so that links can join them: they have one bake"""
+    """Simulate the selected objects together from now on: they stop at each other, links can join them, and they have
+    one bake"""
 
     bl_idname = "dampsim.together"
     bl_label = "Simulate Together"
@@ -71,7 +78,7 @@ class DAMPSIM_OT_together(Operator):
         return True
 
     def execute(self, context: Context) -> set[str]:
-        group = together(selected(context))
+        group = together(selected(context), touch=True)
         self.report({"INFO"}, f"Simulated together: {group.name}")
         return {"FINISHED"}
 

@@ -17,6 +17,7 @@ from . import earlier_law_operators, hold
 from .add_operators import CONVERTIBLE, DAMPSIM_OT_add, DAMPSIM_OT_convert_add, DAMPSIM_OT_local_add, addable
 from .advanced_panel import DAMPSIM_PT_advanced
 from .bake_panel import DAMPSIM_PT_bake
+from .contact_panel import DAMPSIM_PT_collider, DAMPSIM_PT_contact
 from .field_panel import DAMPSIM_PT_fields
 from .ghost_operators import (
     DAMPSIM_OT_compare,
@@ -226,6 +227,8 @@ CLASSES = (
     DAMPSIM_PT_main,
     DAMPSIM_PT_bake,
     DAMPSIM_PT_material,
+    DAMPSIM_PT_contact,
+    DAMPSIM_PT_collider,
     DAMPSIM_PT_links,
     DAMPSIM_PT_curve,
     DAMPSIM_PT_compare,

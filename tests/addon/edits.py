@@ -24,7 +24,9 @@ LAST = 6
 MOST_BODIES, MOST_OBJECTS = 3, 9
 # No shot is a cycle, and rolling in and many tets take time, not another way through the code.
 _LEFT = ("loop", "resolution", "preroll", "substeps", "sweeps")
-_GROUPS = ("pin_group", "settle_group", "stiffness_group", "length_group", "centre_group")
+_GROUPS = (
+    "pin_group", "settle_group", "stiffness_group", "length_group", "centre_group", "friction_group", "front_group",
+)  # fmt: skip
 _MOVES = ("location", "rotation_euler", "scale")
 
 
@@ -674,6 +676,62 @@ def collections(chance: Random) -> str:
     else:
         return ""
     return f"collection of winds: {what} {obj.name} {wind.name}"
+
+
+# Colliders.
+
+
+def colliders() -> list[bpy.types.Object]:
+    return [obj for obj in objects() if obj.type == "MESH" and (obj.dampsim_collider.is_collider or obj.collision)]
+
+
+@of("collider")
+def add_a_collider(chance: Random) -> str:
+    if len(objects()) >= MOST_OBJECTS:
+        return ""
+    how = chance.choice(["mark", "plane", "collision"])
+    bpy.ops.mesh.primitive_cube_add(size=0.6, location=(near(chance, 1.0), near(chance, 1.0), -2.0))
+    obj = bpy.context.object
+    obj.dampsim_collider.plane = how == "plane"
+    if how == "collision":
+        obj.modifiers.new("Collision", "COLLISION")
+    else:
+        obj.dampsim_collider.is_collider = True
+    return f"{obj.name}: {how}"
+
+
+@of("collider")
+@of("collider")
+def change_a_collider(chance: Random) -> str:
+    if not colliders():
+        return ""
+    obj, ways = chance.choice(colliders()), ["dial", "key", "plane", "mark", "pull", "collide", "limit", "build"]
+    how = chance.choice(ways)
+    marks = obj.dampsim_collider
+    if how == "dial":
+        marks.roughness, marks.thickness = round(chance.random(), 2), round(0.05 * chance.random(), 3)
+    elif how == "key":
+        marks.roughness = round(chance.random(), 2)
+        marks.keyframe_insert("roughness", frame=frame_of(chance))
+    elif how == "plane":
+        marks.plane = not marks.plane
+    elif how == "mark":
+        marks.is_collider = not marks.is_collider
+    elif how == "pull":
+        obj.data.vertices[0].co.x += near(chance)
+        obj.data.update()
+    elif how == "build":
+        if "Build" in obj.modifiers:
+            obj.modifiers.remove(obj.modifiers["Build"])
+        elif chance.random() < 0.3 and obj not in bodies():
+            obj.modifiers.new("Build", "BUILD")
+    else:
+        of_whom = body(chance).dampsim
+        if how == "collide":
+            of_whom.collide = not of_whom.collide
+        else:
+            of_whom.collider_collection = None if of_whom.collider_collection else bpy.context.scene.collection
+    return f"{obj.name}: {how}"
 
 
 # Links and groups.

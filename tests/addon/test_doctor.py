@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -10,7 +11,7 @@ import bmesh
 import bpy
 import numpy as np
 import pytest
-from scenes import fresh, wobbler, world
+from scenes import PACKAGE, fresh, wobbler, world
 
 pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
@@ -98,6 +99,59 @@ def _textured(obj: bpy.types.Object) -> None:
     bpy.context.view_layer.objects.active = obj
 
 
+def _box(**marks: object) -> bpy.types.Object:
+    """A collider far from everything."""
+    mesh = bpy.data.meshes.new("Box")
+    content = bmesh.new()
+    bmesh.ops.create_cube(content, size=1.0)
+    content.to_mesh(mesh)
+    content.free()
+    box = bpy.data.objects.new("Box", mesh)
+    box.location.x = 20.0
+    bpy.context.scene.collection.objects.link(box)
+    box.dampsim_collider.is_collider = True
+    for name, value in marks.items():
+        setattr(box, name, value)
+    return box
+
+
+def _begins_below(obj: bpy.types.Object) -> None:
+    _box(location=(0.0, 0.0, -0.3)).dampsim_collider.plane = True
+    # Not before: other tests make the add-on load anew.
+    snapshot, overlaps = (
+        importlib.import_module(f"{PACKAGE}.dampsim_addon.scene.{n}") for n in ("snapshot", "overlaps")
+    )
+    with snapshot.GroupSampler(bpy.context.scene, bpy.context.view_layer, [obj]) as sampler:
+        overlaps.note(snapshot.take(sampler), [obj])
+
+
+def _building(obj: bpy.types.Object) -> None:
+    _box().modifiers.new("Build", "BUILD")
+
+
+def _disabled(obj: bpy.types.Object) -> None:
+    _box(hide_viewport=True)
+
+
+def _unbaked(obj: bpy.types.Object) -> None:
+    _apart(obj)
+    obj.dampsim.links.clear()
+    bpy.data.objects["Neighbour"].dampsim_collider.is_collider = True
+
+
+def _flat(obj: bpy.types.Object) -> None:
+    _box(scale=(1.0, 0.0, 1.0))
+
+
+def _each_other(obj: bpy.types.Object) -> None:
+    obj.dampsim.touch_together = True
+
+
+def _unheeded(obj: bpy.types.Object) -> None:
+    _box()
+    obj.dampsim.collide = False
+
+
 # The check, what provokes it, and a word of what it says; no mend where only the artist can.
 CASES = {
     "negative": ("scale", _negative, "negative", True),
@@ -116,6 +170,13 @@ CASES = {
     "link": ("link", _unlinked, "link is gone", True),
     "file": ("file", _lost, "is gone", False),
     "fields": ("fields", _textured, "does not feel the kind Texture", False),
+    "inside": ("inside", _begins_below, "begin below Box, the deepest one by 0.4", True),
+    "changes": ("changes", _building, "Build gives the collider Box other vertices", True),
+    "hidden": ("hidden", _disabled, "Box is disabled in viewports", True),
+    "unbaked": ("unbaked", _unbaked, "Neighbour is a collider that is simulated apart", True),
+    "flat": ("flat", _flat, "scale of the collider Box is zero", False),
+    "nobody": ("nobody", _each_other, "it is simulated alone", True),
+    "unheeded": ("unheeded", _unheeded, "It goes through Box", True),
 }
 
 
@@ -141,7 +202,7 @@ def seen(obj: bpy.types.Object) -> tuple[np.ndarray, int]:
 
 
 # More ways than one to mend it.
-WAYS = [(case, 0) for case in CASES] + [("mirrored", 1)]
+WAYS = [(case, 0) for case in CASES] + [("mirrored", 1), ("hidden", 1)]
 
 
 @pytest.mark.parametrize(("case", "way"), WAYS)

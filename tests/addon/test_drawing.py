@@ -92,6 +92,7 @@ def operators(load: Load) -> list[Any]:
         "ghost_operators",
         "group_operators",
         "link_operators",
+        "contact_operators",
         "doctor",
     )
     found = [vars(load(f"dampsim_addon.ui.{module}")) for module in modules]

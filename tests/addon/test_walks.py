@@ -162,10 +162,11 @@ class Walk:
     def truth(self, names: tuple[str, ...]) -> tuple[dict[int, tuple[Any, dict[str, bytes]]], str]:
         """The frames of a fresh simulation, with what each object then shows, and why there are no more."""
         snapshot, simulation = self.load("dampsim_addon.scene.snapshot"), self.load("core.simulation.simulation")
-        fields = self.load("dampsim_addon.scene.force_fields")
+        sorts = [self.load(f"dampsim_addon.scene.{name}")._asked for name in ("force_fields", "colliders")]
         affine, errors = self.load("core.geometry.affine"), self.load("core.errors")
-        known = (fields._Known.asked, set(fields._Known.fields))
-        fields.forget()
+        known = [(one._all, dict(one._yes)) for one in sorts]
+        for one in sorts:
+            one.forget()
         found: dict[int, tuple[Any, dict[str, bytes]]] = {}
         objects = [bpy.data.objects[name] for name in names]
         try:
@@ -181,8 +182,9 @@ class Walk:
         except errors.DampSimError as error:
             return found, str(error)
         finally:
-            # What Live knows of the fields is Live's own.
-            fields._Known.asked, fields._Known.fields = known
+            # What Live knows of the fields and colliders is Live's own.
+            for one, (everything, yes) in zip(sorts, known, strict=True):
+                one._all, one._yes = everything, yes
         return found, ""
 
     def compare(self, one: Shown, truth: tuple[dict[int, Any], str], when: str) -> None:

@@ -22,7 +22,7 @@ from dampsim.core.simulation.simulation import Simulation
 from shapes import sphere
 
 # What panels show of every kind; tests/addon/test_panel.py looks whether they do.
-COMMON = {"dials", "advanced", "shot", "papers", "fields"}
+COMMON = {"dials", "advanced", "shot", "papers", "fields", "contact"}
 # Drawn taut by a little weight: a net of springs that stood on its foot would fold.
 UP = np.array([0.0, 0.0, 0.5])
 TURN = Rotation.from_rotvec([0.3, -1.0, 0.7]).as_matrix()

@@ -15,7 +15,7 @@ from dampsim.core.solvers.lbfgs import minimise_lbfgs
 from dampsim.core.solvers.line_search import parabola, search
 from dampsim.core.solvers.modes import first_mode, largest_eigenvalue, smallest_above, smallest_eigenvalue
 from dampsim.core.solvers.newton import minimise_newton
-from dampsim.core.solvers.problem import Outcome, Tolerance
+from dampsim.core.solvers.problem import Accepted, Outcome, Tolerance
 
 
 def definite(size: int, seed: int) -> np.ndarray:
@@ -148,6 +148,12 @@ class Quadratic:
 
     def precondition(self, gradient: np.ndarray) -> np.ndarray:
         return np.linalg.solve(self.A, gradient.ravel()).reshape(2, 3)
+
+    def accept(self, v: np.ndarray, value: float, gradient: np.ndarray) -> Accepted:
+        return Accepted(value, gradient)
+
+    def apart(self, step: np.ndarray) -> None:
+        return None
 
     def motion(self, v: np.ndarray) -> float:
         return np.inf

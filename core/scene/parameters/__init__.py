@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from .choices import Accuracy, BounceBy, DampingBy, Reference, StiffnessBy, Struts
+from .choices import Accuracy, BounceBy, DampingBy, Depth, Front, Reference, StiffnessBy, Struts
+from .contact import COLLIDER_PARAMETERS, ColliderDials
 from .parameter import Affects, Choice, Parameter
 from .settings import PARAMETERS, TOLERANCES, Settings
 
 __all__ = [
+    "COLLIDER_PARAMETERS",
     "PARAMETERS",
     "TOLERANCES",
     "Accuracy",
     "Affects",
     "BounceBy",
     "Choice",
+    "ColliderDials",
     "DampingBy",
+    "Depth",
+    "Front",
     "Parameter",
     "Reference",
     "Settings",

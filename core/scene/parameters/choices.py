@@ -52,3 +52,23 @@ class Accuracy(StrEnum):
     PREVIEW = "PREVIEW"
     BAKE = "BAKE"
     TIGHT = "TIGHT"
+
+
+class Front(StrEnum):
+    """Which way a body slides more easily."""
+
+    NONE = "NONE"
+    PLUS_X = "PLUS_X"
+    MINUS_X = "MINUS_X"
+    PLUS_Y = "PLUS_Y"
+    MINUS_Y = "MINUS_Y"
+    PLUS_Z = "PLUS_Z"
+    MINUS_Z = "MINUS_Z"
+    PAINTED = "PAINTED"
+
+
+class Depth(StrEnum):
+    """The way out of what a body begins inside of."""
+
+    NEAREST = "NEAREST"
+    CONSISTENT = "CONSISTENT"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 
 from .choices import Accuracy, DampingBy
+from .contact import Contacts
 from .damping import Dampings
 from .dials import Dials
 from .material import Materials
@@ -19,7 +20,7 @@ TOLERANCES: dict[str, float] = {Accuracy.PREVIEW: 1e-2, Accuracy.BAKE: 1e-3, Acc
 
 
 @dataclass(frozen=True)
-class Settings(Shots, Materials, Dampings, Dials):
+class Settings(Shots, Contacts, Materials, Dampings, Dials):
     """All that an artist dials for one object, in the units of the panel."""
 
     def __post_init__(self) -> None:
@@ -53,10 +54,17 @@ class Settings(Shots, Materials, Dampings, Dials):
 
     @property
     def animated(self) -> tuple[float, ...]:
-        """The values of the dials whose keyframes are followed, but for the weights."""
+        """The values of the dials whose keyframes are followed, but for the weights and what counts in contact."""
         return tuple(
-            float(getattr(self, p.name)) for p in PARAMETERS.values() if p.animatable and p.section != "fields"
+            float(getattr(self, p.name))
+            for p in PARAMETERS.values()
+            if p.animatable and p.section not in ("fields", "contact")
         )
+
+    @property
+    def grip(self) -> tuple[float, float, float]:
+        """What counts in contact and can be keyframed: contact distance, friction, and that backward."""
+        return self.contact_distance, self.friction, self.friction_back
 
     @property
     def weights(self) -> tuple[float, float]:

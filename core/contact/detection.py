@@ -1,0 +1,227 @@
+"""Which points of surfaces meet which triangles of others (docs/physics.md section 7)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..arrays import Array, Index, Mask
+from ..geometry.box import around
+from ..geometry.proximity import Forbidden, Nearest, Triangles, nearest, signed
+from ..geometry.swept import swept_points
+from .edges import meeting_edges
+from .meeting import POINT, Meeting, pair_distance, rows_of
+from .memory import ContactMemory
+from .model import Touchable
+from .moment import Moment
+from .rows import Rows
+
+# Contacts are looked for within so many contact distances, beside the way that is made.
+_REACH = 2.0
+# A point that was behind a triangle by more than this part of the contact distance when the step began did not come
+# from in front of it.
+_BEHIND = 0.5
+# What lies deeper than so many contact distances must have gone through the triangle within the step.
+_DEEP = 2.0
+# Parts of a surface that are nearer to each other at rest than so many contact distances do not touch.
+_NEIGHBOURS = 2.5
+
+
+_Found = tuple[Index, Index, Array, Array]
+# Which of the points, the triangles, weights in them, and outward normals.
+
+
+class Detection:
+    """Of one step. memory: what the last one left; None at the start of a shot, where anything may lie inside."""
+
+    def __init__(self, moment: Moment, memory: ContactMemory | None) -> None:
+        self.moment, self.model = moment, moment.model
+        self._memory = memory or ContactMemory()
+        self._first = memory is None
+        self._still: dict[int, Triangles] = {}
+        self._began: dict[int, Triangles] = {}
+        self._boxes: dict[int, tuple[Array, Array]] = {}
+
+    def __call__(self, positions: Array) -> Rows:
+        """The contacts where the step ends at nodes' positions (n, 3) m."""
+        points = self.moment.points(positions)
+        ended = {k: self._ended(k, points) for k in {k for pair in self.model.facing for k in pair} | {*self.model.own}}
+        found: list[Meeting] = []
+        boxes = {k: self._box(k, points) for k in ended}
+        for a, b in self.model.facing:
+            if not self.model.surfaces[b].plane and not self._meet(boxes[a], boxes[b], a, b):
+                continue
+            if self.model.surfaces[b].plane:
+                found.append(self._above(a, b, points))
+                continue
+            found.append(self._facing(a, b, points, ended))
+            found.append(self._facing(b, a, points, ended))
+            found += meeting_edges(self.moment, a, b, ended)
+        for a in self.model.own:
+            found.append(self._facing(a, a, points, ended))
+        return rows_of(self.moment, found, self._memory, points)
+
+    def _box(self, place: int, points: Array) -> tuple[Array, Array]:
+        """Around a surface at the step's start and end, (3,) m each."""
+        part = self.model.points_of(place)
+        if place not in self._boxes:
+            self._boxes[place] = around(self.moment.start[part])
+        (low, high), (first, last) = self._boxes[place], around(points[part])
+        return np.minimum(low, first), np.maximum(high, last)
+
+    def _meet(self, one: tuple[Array, Array], other: tuple[Array, Array], a: int, b: int) -> bool:
+        """Whether boxes come as near as contacts are looked for."""
+        reach = _REACH * pair_distance(self.moment, a, b)
+        return bool((one[0] < other[1] + reach).all() and (other[0] < one[1] + reach).all())
+
+    def _ended(self, place: int, points: Array) -> Triangles:
+        """A surface at the step's end; that of an obstacle is made once."""
+        one, part = self.model.surfaces[place], self.model.points_of(place)
+        if one.is_obstacle:
+            if place not in self._still:
+                self._still[place] = Triangles(points[part], one.triangles)
+            return self._still[place]
+        return Triangles(points[part], one.triangles)
+
+    def _start(self, place: int) -> Triangles:
+        if place not in self._began:
+            part = self.model.points_of(place)
+            self._began[place] = Triangles(self.moment.start[part], self.model.surfaces[place].triangles)
+        return self._began[place]
+
+    def _above(self, a: int, b: int, points: Array) -> Meeting:
+        """Points of a surface near an infinite plane."""
+        part, plane = self.model.points_of(a), self.model.points_of(b)
+        origin, one, other = points[plane]
+        normal = np.cross(one - origin, other - origin)
+        normal /= np.linalg.norm(normal)
+        reach = _REACH * pair_distance(self.moment, a, b)
+        which = self.model.surfaces[a].points
+        which = which[((points[part][which] - origin) @ normal < reach) & self.model.moved[part][which]]
+        axes = np.stack([one - origin, other - origin], axis=1)
+        along = np.linalg.lstsq(axes, (points[part][which] - origin).T, rcond=None)[0].T
+        weights = np.column_stack([np.ones(len(which)), along.sum(axis=1) - 1.0, -along])
+        corners = np.broadcast_to(np.arange(plane.start, plane.stop), (len(which), 3))
+        stack = np.column_stack([which + part.start, corners])
+        area = self.model.surfaces[a].areas[which]
+        return Meeting((a, b), stack, weights, np.tile(normal, (len(which), 1)), which, POINT, area)
+
+    def _facing(self, a: int, b: int, points: Array, ended: dict[int, Triangles]) -> Meeting:
+        """Points of surface a near triangles of surface b."""
+        first, second = self.model.surfaces[a], self.model.surfaces[b]
+        part, other = self.model.points_of(a), self.model.points_of(b)
+        which = self._points(first, second, part)
+        distance = pair_distance(self.moment, a, b)
+        there, before = points[part][which], self.moment.start[part][which]
+        moved = self._relative(there - before, points[other] - self.moment.start[other])
+        reach = _REACH * distance + moved
+        surface, began = ended[b], self._start(b)
+        normals = ended[a].vertex_normals[which] if a == b else None
+        forbidden = self._forbidden(a, b, which, before, began, distance)
+        near = nearest(surface, there, reach, normals=normals, forbidden=forbidden)
+        if second.closed:
+            sign, normal = signed(surface, near)
+        else:
+            sign, normal = self._sided(a, b, which, near, before, began, surface)
+        deep = sign * near.distance < -_DEEP * distance
+        keep = ~deep
+        meetings: list[_Found] = [(near.point[keep], near.triangle[keep], near.weights[keep], normal[keep])]
+        # What ended deep, or beyond, must have come through.
+        doubtful = near.point[deep]
+        if len(doubtful):
+            hits = swept_points(before[doubtful], there[doubtful], began.vertices, surface.vertices, second.triangles)
+            if len(hits.point):
+                hit = doubtful[hits.point]
+                others = np.flatnonzero(~np.isin(near.point[keep], hit))
+                one, two, three, four = meetings[0]
+                meetings = [(one[others], two[others], three[others], four[others])]
+                outward = hits.side[:, None] * surface.normals[hits.triangle]
+                mine = np.ones(len(hit), dtype=bool)
+                if forbidden is not None:
+                    mine = ~forbidden(hit, hits.triangle)
+                meetings.append((hit[mine], hits.triangle[mine], hits.weights[mine], outward[mine]))
+        inside = self._inside(a, b, which, there, surface, meetings)
+        if inside is not None:
+            meetings.append(inside)
+        point, triangle, weights, normal = (np.concatenate(parts) for parts in zip(*meetings, strict=True))
+        stack = np.column_stack([which[point] + part.start, second.triangles[triangle] + other.start])
+        amounts = np.column_stack([np.ones(len(point)), -weights])
+        area = first.areas[which[point]]
+        if first.is_obstacle:
+            area = np.minimum(area, 3.0 * second.areas[second.triangles[triangle]].mean(axis=1))
+        return Meeting((a, b), stack, amounts, normal, which[point], POINT, area)
+
+    def _points(self, first: Touchable, second: Touchable, part: slice) -> Index:
+        """The points of a surface that may touch another one's triangles."""
+        if not first.is_obstacle:
+            # What only its animation moves can still be touched by another body.
+            if second.is_obstacle:
+                return np.asarray(first.points[self.model.moved[part][first.points]])
+            return first.points
+        if first.edge_length < second.edge_length:
+            return first.points
+        return first.corners
+
+    @staticmethod
+    def _relative(way: Array, others: Array) -> Array:
+        """How far points move at most against others. way: (p, 3) m.  others: (v, 3) m."""
+        mean = others.mean(axis=0)
+        spread = float(np.linalg.norm(others - mean, axis=1).max(initial=0.0))
+        return np.asarray(np.linalg.norm(way - mean, axis=1) + spread)
+
+    def _forbidden(
+        self, a: int, b: int, which: Index, before: Array, began: Triangles, distance: float
+    ) -> Forbidden | None:
+        """Pairs that do not count. before: (p, 3) m, the points at the step's start."""
+        second = self.model.surfaces[b]
+        mine = a == b
+        if not mine and not second.closed:
+            return None
+        rest, triangles = second.rest, second.triangles
+        moved = self.model.moved[self.model.points_of(b)]
+        middle = rest[triangles].mean(axis=1) if mine else rest[:0]
+        radius = np.linalg.norm(rest[triangles] - middle[:, None], axis=2).max(axis=1) if mine else middle[:, :0]
+
+        def forbidden(point: Index, triangle: Index) -> Mask:
+            corner = began.vertices[triangles[triangle, 0]]
+            out = np.einsum("ki,ki->k", before[point] - corner, began.normals[triangle])
+            no = out < -_BEHIND * distance
+            if mine:
+                far = np.linalg.norm(rest[which[point]] - middle[triangle], axis=1) - radius[triangle]
+                no |= far < _NEIGHBOURS * distance
+                no |= (triangles[triangle] == which[point][:, None]).any(axis=1)
+                no |= ~moved[which[point]] & ~moved[triangles[triangle]].any(axis=1)
+            return np.asarray(no)
+
+        return forbidden
+
+    def _sided(
+        self, a: int, b: int, which: Index, near: Nearest, before: Array, began: Triangles, surface: Triangles
+    ) -> tuple[Array, Array]:
+        """Of an open surface: that side is in front on which a point was when the step began."""
+        triangle = self.model.surfaces[b].triangles[near.triangle]
+        place = np.einsum("kj,kji->ki", near.weights, began.vertices[triangle])
+        side = np.einsum("ki,ki->k", before[near.point] - place, began.normals[near.triangle])
+        side = np.where(side < 0.0, -1.0, 1.0)
+        normal = side[:, None] * surface.normals[near.triangle]
+        out = np.einsum("ki,ki->k", near.way, normal)
+        straight = near.way / np.maximum(near.distance, 1e-30)[:, None]
+        # Beyond its border it is as round as its distance.
+        beside = (out > 0.0) & (near.distance > 1e-9 * surface.size)
+        return np.where(out < 0.0, -1.0, 1.0), np.where(beside[:, None], straight, normal)
+
+    def _inside(
+        self, a: int, b: int, which: Index, there: Array, surface: Triangles, known: list[_Found]
+    ) -> _Found | None:
+        """Points that began inside of a closed surface: the nearest way out."""
+        if a == b or not self.model.surfaces[b].closed:
+            return None
+        lost = np.arange(len(which))
+        if not self._first:
+            lost = np.flatnonzero(np.isin(which, self._memory.behind(a, b)))
+        lost = np.setdiff1d(lost, np.concatenate([one[0] for one in known]))
+        if not len(lost):
+            return None
+        near = nearest(surface, there[lost], 0.5 * surface.size)
+        sign, normal = signed(surface, near)
+        deep = sign < 0.0
+        return lost[near.point[deep]], near.triangle[deep], near.weights[deep], normal[deep]

@@ -1,0 +1,73 @@
+"""What contacts leave from step to step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..arrays import Array, Index
+
+
+def _none(*shape: int) -> Array:
+    return np.zeros(shape)
+
+
+@dataclass(frozen=True)
+class ContactMemory:
+    """Of the contacts that pressed at the end of a step.
+
+    keys: (k, 4), see rows.Rows, in order.
+    slips: (k, 3) m, how far friction is stretched.
+    forces: (k,) N.
+    depths: (k,) m, how far a point lies behind the surface that it touches; negative in front of it.
+    """
+
+    keys: Index = field(default_factory=lambda: np.zeros((0, 4), dtype=np.int64))
+    slips: Array = field(default_factory=lambda: _none(0, 3))
+    forces: Array = field(default_factory=lambda: _none(0))
+    depths: Array = field(default_factory=lambda: _none(0))
+
+    @staticmethod
+    def of(keys: Index, slips: Array, forces: Array, depths: Array) -> ContactMemory:
+        """Of all contacts of a step, those that press."""
+        there = np.flatnonzero(forces > 0.0)
+        order = there[np.lexsort(keys[there].T[::-1])]
+        return ContactMemory(keys[order], slips[order], forces[order], depths[order])
+
+    def places(self, keys: Index) -> Index:
+        """(k,) where keys (k, 4) are among these, -1 where they are not."""
+        found = np.full(len(keys), -1)
+        if not len(self.keys) or not len(keys):
+            return found
+        both = np.concatenate([self.keys, keys])
+        _, label = np.unique(both, axis=0, return_inverse=True)
+        label = label.reshape(-1)
+        place = np.full(int(label.max()) + 1, -1)
+        place[label[: len(self.keys)]] = np.arange(len(self.keys))
+        return np.asarray(place[label[len(self.keys) :]])
+
+    def stretch(self, keys: Index) -> Array:
+        """(k, 3) m of contacts (k, 4); none for new ones."""
+        place = self.places(keys)
+        return np.where(place[:, None] >= 0, self.slips[place] if len(self.slips) else 0.0, 0.0)
+
+    def pressed(self, keys: Index) -> Array:
+        """(k,) N at the end of the last step; none for new ones."""
+        place = self.places(keys)
+        return np.where(place >= 0, self.forces[place] if len(self.forces) else 0.0, 0.0)
+
+    def behind(self, surface: int, other: int) -> Index:
+        """The points of a surface that lay behind another one's."""
+        mine = (self.keys[:, 0] == surface) & (self.keys[:, 3] == other) & (self.keys[:, 1] == 0) & (self.depths > 0.0)
+        return np.asarray(np.unique(self.keys[mine, 2]))
+
+    def packed(self) -> Array:
+        """(k, 9) of numbers, as frames keep it."""
+        return np.column_stack([self.keys.astype(float), self.slips, self.forces, self.depths])
+
+    @staticmethod
+    def unpacked(numbers: Array | None) -> ContactMemory:
+        if numbers is None or numbers.ndim != 2 or numbers.shape[1] != 9:
+            return ContactMemory()
+        return ContactMemory(numbers[:, :4].astype(np.int64), numbers[:, 4:7], numbers[:, 7], numbers[:, 8])

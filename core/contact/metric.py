@@ -1,0 +1,88 @@
+"""The inverse of a metric with the stiffness of contacts added, by Woodbury's formula on its constant factors.
+
+(H + C)^-1 = H^-1 - H^-1 C (1 + S C)^-1 H^-1, with the stiffness C of the contacts on the nodes that they press, and the
+compliance S = H^-1 among those alone. C is taken as it is: two bodies that press each other are coupled by it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import lu_factor, lu_solve
+from scipy.sparse import csr_matrix
+
+from ..arrays import Array, Index, Single
+from ..solvers.factor import LowRankUpdate, Solve
+
+# Nodes whose columns are solved for at once. Always the same ones together, so that it makes no difference when.
+_LOT = 8
+# Bytes of columns that are kept for one factorisation.
+_MOST = 256_000_000
+
+
+class Compliance:
+    """Columns of the inverse of a constant matrix, at nodes that may touch something; solved for when first asked.
+
+    In single precision, which is enough for a metric.
+    nodes: (s,) slots that may be asked for.
+    """
+
+    def __init__(self, solve: Solve, count: int, nodes: Index) -> None:
+        """solve: with the matrix (3f, 3f).  count: f."""
+        self._solve, self._count = solve, count
+        self.nodes = nodes
+        self._place = np.full(count, -1)
+        self._place[nodes] = np.arange(len(nodes))
+        self._lots: dict[int, Single] = {}
+
+    def columns(self, slots: Index) -> Single:
+        """(3a, 3f) m/(N s), a row for each column at slots (a,)."""
+        place = self._place[slots]
+        found = np.empty((3 * len(slots), 3 * self._count), dtype=np.float32)
+        for lot in np.unique(place // _LOT):
+            mine = np.flatnonzero(place // _LOT == lot)
+            own = (3 * (place[mine] % _LOT)[:, None] + np.arange(3)).ravel()
+            found[(3 * mine[:, None] + np.arange(3)).ravel()] = self._lot(int(lot))[own]
+        return found
+
+    def _lot(self, lot: int) -> Single:
+        if lot in self._lots:
+            self._lots[lot] = found = self._lots.pop(lot)
+            return found
+        nodes = self.nodes[lot * _LOT : (lot + 1) * _LOT]
+        right = np.zeros((3 * self._count, 3 * len(nodes)))
+        right[(3 * nodes[:, None] + np.arange(3)).ravel(), np.arange(3 * len(nodes))] = 1.0
+        made = np.ascontiguousarray(self._solve(right).T, dtype=np.float32)
+        while self._lots and (len(self._lots) + 1) * made.nbytes > _MOST:
+            self._lots.pop(next(iter(self._lots)))
+        self._lots[lot] = made
+        return made
+
+
+class ContactMetric:
+    """The inverse of H + C."""
+
+    def __init__(self, base: LowRankUpdate, columns: Single, stiffness: csr_matrix, slots: Index) -> None:
+        """base: the inverse of H, a constant matrix A and a low rank.
+
+        columns: (3a, 3f), those of A^-1 at slots (a,) of the free nodes.  stiffness: (3a, 3a), C.
+        """
+        self._base, self._columns = base, columns
+        self.stiffness = stiffness
+        self._dof = (3 * slots[:, None] + np.arange(3)).ravel()
+        # 1 + C S, the transpose of what is needed.
+        compliance = columns[:, self._dof] - base.given(slots).astype(np.float32)
+        matrix = np.asarray(stiffness.astype(np.float32) @ compliance)
+        matrix[np.diag_indices(len(matrix))] += 1.0
+        self._factors = lu_factor(matrix, overwrite_a=True, check_finite=False)
+
+    def __call__(self, right: Array) -> Array:
+        answer = self._base(right)
+        inner = lu_solve(self._factors, answer[self._dof].astype(np.float32), trans=1, check_finite=False)
+        pull = (self.stiffness @ inner.astype(np.float64)).astype(np.float32)
+        return np.asarray(answer - self._base.corrected((pull @ self._columns).astype(np.float64)))
+
+    def pushed(self, step: Array) -> Array:
+        """C v for v (f, 3), (f, 3)."""
+        answer = np.zeros(step.size)
+        answer[self._dof] = self.stiffness @ step.ravel()[self._dof]
+        return answer.reshape(step.shape)

@@ -1,0 +1,189 @@
+"""A set of contacts with its potential: penalty with thickness, and friction as a spring with a Coulomb limit.
+
+Each contact is a row that gives the way d between two points as a mean of points; with the outward normal n of what is
+touched, the contact distance r and the stiffness k,
+
+    g = n.d - r,     U = sum k/2 min(g, 0)^2 + 20 k/2 min(g + r, 0)^2
+
+and with the way u along the surface since the contact holds, and the limit l = mu f/k of the pressing force f,
+
+    U = sum k/2 |u|^2 where |u| <= l, else mu f (|u| - l/2)
+
+f is that of the last iteration: Coulomb's law has no potential of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from ..arrays import Array, Index, Mask
+
+# So much stiffer is what has gone through all of the contact distance: beyond it one could see it.
+BEYOND = 20.0
+_TINY = 1e-30
+
+
+@dataclass(frozen=True)
+class Rows:
+    """k contacts.
+
+    weights: (k, n) the way between the two points as a mean of nodes; base: (k, 3) m, what else is in it.
+    normal: (k, 3).  distance: (k,) m, r.  stiffness: (k,) N/m.  friction: (k,).
+    begun: (k, 3) m, the way at which the contact began to hold; friction pulls back there.
+    key: (k, 4) the touching surface, the kind, its feature, and the touched surface.
+    drift: (k, 3) m, how far what no node moves changes the way in the step.
+    """
+
+    weights: csr_matrix
+    base: Array
+    normal: Array
+    distance: Array
+    stiffness: Array
+    friction: Array
+    begun: Array
+    key: Index
+    drift: Array
+
+    def __len__(self) -> int:
+        return len(self.base)
+
+    def some(self, rows: Index | Mask) -> Rows:
+        return Rows(
+            self.weights[rows], self.base[rows], self.normal[rows], self.distance[rows], self.stiffness[rows],
+            self.friction[rows], self.begun[rows], self.key[rows], self.drift[rows],
+        )  # fmt: skip
+
+    def scaled(self, factors: Array) -> Rows:
+        """With the stiffness times factors (k,)."""
+        return replace(self, stiffness=self.stiffness * factors)
+
+
+@dataclass(frozen=True)
+class Pressing:
+    """What rows do at positions.
+
+    gap: (k,) m.  force: (k,) N along the normals.  slip: (k, 3) m along the surface.  way: (k, 3) m.
+    """
+
+    gap: Array
+    force: Array
+    slip: Array
+    way: Array
+
+
+class ContactEnergy:
+    """U of rows, with the pressing forces that friction knows.
+
+    pressing: (k,) N.
+    """
+
+    rounding = 0.0
+
+    def __init__(self, rows: Rows, pressing: Array) -> None:
+        self.rows, self.pressing = rows, pressing
+        self._back = rows.weights.T.tocsr()
+
+    def at(self, positions: Array) -> Pressing:
+        """At nodes' positions (n, 3) m."""
+        rows = self.rows
+        way = np.asarray(rows.weights @ positions) + rows.base
+        gap = np.einsum("ki,ki->k", rows.normal, way) - rows.distance
+        force = -rows.stiffness * (np.minimum(gap, 0.0) + BEYOND * np.minimum(gap + rows.distance, 0.0))
+        slip = way - rows.begun
+        slip -= rows.normal * np.einsum("ki,ki->k", rows.normal, slip)[:, None]
+        return Pressing(gap, force, slip, way)
+
+    def value_gradient(self, positions: Array) -> tuple[float, Array]:
+        """J, and the gradient (n, 3) N."""
+        rows, there = self.rows, self.at(positions)
+        inner, outer = np.minimum(there.gap, 0.0), np.minimum(there.gap + rows.distance, 0.0)
+        value = 0.5 * float(rows.stiffness @ (inner**2 + BEYOND * outer**2))
+        length, most = self._sliding(there)
+        held = length * rows.stiffness <= most
+        value += float(
+            np.where(
+                held,
+                0.5 * rows.stiffness * length**2,
+                most * (length - 0.5 * most / np.maximum(rows.stiffness, _TINY)),
+            ).sum()
+        )
+        pull = np.where(held, rows.stiffness, most / np.maximum(length, _TINY))
+        return value, np.asarray(self._back @ (pull[:, None] * there.slip - there.force[:, None] * rows.normal))
+
+    def _sliding(self, there: Pressing) -> tuple[Array, Array]:
+        """How far rows have slipped (k,) m, and what friction pulls with at most (k,) N."""
+        return np.sqrt(np.einsum("ki,ki->k", there.slip, there.slip)), self.rows.friction * self.pressing
+
+    def branches(self, positions: Array) -> Index:
+        """(k,) which piece of U each row is on: 0 none, 1 pressing, 2 beyond its distance; 4 more where it slides."""
+        there = self.at(positions)
+        length, most = self._sliding(there)
+        slides = (length * self.rows.stiffness > most) & (most > 0.0)
+        return (there.gap < 0.0).astype(np.int64) + (there.gap + self.rows.distance < 0.0) + 4 * slides
+
+    def stiffness(self, positions: Array, branches: Index | None = None) -> Array:
+        """The second derivative of U by each row's way, (k, 3, 3) N/m; never negative. branches: as if on those."""
+        rows, there = self.rows, self.at(positions)
+        n = rows.normal
+        on = self.branches(positions) if branches is None else branches
+        steep = rows.stiffness * ((on % 4 > 0) + BEYOND * (on % 4 > 1))
+        both = n[:, :, None] * n[:, None, :]
+        total = steep[:, None, None] * both
+        length, most = self._sliding(there)
+        sticks = most > 0.0
+        held = on < 4
+        across = np.where(held, rows.stiffness, most / np.maximum(length, _TINY)) * sticks
+        total += across[:, None, None] * (np.eye(3) - both)
+        unit = there.slip / np.maximum(length, _TINY)[:, None]
+        slides = np.where(held, 0.0, across)
+        total -= slides[:, None, None] * (unit[:, :, None] * unit[:, None, :])
+        return total
+
+    def hessian(self, positions: Array, project: bool = True) -> csr_matrix:
+        """(3n, 3n) N/m."""
+        return spread(self.rows.weights, self.stiffness(positions))
+
+    def holding(self, positions: Array) -> csr_matrix:
+        """The same of what holds: what slides is free to."""
+        branches = self.branches(positions)
+        blocks = self.stiffness(positions, branches)
+        n, slides = self.rows.normal, branches >= 4
+        steep = np.einsum("ki,kij,kj->k", n, blocks, n)
+        blocks[slides] = (steep[:, None, None] * n[:, :, None] * n[:, None, :])[slides]
+        return spread(self.rows.weights, blocks)
+
+    def pressed(self, positions: Array) -> ContactEnergy:
+        """The same with the pressing forces as they are at positions."""
+        return ContactEnergy(self.rows, self.at(positions).force)
+
+    def stretched(self, positions: Array) -> Array:
+        """(k, 3) m, what of the slip stays after a step that ends at positions: what friction can hold."""
+        there = self.at(positions)
+        length = np.sqrt(np.einsum("ki,ki->k", there.slip, there.slip))
+        most = self.rows.friction * there.force / np.maximum(self.rows.stiffness, _TINY)
+        return np.asarray(there.slip * np.minimum(1.0, most / np.maximum(length, _TINY))[:, None])
+
+
+def spread(weights: csr_matrix, blocks: Array) -> csr_matrix:
+    """sum_i (w_i x 1)^T B_i (w_i x 1) for rows w_i (k, n) and symmetric blocks (k, 3, 3): (3n, 3n)."""
+    wide = weights.tocoo()
+    rows = (3 * wide.row[:, None] + np.arange(3)).ravel()
+    columns = (3 * wide.col[:, None] + np.arange(3)).ravel()
+    three = csr_matrix((wide.data.repeat(3), (rows, columns)), shape=(3 * weights.shape[0], 3 * weights.shape[1]))
+    k = len(blocks)
+    place = 3 * np.arange(k)[:, None, None]
+    axes = np.arange(3)
+    inner = csr_matrix(
+        (
+            blocks.ravel(),
+            (
+                np.broadcast_to(place + axes[None, :, None], blocks.shape).ravel(),
+                np.broadcast_to(place + axes[None, None, :], blocks.shape).ravel(),
+            ),
+        ),
+        shape=(3 * k, 3 * k),
+    )
+    return (three.T @ inner @ three).tocsr()

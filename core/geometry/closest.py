@@ -1,0 +1,82 @@
+"""Closest points of triangles and of segments, for many pairs at once. Vectors are rows (3, k)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..arrays import Array
+from .triangles import cross_rows
+
+_TINY = 1e-300
+
+
+def closest_on_triangles(points: Array, corners: Array) -> tuple[Array, Array, Array]:
+    """Barycentric weights (3, k) of the closest points, ways (3, k) from there to the points, squared distances (k,).
+
+    points: (3, k).  corners: (3 corners, 3, k).  A weight is exactly zero where the closest point is on a side or a
+    corner. Only sums and products of single numbers: a pair has the same answer whatever stands beside it.
+    """
+    a, b, c = corners
+    u, v, w = b - a, c - a, points - a
+    uu, uv, vv = _dot(u, u), _dot(u, v), _dot(v, v)
+    normal = cross_rows(u, v)
+    square = _dot(normal, normal)
+    weights = np.empty((3, points.shape[1]))
+    # Where it is flat the division means nothing, and the sides decide.
+    safe = np.where(square > 1e-24 * uu * vv, square, 1.0)
+    weights[1] = _dot(normal, cross_rows(w, v)) / safe
+    weights[2] = _dot(normal, cross_rows(u, w)) / safe
+    weights[0] = 1.0 - weights[1] - weights[2]
+    inside = (weights > 0.0).all(axis=0) & (square > 1e-24 * uu * vv)
+    height = _dot(w, normal) / safe
+    way = height * normal
+    distance = _dot(way, way)
+    rest = np.flatnonzero(~inside)
+    if len(rest):
+        u, v, w, uu, uv, vv = (x[..., rest] for x in (u, v, w, uu, uv, vv))
+        wu, wv = _dot(w, u), _dot(w, v)
+        # Along ab, ac and bc: at part t of the way.
+        parts = np.empty((3, len(rest)))
+        parts[0] = _part(wu, uu)
+        parts[1] = _part(wv, vv)
+        parts[2] = _part(wv - wu + uu - uv, uu - 2.0 * uv + vv)
+        side = v - u
+        ways = np.stack([w - parts[0] * u, w - parts[1] * v, (w - u) - parts[2] * side])
+        squares = (ways * ways).sum(axis=1)
+        best = squares.argmin(axis=0)
+        row = np.arange(len(rest))
+        part, one = parts[best, row], 1.0 - parts[best, row]
+        zero = np.zeros(len(rest))
+        weights[:, rest] = np.where(
+            best == 0,
+            np.stack([one, part, zero]),
+            np.where(best == 1, np.stack([one, zero, part]), np.stack([zero, one, part])),
+        )
+        way[:, rest] = ways[best, :, row].T
+        distance[rest] = squares[best, row]
+    return weights, way, distance
+
+
+def closest_of_lines(start_a: Array, way_a: Array, start_b: Array, way_b: Array) -> tuple[Array, Array, Array]:
+    """Where lines come closest: parts s, t (k,) of their ways (3, k), and sin² (k,) of their angles.
+
+    Parallel ones give s = t = -1.
+    """
+    between = start_b - start_a
+    cross = cross_rows(way_a, way_b)
+    square = _dot(cross, cross)
+    lengths = _dot(way_a, way_a) * _dot(way_b, way_b)
+    sines = square / np.maximum(lengths, _TINY)
+    apart = (sines > 1e-24) & (square > _TINY)
+    safe = np.where(apart, square, 1.0)
+    s = np.where(apart, _dot(cross_rows(between, way_b), cross) / safe, -1.0)
+    t = np.where(apart, _dot(cross_rows(between, way_a), cross) / safe, -1.0)
+    return s, t, np.asarray(np.where(apart, sines, 0.0))
+
+
+def _part(along: Array, square: Array) -> Array:
+    return np.asarray(np.clip(along / np.maximum(square, _TINY), 0.0, 1.0))
+
+
+def _dot(a: Array, b: Array) -> Array:
+    return np.asarray(a[0] * b[0] + a[1] * b[1] + a[2] * b[2])

@@ -1,0 +1,81 @@
+"""When four linearly moving points come to lie in one plane: the roots of a cubic in [0, 1], for many at once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..arrays import Array, Mask
+from .triangles import cross_rows
+
+_HALVINGS = 52
+
+
+class Coplanar:
+    """The volume (e1 × e2) · d of three vectors that change linearly, each (3, k) at times 0 and 1.
+
+    What lies in the plane counts as on its positive side. The volumes at both ends are taken from the positions there,
+    so that the end of a step and the beginning of the next agree to the last bit, and nothing slips through between.
+    """
+
+    def __init__(self, first: tuple[Array, Array], second: tuple[Array, Array], third: tuple[Array, Array]) -> None:
+        (a, a1), (c, c1), (e, e1) = first, second, third
+        self.start, self.end = _dot(cross_rows(a, c), e), _dot(cross_rows(a1, c1), e1)
+        b, d, f = a1 - a, c1 - c, e1 - e
+        n0, n1, n2 = cross_rows(a, c), cross_rows(a, d) + cross_rows(b, c), cross_rows(b, d)
+        self._powers = np.stack([self.start, _dot(n1, e) + _dot(n0, f), _dot(n2, e) + _dot(n1, f), _dot(n2, f)])
+
+    def may_change(self) -> Mask:
+        """(k,) False where the volume surely keeps its sign, for its control points do."""
+        c0, c1, c2, _ = self._powers
+        rounding = 1e-14 * np.abs(self._powers).sum(axis=0)
+        middles = np.stack([c0 + c1 / 3.0, c0 + (2.0 * c1 + c2) / 3.0])
+        ends = np.stack([self.start, self.end])
+        above = (ends >= 0.0).all(axis=0) & (middles > rounding).all(axis=0)
+        below = (ends < 0.0).all(axis=0) & (middles < -rounding).all(axis=0)
+        return np.asarray(~(above | below))
+
+    def crossings(self) -> tuple[Array, Array]:
+        """Times (3, k) at which the sign changes, ascending, nan where there are fewer; and the signs (3, k) before."""
+        _, c1, c2, c3 = self._powers
+        turns = np.sort(np.clip(_quadratic(c1, 2.0 * c2, 3.0 * c3), 0.0, 1.0), axis=0)
+        zero, one = np.zeros_like(c1), np.ones_like(c1)
+        times = np.stack([zero, *turns, one])
+        # A turn at an end has that end's value, bit by bit.
+        values = np.stack([self.start, *(self._value(turn) for turn in turns), self.end])
+        values = np.where(times <= 0.0, self.start, np.where(times >= 1.0, self.end, values))
+        above = values >= 0.0
+        found = np.full((3, len(c1)), np.nan)
+        for k in range(3):
+            change = np.flatnonzero(above[k] != above[k + 1])
+            if len(change) == 0:
+                continue
+            low, high, sign = times[k, change], times[k + 1, change], above[k, change]
+            part = self._powers[:, change]
+            for _ in range(_HALVINGS):
+                middle = 0.5 * (low + high)
+                before = (_horner(part, middle) >= 0.0) == sign
+                low, high = np.where(before, middle, low), np.where(before, high, middle)
+            found[k, change] = high
+        return found, np.where(above[:3], 1.0, -1.0)
+
+    def _value(self, time: Array) -> Array:
+        return _horner(self._powers, time)
+
+
+def _horner(powers: Array, time: Array) -> Array:
+    return np.asarray(powers[0] + time * (powers[1] + time * (powers[2] + time * powers[3])))
+
+
+def _quadratic(a: Array, b: Array, c: Array) -> Array:
+    """Real roots (2, k) of a + b t + c t²; 0 where there is none."""
+    root = np.sqrt(np.maximum(b * b - 4.0 * a * c, 0.0))
+    q = -0.5 * (b + np.where(b >= 0.0, root, -root))
+    some = b * b >= 4.0 * a * c
+    with np.errstate(over="ignore", invalid="ignore"):
+        first = np.where(some & (c != 0.0), q / np.where(c != 0.0, c, 1.0), 0.0)
+        second = np.where(some & (q != 0.0), a / np.where(q != 0.0, q, 1.0), 0.0)
+    return np.asarray(np.nan_to_num(np.stack([first, second]), nan=0.0))
+
+
+def _dot(a: Array, b: Array) -> Array:
+    return np.asarray(a[0] * b[0] + a[1] * b[1] + a[2] * b[2])

@@ -1,0 +1,128 @@
+"""Pairs of edges that are near to each other, and the sharp edges of a surface, at which vertices alone see nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..arrays import Array, Index
+from .closest import closest_of_lines
+from .near_balls import near_balls, pieces, sorted_pairs
+from .proximity import Forbidden, Triangles
+from .triangles import unit
+
+# Edges at a smaller angle (its sine) are parallel: their closest points are nowhere in particular.
+_PARALLEL = 0.05
+
+
+@dataclass(frozen=True)
+class EdgePairs:
+    """first: (k,) which edge of a, ascending.  second: (k,) of b.  s, t: (k,) parts of their ways, between 0 and 1.
+
+    way: (k, 3) m from the closest point on b to that on a.  distance: (k,) m.
+    """
+
+    first: Index
+    second: Index
+    s: Array
+    t: Array
+    way: Array
+    distance: Array
+
+
+def near_edges(
+    points_a: Array,
+    edges_a: Index,
+    points_b: Array,
+    edges_b: Index,
+    reach: float,
+    forbidden: Forbidden | None = None,
+) -> EdgePairs:
+    """All pairs of edges (m, 2) and (n, 2) nearer than reach (m) whose closest points are within both, not at ends.
+
+    Nearly parallel ones are left out.  forbidden: of pairs of edges (k,) and (k,), those that do not count.
+    """
+    first, second = _meeting(points_a, edges_a, points_b, edges_b, reach)
+    start_a, end_a, start_b, end_b = (
+        np.ascontiguousarray(points[edges[which, k]].T)
+        for points, edges, which in ((points_a, edges_a, first), (points_b, edges_b, second))
+        for k in (0, 1)
+    )
+    way_a, way_b = end_a - start_a, end_b - start_b
+    s, t, sines = closest_of_lines(start_a, way_a, start_b, way_b)
+    between = start_a - start_b + s * way_a - t * way_b
+    distance = np.sqrt((between * between).sum(axis=0))
+    kept = np.flatnonzero((s > 0.0) & (s < 1.0) & (t > 0.0) & (t < 1.0) & (sines > _PARALLEL**2) & (distance < reach))
+    if forbidden is not None and len(kept):
+        kept = kept[~forbidden(first[kept], second[kept])]
+    return EdgePairs(
+        first[kept], second[kept], s[kept], t[kept], np.ascontiguousarray(between[:, kept].T), distance[kept]
+    )
+
+
+def sharp_edges(vertices: Array, triangles: Index, angle: float) -> tuple[Index, Array, Index]:
+    """Ridges, seen from outside, at which the faces' normals differ by more than angle (rad), and borders.
+
+    Edges (m, 2), the unit means (m, 3) of their faces' normals, and their faces (m, 2), the second -1 at a border.
+    Edges of more than two faces are left out, as are ridges beside triangles without area.
+    """
+    surface = Triangles(vertices, triangles)
+    ends, sides = surface.topology.ends, surface.topology.sides.ravel()
+    order = np.argsort(sides, kind="stable")
+    counts = np.bincount(sides, minlength=len(ends))
+    start = np.cumsum(counts) - counts
+    border, pair = np.flatnonzero(counts == 1), np.flatnonzero(counts == 2)
+    side, other = order[start[pair]], order[start[pair] + 1]
+    normal, opposite = surface.normals[side // 3], surface.normals[other // 3]
+    # The corner of the other face that is not on the edge: the second after the one where the side begins.
+    apex = surface.vertices[surface.triangles[other // 3, (other % 3 + 2) % 3]]
+    convex = (normal * (apex - surface.vertices[ends[pair, 0]])).sum(axis=1) < 0.0
+    tilt = np.arctan2(np.linalg.norm(np.cross(normal, opposite), axis=1), (normal * opposite).sum(axis=1))
+    # A blade, whose faces lie on each other: neither is above the other.
+    folded = tilt > np.pi - 1e-6
+    whole = ~surface.degenerate[side // 3] & ~surface.degenerate[other // 3]
+    sharp = np.flatnonzero((convex | folded) & (tilt > angle) & whole)
+    means = unit(normal[sharp] + opposite[sharp])
+    blades = np.flatnonzero(folded[sharp])
+    if len(blades):
+        # Normals that cancel: away from the faces instead.
+        edge = pair[sharp[blades]]
+        faces = np.stack([side[sharp[blades]], other[sharp[blades]]]) // 3
+        middles = surface.vertices[surface.triangles[faces]].mean(axis=2).mean(axis=0)
+        along = unit(surface.vertices[ends[edge, 1]] - surface.vertices[ends[edge, 0]])
+        away = surface.vertices[ends[edge, 0]] - middles
+        means[blades] = unit(unit(away - (away * along).sum(axis=1)[:, None] * along))
+    faces = np.concatenate(
+        [
+            np.stack([side[sharp], other[sharp]], axis=1) // 3,
+            np.stack([order[start[border]] // 3, np.full(len(border), -1)], axis=1),
+        ]
+    )
+    edges = np.concatenate([ends[pair[sharp]], ends[border]])
+    normals = np.concatenate([means, surface.normals[order[start[border]] // 3]])
+    return edges, normals, faces
+
+
+def _meeting(points_a: Array, edges_a: Index, points_b: Array, edges_b: Index, reach: float) -> tuple[Index, Index]:
+    none = np.zeros(0, dtype=np.int64)
+    if len(edges_a) == 0 or len(edges_b) == 0:
+        return none, none
+    kept, spans = [], []
+    for points, edges in ((points_a, edges_a), (points_b, edges_b)):
+        start, end = points[edges[:, 0]], points[edges[:, 1]]
+        spans.append((start, end, np.minimum(start, end), np.maximum(start, end)))
+    for (_, _, low, high), (_, _, bottom, top) in ((spans[0], spans[1]), (spans[1], spans[0])):
+        box = (low <= top.max(axis=0) + reach) & (high >= bottom.min(axis=0) - reach)
+        kept.append(np.flatnonzero(box.all(axis=1)))
+    if len(kept[0]) == 0 or len(kept[1]) == 0:
+        return none, none
+    lengths = [
+        np.linalg.norm(end[some] - start[some], axis=1) for (start, end, _, _), some in zip(spans, kept, strict=True)
+    ]
+    # As short as half of all edges of either: what is much longer is cut.
+    length = 2.0 * max(min(float(np.median(each)) for each in lengths), 0.5 * reach)
+    balls = [pieces(start[some], end[some], length) for (start, end, _, _), some in zip(spans, kept, strict=True)]
+    (centres_a, radii_a, owner_a, _), (centres_b, radii_b, owner_b, _) = balls
+    first, second = near_balls(centres_a, radii_a + reach, centres_b, radii_b)
+    return sorted_pairs(kept[0][owner_a[first]], kept[1][owner_b[second]])

@@ -1,0 +1,92 @@
+"""Pairs of balls that overlap: which of many small things may meet, whatever their sizes."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from ..arrays import Array, Index
+
+# Balls of one class differ by no more than this factor; below so many pairs all are looked at.
+_CLASS = 4.0
+_FEW = 4_000
+# At most about so many pairs at once.
+_PAIRS = 2_000_000
+
+
+def near_balls(centres_a: Array, radii_a: Array, centres_b: Array, radii_b: Array) -> tuple[Index, Index]:
+    """Pairs (k,), (k,) of balls (a, 3) and (b, 3) that overlap or touch, sorted by the first, then the second."""
+    firsts, seconds = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+    for some_a in _classes(centres_a, radii_a):
+        for some_b in _classes(centres_b, radii_b):
+            for first, second in _pairs(centres_a[some_a], radii_a[some_a], centres_b[some_b], radii_b[some_b]):
+                firsts.append(some_a[first])
+                seconds.append(some_b[second])
+    return sorted_pairs(np.concatenate(firsts), np.concatenate(seconds))
+
+
+def sorted_pairs(first: Index, second: Index) -> tuple[Index, Index]:
+    """The pairs (k,), (k,) sorted by the first, then the second, each once."""
+    count = int(second.max(initial=0)) + 1
+    keys = np.unique(first * count + second)
+    return keys // count, keys % count
+
+
+def pieces(starts: Array, ends: Array, length: float) -> tuple[Array, Array, Index, Array]:
+    """Centres (k, 3) and radii (k,) of the parts of segments (e, 3), none longer than about length (m).
+
+    Then whose part each is (k,), and from where to where it goes, (k, 2) between 0 and 1.
+    """
+    lengths = np.sqrt(((ends - starts) ** 2).sum(axis=1))
+    counts = np.ceil(np.minimum(lengths / max(length, 1e-300), 1e4)).astype(np.int64)
+    counts = np.maximum(counts, 1)
+    owner = np.arange(len(starts)).repeat(counts)
+    number = np.arange(len(owner)) - (np.cumsum(counts) - counts)[owner]
+    span = np.stack([number, number + 1], axis=1) / counts[owner][:, None]
+    centres = starts[owner] + span.mean(axis=1)[:, None] * (ends - starts)[owner]
+    # Rounding must not leave anything out.
+    reach = 1e-9 * (lengths + np.abs(starts).max(axis=1, initial=0.0))
+    return centres, (0.5 * lengths / counts + reach)[owner], owner, span
+
+
+def _classes(centres: Array, radii: Array) -> list[Index]:
+    """Balls of about one size each; what is not finite is in none."""
+    fine = np.flatnonzero(np.isfinite(centres).all(axis=1) & np.isfinite(radii))
+    if len(fine) == 0:
+        return []
+    there = radii[fine]
+    floor = max(float(there.max()), 1e-300) * 1e-6
+    label = np.floor(np.log(np.maximum(there, floor) / floor) / np.log(_CLASS)).astype(np.int64)
+    return [fine[label == k] for k in np.unique(label)]
+
+
+def _pairs(centres_a: Array, radii_a: Array, centres_b: Array, radii_b: Array) -> list[tuple[Index, Index]]:
+    reach = float(radii_a.max() + radii_b.max())
+    # Only what lies in the other's box.
+    low, high = centres_b.min(axis=0) - reach, centres_b.max(axis=0) + reach
+    some_a = np.flatnonzero(((centres_a >= low) & (centres_a <= high)).all(axis=1))
+    if len(some_a) == 0:
+        return []
+    low, high = centres_a[some_a].min(axis=0) - reach, centres_a[some_a].max(axis=0) + reach
+    some_b = np.flatnonzero(((centres_b >= low) & (centres_b <= high)).all(axis=1))
+    if len(some_b) == 0:
+        return []
+    if len(some_a) * len(some_b) <= _FEW:
+        first, second = some_a.repeat(len(some_b)), np.tile(some_b, len(some_a))
+        far = np.sqrt(((centres_a[first] - centres_b[second]) ** 2).sum(axis=1))
+        keep = far <= radii_a[first] + radii_b[second]
+        return [(first[keep], second[keep])]
+    tree = cKDTree(centres_b[some_b], balanced_tree=False, compact_nodes=True)
+    lots = [some_a]
+    if len(some_a) * len(some_b) > _PAIRS:
+        here = cKDTree(centres_a[some_a], balanced_tree=False, compact_nodes=True)
+        count = int(here.count_neighbors(tree, reach))
+        lots = np.array_split(some_a, min(count // _PAIRS + 1, len(some_a)))
+    found = []
+    for lot in lots:
+        here = cKDTree(centres_a[lot], balanced_tree=False, compact_nodes=True)
+        near = here.sparse_distance_matrix(tree, reach, output_type="ndarray")
+        first, second = lot[near["i"]], some_b[near["j"]]
+        keep = near["v"] <= radii_a[first] + radii_b[second]
+        found.append((first[keep], second[keep]))
+    return found

@@ -1,0 +1,244 @@
+"""What a simulated frame says of contacts: what presses where, what lies inside of what, and how soon it can rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..arrays import Array, Index
+from ..contact.meeting import EDGE, POINT
+from ..contact.memory import ContactMemory
+from ..contact.model import ContactModel, Touchable
+from ..frames.frame import Frame
+from ..geometry.closest import closest_of_lines
+from ..geometry.proximity import Triangles, nearest
+from ..geometry.triangles import unit
+from ..simulation.simulation import Simulation
+from ..stepping.held import NUMBERS, Holding, soonest
+from ..system.state import OF, State
+from ..system.system import System
+
+# What lies less deep than this part of a body's size cannot be seen, and is no news.
+SEEN = 1e-3
+# What is pressed with this part of its Young's modulus was pressed in, and did not begin inside.
+_SQUEEZED = 0.5
+# Sizes within which the surface that a point touches must be.
+_REACH = 1.0
+
+
+@dataclass(frozen=True)
+class Pressing:
+    """What presses on a body at a frame, k contacts; friction is not in it.
+
+    points: (k, 3) m, on its surface.  normals: (k, 3) in which each one is pushed.  forces: (k,) N along them.
+    depths: (k,) m behind the surface that is touched, negative in front of it.
+    others: (k,) places in names of what presses; the body itself where it touches itself.
+    """
+
+    points: Array
+    normals: Array
+    forces: Array
+    depths: Array
+    others: Index
+    names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def total(self, name: str) -> Array:
+        """(3,) N with which something of a name presses on it."""
+        mine = self.others == self.names.index(name) if name in self.names else np.zeros(len(self), dtype=bool)
+        return np.asarray(self.forces[mine] @ self.normals[mine])
+
+
+@dataclass(frozen=True)
+class Sunk:
+    """Of a body and something that have gone into each other at a frame, farther than can be seen.
+
+    other: its name; the body's own where it is in itself.  points: of the body that are in it.  others: of its points
+    that are in the body.  depth: m, of the deepest.  squeezed: whether it is pressed in; else it began inside, and is
+    on its way out.
+    """
+
+    other: str
+    points: int
+    others: int
+    depth: float
+    squeezed: bool
+
+
+@dataclass(frozen=True)
+class Touched:
+    """Of one body at one frame. soonest: s within which it cannot come to rest where it lies, 0 for no such limit."""
+
+    sunk: tuple[Sunk, ...] = ()
+    soonest: float = 0.0
+
+
+@dataclass(frozen=True)
+class Report:
+    """Of one body in a shot.
+
+    sunk: of everything that it went into, the deepest, with its frame.
+    soonest: as in Touched, at the last frame at which something limits it.
+    """
+
+    sunk: tuple[tuple[int, Sunk], ...] = ()
+    soonest: float = 0.0
+
+    @staticmethod
+    def of(frames: Iterable[tuple[int, Touched]]) -> Report:
+        """Of numbered frames, in order."""
+        deepest: dict[tuple[str, bool], tuple[int, Sunk]] = {}
+        last = 0.0
+        for number, touched in frames:
+            last = touched.soonest or last
+            for one in touched.sunk:
+                known = deepest.get((one.other, one.squeezed))
+                if known is None or one.depth > known[1].depth:
+                    deepest[one.other, one.squeezed] = number, one
+        return Report(tuple(sorted(deepest.values(), key=lambda found: -found[1].depth)), last)
+
+
+def touched(simulation: Simulation, state: State, body: str) -> Touched:
+    """What a state says of a body; it costs a look at the contacts that press."""
+    number, block = simulation.place(body)
+    system = simulation.islands[number].system
+    if system.contact is None:
+        return Touched()
+    kept = _memory(system, state)
+    return Touched(_sunk(simulation, system.contact, number, block, kept), _soonest(system, block, state))
+
+
+def pressing(simulation: Simulation, frame: Frame, body: str, obstacles: Mapping[str, Array] | None = None) -> Pressing:
+    """What presses on a body at a frame.
+
+    obstacles: (v, 3) m by name, where they are then; None to ask the scene, which goes to that frame for them.
+    """
+    number, block = simulation.place(body)
+    model = simulation.islands[number].system.contact
+    none = np.zeros((0, 3))
+    if model is None:
+        return Pressing(none, none, np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64), ())
+    kept = _memory(simulation.islands[number].system, frame.state)
+    names = tuple(one.name for one in model.surfaces)
+    mine = (kept.keys[:, 0] == block) | (kept.keys[:, 3] == block)
+    found: list[tuple[Array, Array, Array, Array, Index]] = []
+    if mine.any() and obstacles is None:
+        obstacles = {one.name: one.animated(float(frame.number)) for one in simulation.scene.obstacles}
+    there = {**(obstacles or {}), **frame.shapes}
+    for first, kind, second in np.unique(kept.keys[mine][:, [0, 1, 3]], axis=0):
+        rows = np.flatnonzero(mine & (kept.keys[:, [0, 1, 3]] == (first, kind, second)).all(axis=1))
+        one, other = model.surfaces[first], model.surfaces[second]
+        places = there.get(one.name), there.get(other.name)
+        if places[0] is None or places[1] is None:
+            continue
+        features, depths = kept.keys[rows, 2], kept.depths[rows]
+        if kind == EDGE:
+            p, q = _crossing((one, places[0]), (other, places[1]), features)
+            facing = -_outwards(one, places[0], one.sides[0][features // len(other.sides[0])][:, 0])
+        else:
+            p = places[0][features]
+            facing = -_outwards(one, places[0], features)
+            q = _touching(p, facing, (other, places[1]), first == second)
+        # The way out; on the surface itself it has no direction.
+        way = (p - q) * np.where(depths > 0.0, -1.0, 1.0)[:, None]
+        far = np.linalg.norm(way, axis=1) > 1e-9 * max(one.size, other.size if np.isfinite(other.size) else 0.0)
+        normal = np.where(far[:, None], unit(way), facing)
+        for place, sign, points, partner in ((first, 1.0, p, second), (second, -1.0, q, first)):
+            if place == block:
+                who = np.full(len(rows), partner)
+                found.append((points, sign * normal, kept.forces[rows], depths, who))
+    if not found:
+        return Pressing(none, none, np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64), names)
+    points, normals, forces, depth, others = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return Pressing(points, normals, forces, depth, others, names)
+
+
+def _memory(system: System, state: State) -> ContactMemory:
+    return ContactMemory.unpacked(state.memory.get(f"{system.blocks[0].name}{OF}contacts"))
+
+
+def _soonest(system: System, block: int, state: State) -> float:
+    """See Touched: of all regions of a block."""
+    held = state.memory.get(f"{system.blocks[0].name}{OF}held")
+    if held is None or held.shape != (len(system.regions), NUMBERS):
+        return 0.0
+    known = [Holding.unpacked(held[place]) for place in system.regions_of(block)]
+    return max((soonest(one) for one in known if one is not None), default=0.0)
+
+
+def _sunk(
+    simulation: Simulation, model: ContactModel, number: int, block: int, kept: ContactMemory
+) -> tuple[Sunk, ...]:
+    size = model.surfaces[block].size
+    # Of edges, their ends are counted where they are inside.
+    deep = kept.depths > SEEN * size
+    if not deep.any():
+        return ()
+    factors, found = simulation.factors(number), []
+    mine, theirs = deep & (kept.keys[:, 0] == block), deep & (kept.keys[:, 3] == block)
+    for partner in np.unique(np.concatenate([kept.keys[mine, 3], kept.keys[theirs, 0]])):
+        ours, its = mine & (kept.keys[:, 3] == partner), theirs & (kept.keys[:, 0] == partner)
+        both = np.flatnonzero(ours | its)
+        worst = both[kept.depths[both].argmax()]
+        young = [
+            model.surfaces[k].young * float(factors[model.surfaces[k].block])
+            for k in (block, int(partner))
+            if not model.surfaces[k].is_obstacle
+        ]
+        pressure = kept.forces[worst] / max(_area(model, kept.keys[worst]), 1e-300)
+        inside = (kept.keys[:, 1] == POINT) & (kept.keys[:, 0] != kept.keys[:, 3])
+        found.append(
+            Sunk(
+                model.surfaces[partner].name,
+                int((ours & inside).sum()) if partner != block else int(ours.sum()),
+                int((its & inside).sum()),
+                float(kept.depths[worst]),
+                bool(pressure > _SQUEEZED * min(young)),
+            )
+        )
+    return tuple(found)
+
+
+def _area(model: ContactModel, key: Index) -> float:
+    """m^2 that a contact stands for."""
+    first, second = model.surfaces[key[0]], model.surfaces[key[3]]
+    if key[1] == POINT:
+        return float(first.areas[key[2]])
+    count = len(second.sides[0])
+    ends = first.sides[0][key[2] // count], second.sides[0][key[2] % count]
+    return min(float(one.areas[pair].mean()) for one, pair in zip((first, second), ends, strict=True))
+
+
+def _outwards(surface: Touchable, places: Array, points: Index) -> Array:
+    """(k, 3) outward normals at vertices."""
+    if surface.plane:
+        return np.tile(unit(np.cross(places[1] - places[0], places[2] - places[0])[None])[0], (len(points), 1))
+    return np.asarray(Triangles(places, surface.triangles).vertex_normals[points])
+
+
+def _touching(points: Array, facing: Array, other: tuple[Touchable, Array], itself: bool) -> Array:
+    """(k, 3) m, where points (k, 3) touch a surface. facing: (k, 3) out of what they are of, turned round."""
+    surface, places = other
+    if surface.plane:
+        normal = _outwards(surface, places, np.zeros(1, dtype=np.int64))[0]
+        return np.asarray(points - ((points - places[0]) @ normal)[:, None] * normal)
+    triangles = Triangles(places, surface.triangles)
+    reach = _REACH * surface.size
+    near = nearest(triangles, points, reach, normals=-facing if itself or surface.closed else None)
+    found = points - 1e-3 * surface.size * facing
+    found[near.point] = points[near.point] - near.way
+    return np.asarray(found)
+
+
+def _crossing(one: tuple[Touchable, Array], other: tuple[Touchable, Array], features: Index) -> tuple[Array, Array]:
+    """Where edges come nearest to others, (k, 3) m each. features: see edges.meeting_edges."""
+    count = len(other[0].sides[0])
+    first, second = one[0].sides[0][features // count], other[0].sides[0][features % count]
+    a, b = one[1][first].astype(float), other[1][second].astype(float)
+    s, t, _ = closest_of_lines(a[:, 0].T, (a[:, 1] - a[:, 0]).T, b[:, 0].T, (b[:, 1] - b[:, 0]).T)
+    s, t = (np.clip(part, 0.0, 1.0)[:, None] for part in (s, t))
+    return a[:, 0] + s * (a[:, 1] - a[:, 0]), b[:, 0] + t * (b[:, 1] - b[:, 0])

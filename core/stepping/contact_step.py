@@ -1,0 +1,274 @@
+"""A step in which things may touch: contacts are found, the minimum with them, and then looked for again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from ..arrays import Array, Mask
+from ..contact.detection import Detection
+from ..contact.memory import ContactMemory
+from ..contact.moment import Moment
+from ..contact.rows import ContactEnergy, Rows
+from ..solvers.problem import Minimum, Outcome, Problem, Tolerance
+from ..system.inputs import Inputs
+from ..system.state import OF, State
+from ..system.system import System
+from .controls import Controls
+from .ground import Impact, Rigid, impacted, leaving, opened, steady, touches
+from .held import NUMBERS, Around, Ground, Holding, drag, holding, overshoot, renewed
+from .remembered import Remembered
+from .step_problem import StepProblem
+
+# How often contacts are looked for anew where a step has come out.
+_PASSES = 3
+# Contact distances by which a contact may be missed, or be another one there than it was taken for.
+_MISSED, _OTHER = 0.1, 0.3
+# What rests is slower than so many times what gravity makes of a step.
+_SLOW = 3.0
+# Friction that pulls with more than this part of what it can is about to give way.
+_STRAINED = 0.7
+_CONTACTS, _IMPACTS, _HELD = "contacts", "impacts", "held"
+
+
+Minimise = Callable[[Problem, Array, Tolerance], Minimum]
+
+
+class Make(Protocol):
+    """A step's problem with what contacts make of the regions."""
+
+    def __call__(self, around: Around | None) -> StepProblem: ...
+
+
+@dataclass(frozen=True)
+class ContactStep:
+    """Of one step of h s.
+
+    memory: what the last one left of its contacts; None at the start of a shot.  impacts: by what touches.
+    held: how regions are held by what they rest on.
+    """
+
+    system: System
+    state: State
+    inputs: Inputs
+    h: float
+    controls: Controls
+    detection: Detection
+    memory: ContactMemory | None
+    impacts: Mapping[tuple[int, int], Impact]
+    held: Mapping[int, Holding]
+
+    @staticmethod
+    def of(system: System, state: State, inputs: Inputs, h: float, controls: Controls) -> ContactStep:
+        assert system.contact is not None
+        factors = controls.factors(len(system.blocks))
+        moment = Moment.of(system.contact, state.positions, [one.touching for one in inputs], factors, h)
+        numbers = state.memory.get(_key(system, _CONTACTS))
+        memory = None if numbers is None else ContactMemory.unpacked(numbers)
+        impacts = Impact.unpacked(state.memory.get(_key(system, _IMPACTS)))
+        known = state.memory.get(_key(system, _HELD))
+        held = {}
+        if known is not None and known.shape == (len(system.regions), NUMBERS):
+            held = {k: one for k, row in enumerate(known) if (one := Holding.unpacked(row)) is not None}
+        return ContactStep(system, state, inputs, h, controls, Detection(moment, memory), memory, impacts, held)
+
+    @property
+    def _fall(self) -> float:
+        """m/s that what pulls makes of a step."""
+        return self.h * float(
+            np.linalg.norm(self.system.pull(self.inputs, np.arange(len(self.system.rest))), axis=-1).max()
+        )
+
+    def minimised(
+        self, made: Make, minimiser: Minimise, guess: Array | None, tolerance: float
+    ) -> tuple[StepProblem, Minimum]:
+        """guess: velocities (f, 3) to start from."""
+        # What is predicted falls and swings through what it lies on; what was before does not.
+        x = self.system.placed(self.state.positions + self.h * self.state.velocities, self.inputs)
+        rows = self.detection(x)
+        pressing = (self.memory or ContactMemory()).pressed(rows.key)
+        touched = self._touched(rows, (ContactEnergy(rows, pressing).at(x).force > 0.0) | (pressing > 0.0))
+        around = Around(touched, self._grounds(rows, pressing), self._leaving())
+        problem = made(around)
+        v = (
+            problem.begun(guess)
+            if guess is not None
+            else problem.lower(rows, pressing, problem.start, problem.as_before)
+        )
+        iterations = evaluations = 0
+        first = 0.0
+        for attempt in range(_PASSES + 1):
+            problem.touch(rows, pressing, v)
+            # Where it starts near its end, a part of what it starts with would be too little.
+            enough = problem.noise if attempt == 0 else max(problem.noise, tolerance * min(first, problem.motion(v)))
+            minimum = minimiser(problem, v, Tolerance(tolerance, enough))
+            first = minimum.first if attempt == 0 else first
+            iterations += minimum.iterations
+            evaluations += minimum.evaluations
+            if minimum.outcome is not Outcome.CONVERGED or attempt == _PASSES:
+                break
+            v = minimum.velocities
+            x = problem.positions(v)
+            found = self.detection(x)
+            if _same(rows, found, x):
+                break
+            pressing = _carried(rows, found, x)
+            more = around.touched | self._touched(found, ContactEnergy(found, pressing).at(x).force > 0.0)
+            rows = found
+            if more != around.touched:
+                around = replace(around, touched=more)
+                problem = made(around)
+        return problem, replace(minimum, iterations=iterations, evaluations=evaluations)
+
+    def _touched(self, rows: Rows, pressing: Mask) -> frozenset[int]:
+        """The regions on which rows press."""
+        nodes = np.zeros(len(self.system.rest), dtype=bool)
+        nodes[rows.weights[np.flatnonzero(pressing)].indices] = True
+        return frozenset(k for k, region in enumerate(self.system.regions) if nodes[region.free].any())
+
+    def _grounds(self, rows: Rows, pressing: Array) -> dict[int, Ground]:
+        """What regions at rest rest on. pressing: (k,) N."""
+        found: dict[int, Ground] = {}
+        slow = _SLOW * self._fall
+        if self._strained(rows, pressing):
+            return found
+        for place in sorted(steady(self.impacts)):
+            if place not in self.held or not self.system.regions[place].rigid_modes:
+                continue
+            support = self._support(place, rows, pressing)
+            own = Rigid.of(self.system, place, self.state.positions, self.state.velocities).velocity
+            if float(np.linalg.norm(own - support)) < slow:
+                found[place] = Ground(self.held[place], drag(self.held[place], self.controls.laws[place]), support)
+        return found
+
+    def _strained(self, rows: Rows, pressing: Array) -> bool:
+        """Whether friction is about to give way, so that what it holds is not at rest. pressing: (k,) N."""
+        most = float(rows.friction @ pressing)
+        stretch = np.linalg.norm((self.memory or ContactMemory()).stretch(rows.key), axis=1)
+        return most > 0.0 and float(rows.stiffness @ stretch) > _STRAINED * most
+
+    def _leaving(self) -> frozenset[int]:
+        """The regions that hit something and are on their way out, pressed together as they are."""
+        found = {
+            k
+            for one in self.impacts.values()
+            if one.speed > 0.0 and one.rebound > 0.0 and leaving(self.system, one, self.state)
+            for k in (one.region, one.other)
+        }
+        return frozenset(k for k in found if k >= 0 and overshoot(self.controls.laws[k]) >= 0.0)
+
+    def _support(self, place: int, rows: Rows, pressing: Array) -> Array:
+        """(3,) m/s of what a region rests on that only its animation moves."""
+        total = float(pressing.sum())
+        if not total > 0.0:
+            return np.zeros(3)
+        return np.asarray(-(pressing @ rows.drift) / total / self.h)
+
+    def ended(self, problem: StepProblem, state: State) -> State:
+        """The state after the step, with what its contacts leave."""
+        energy, x, system = problem.contacts, state.positions, self.system
+        kept, found = ContactMemory(), []
+        if energy is not None:
+            rows, there = energy.rows, energy.at(x)
+            behind = -np.einsum("ki,ki->k", rows.normal, there.way)
+            kept = ContactMemory.of(rows.key, energy.stretched(x), there.force, behind)
+            found = touches(system, energy, x, self.h)
+        bounces = [overshoot(law) for law in self.controls.laws]
+        before = self.state.positions, self.state.velocities
+        impacts, v = impacted(system, self.impacts, found, before, (x, state.velocities), bounces, self.h, self._fall)
+        memory = dict(state.memory)
+        memory[_key(system, _CONTACTS)] = kept.packed()
+        memory[_key(system, _IMPACTS)] = np.array([one.packed() for one in impacts]).reshape(-1, 8)
+        memory[_key(system, _HELD)] = self._holdings(problem, state, impacts, kept)
+        state = replace(state, velocities=v, memory=memory)
+        # Where a dent is deepest nothing of it moves: what it springs back with is in its shape.
+        turned = {
+            k
+            for one in impacts
+            for k in (one.region, one.other)
+            if one.rebound >= 0.0 and k >= 0 and _rebound(self.impacts, one) < 0.0
+        }
+        return self._reset(state, opened(self.impacts, impacts) | turned)
+
+    def _reset(self, state: State, regions: set[int]) -> State:
+        """Without what is remembered of the deformation's motion in regions where it would make dents grow."""
+        past = Remembered.of(self.system, state)
+        if not regions or past is None:
+            return state
+        velocity = past.velocity.copy()
+        rate = None if past.rate is None else past.rate.copy()
+        for place in regions:
+            free = self.system.regions[place].free
+            velocity[free] = 0.0
+            if rate is not None:
+                rate[free] = 0.0
+        return replace(state, memory=replace(past, velocity=velocity, rate=rate).kept(self.system, state.memory))
+
+    def _holdings(self, problem: StepProblem, state: State, impacts: list[Impact], kept: ContactMemory) -> Array:
+        """(r, NUMBERS), see Holding."""
+        numbers = np.zeros((len(self.system.regions), NUMBERS))
+        energy = problem.contacts
+        if energy is None:
+            return numbers
+        branches = energy.branches(state.positions)
+        pressed, sticking = branches % 4 > 0, int(((branches > 0) & (branches < 4)).sum())
+        slow, stiffness = _SLOW * self._fall, None
+        for place in sorted(steady({(one.region, one.other): one for one in impacts})):
+            region = self.system.regions[place]
+            if not region.rigid_modes or overshoot(self.controls.laws[place]) < 0.0:
+                continue
+            there = np.zeros(len(self.system.rest), dtype=bool)
+            there[energy.rows.weights[np.flatnonzero(pressed)].indices] = True
+            count = int(there[region.free].sum())
+            known = self.held.get(place)
+            own = Rigid.of(self.system, place, state.positions, state.velocities).velocity
+            if known is None or renewed(known, count, sticking):
+                if float(np.linalg.norm(own)) > slow:
+                    continue
+                if stiffness is None:
+                    factors = self.controls.factors(len(self.system.blocks))
+                    stiffness = self.system.tangent(state, factors, True) + energy.holding(state.positions)
+                known = holding(self.system, region, state.positions, stiffness, count, sticking)
+            numbers[place] = known.packed()
+        return numbers
+
+
+def _rebound(known: Mapping[tuple[int, int], Impact], one: Impact) -> float:
+    past = known.get((one.region, one.other))
+    return -1.0 if past is None else past.rebound
+
+
+def _same(rows: Rows, found: Rows, x: Array) -> bool:
+    """Whether what was found where the step ends is what it was minimised with."""
+    before, now = (ContactEnergy(one, np.zeros(len(one))).at(x) for one in (rows, found))
+    place = ContactMemory.of(rows.key, rows.begun, np.ones(len(rows)), rows.distance)
+    spot = place.places(found.key)
+    order = np.lexsort(rows.key.T[::-1]) if len(rows) else np.zeros(0, dtype=np.int64)
+    missing = spot < 0
+    if (now.gap[missing] < -_MISSED * found.distance[missing]).any():
+        return False
+    there = ~missing
+    was, here = before.gap[order][spot[there]], now.gap[there]
+    other = np.abs(np.minimum(was, 0.0) - np.minimum(here, 0.0)) > _OTHER * found.distance[there]
+    if other.any():
+        return False
+    gone = np.ones(len(rows), dtype=bool)
+    gone[order[spot[there]]] = False
+    return not (before.gap[gone] < -_MISSED * rows.distance[gone]).any()
+
+
+def _carried(rows: Rows, found: Rows, x: Array) -> Array:
+    """(k,) N that contacts pressed with when they were last minimised; new ones with what they do now."""
+    now = ContactEnergy(found, np.zeros(len(found))).at(x).force
+    old = ContactEnergy(rows, np.zeros(len(rows))).at(x).force
+    memory = ContactMemory.of(rows.key, rows.begun, old, rows.distance)
+    before = memory.pressed(found.key)
+    return np.where(before > 0.0, before, now)
+
+
+def _key(system: System, what: str) -> str:
+    """Under which a state remembers contacts: by the first block, as all of a system are together."""
+    return f"{system.blocks[0].name}{OF}{what}"

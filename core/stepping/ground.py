@@ -1,0 +1,242 @@
+"""What a body remembers of what it stands on or hits: impacts, and how it is held (docs/physics.md section 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..arrays import Array, Index
+from ..contact.rows import ContactEnergy
+from ..system.state import State
+from ..system.system import System
+
+# An approach is an impact above this speed in m/s, and above so many times what gravity makes of a step.
+_IMPACT, _FALL = 0.2, 3.0
+# A rebound begins where the approach is slower than this part of what it was.
+_TURNED = 0.25
+# From so many steps in contact on a body may be at rest.
+_STEADY = 2
+
+
+@dataclass(frozen=True)
+class Touch:
+    """A region and what presses on it.
+
+    region: its place.  other: the place of the other region, -1 for what only its animation moves.
+    force: (3,) N on the region.  centre: (3,) m, of the pressure.
+    support: (3,) m/s, of what is touched where that has no region.
+    """
+
+    region: int
+    other: int
+    force: Array
+    centre: Array
+    support: Array
+
+    @property
+    def normal(self) -> Array:
+        return np.asarray(self.force / np.linalg.norm(self.force))
+
+
+@dataclass(frozen=True)
+class Impact:
+    """Of a region and what presses on it.
+
+    steps: for how long.  speed: m/s of the approach; 0 where it was slow, or is over.  rebound: m/s, the most that may
+    be left of it; negative until it has turned.  normal: (3,).
+    """
+
+    region: int
+    other: int
+    steps: int
+    speed: float = 0.0
+    rebound: float = -1.0
+    normal: Array = field(default_factory=lambda: np.zeros(3))
+
+    def packed(self) -> list[float]:
+        return [self.region, self.other, self.steps, self.speed, self.rebound, *self.normal]
+
+    @staticmethod
+    def unpacked(numbers: Array | None) -> dict[tuple[int, int], Impact]:
+        if numbers is None or numbers.ndim != 2 or numbers.shape[1] != 8:
+            return {}
+        found = [Impact(int(n[0]), int(n[1]), int(n[2]), float(n[3]), float(n[4]), n[5:].copy()) for n in numbers]
+        return {(one.region, one.other): one for one in found}
+
+
+def region_of_nodes(system: System) -> Index:
+    """(n,) the place of each free node's region, -1 for hard pins."""
+    found = np.full(len(system.rest), -1)
+    for place, region in enumerate(system.regions):
+        found[region.free] = place
+    return found
+
+
+def touches(system: System, energy: ContactEnergy, positions: Array, h: float) -> list[Touch]:
+    """What presses on what at positions (n, 3) m, a step of h s after its start."""
+    rows, there = energy.rows, energy.at(positions)
+    pressing = np.flatnonzero(there.force > 0.0)
+    if not len(pressing):
+        return []
+    where = region_of_nodes(system)
+    weights = rows.weights[pressing]
+    sides: list[tuple[Index, Array]] = []
+    for way in (1.0, -1.0):
+        part = weights.multiply(way).maximum(0.0).tocsr()
+        part.eliminate_zeros()
+        total = np.asarray(part.sum(axis=1)).ravel()
+        region = np.full(len(pressing), -1)
+        some = np.flatnonzero(np.diff(part.indptr) > 0)
+        region[some] = where[part.indices[part.indptr[some]]]
+        place = np.asarray(part @ positions) / np.maximum(total, 1e-30)[:, None]
+        sides.append((region, place))
+    (first, front), (second, back) = sides
+    force, normal = there.force[pressing], rows.normal[pressing]
+    speed = rows.drift[pressing] / h
+    found: list[tuple[tuple[int, int], Array, Array, Array, Array]] = []
+    for sign, own, partner, place in ((1.0, first, second, front), (-1.0, second, first, back)):
+        for pair in sorted({(int(a), int(b)) for a, b in zip(own, partner, strict=True) if a >= 0 and a != b}):
+            mine = (own == pair[0]) & (partner == pair[1])
+            found.append((pair, sign * force[mine, None] * normal[mine], place[mine], -sign * speed[mine], force[mine]))
+    merged: dict[tuple[int, int], list[tuple[Array, Array, Array, Array]]] = {}
+    for pair, *one in found:
+        merged.setdefault(pair, []).append((one[0], one[1], one[2], one[3]))
+    answer = []
+    for pair, parts in sorted(merged.items()):
+        if pair[1] >= 0 and pair[0] > pair[1]:
+            # The same pair from its other side.
+            continue
+        pulls, places, supports, sizes = (np.concatenate(column) for column in zip(*parts, strict=True))
+        total = pulls.sum(axis=0)
+        if np.linalg.norm(total) <= 1e-9 * float(sizes.sum()):
+            continue
+        share = sizes / sizes.sum()
+        answer.append(Touch(*pair, total, share @ places, share @ supports))
+    return answer
+
+
+@dataclass(frozen=True)
+class Rigid:
+    """A region's rigid motion. mass: kg.  centre: (3,) m.  velocity: (3,) m/s.  inertia: (3, 3) kg m^2."""
+
+    mass: float
+    centre: Array
+    velocity: Array
+    inertia: Array
+
+    @staticmethod
+    def of(system: System, region: int, positions: Array, velocities: Array) -> Rigid:
+        free = system.regions[region].free
+        mass, x = system.mass[free], positions[free]
+        total = float(mass.sum())
+        centre = mass @ x / total
+        offset = x - centre
+        second = (mass[:, None] * offset).T @ offset
+        inertia = np.trace(second) * np.eye(3) - second
+        return Rigid(total, centre, mass @ velocities[free] / total, inertia)
+
+
+def flies(system: System, region: int) -> bool:
+    """Whether a region may go anywhere."""
+    return system.regions[region].rigid_modes == 6
+
+
+def impacted(
+    system: System,
+    known: Mapping[tuple[int, int], Impact],
+    found: list[Touch],
+    before: tuple[Array, Array],
+    after: tuple[Array, Array],
+    bounces: list[float],
+    h: float,
+    fall: float,
+) -> tuple[list[Impact], Array]:
+    """The impacts after a step, and velocities (n, 3) m/s with their rebounds as dialled.
+
+    before, after: positions and velocities (n, 3).  bounces: of each region, the speed after an impact over that
+    before it; negative where no law says.  fall: m/s that gravity makes in a step.
+    """
+    x, v = after[0], after[1].copy()
+    impacts, seen = [], set()
+    for one in found:
+        pair = (one.region, one.other)
+        seen.add(pair)
+        past = known.get(pair, Impact(one.region, one.other, 0))
+        bounce = _bounce(bounces, pair)
+        here = _approach(system, pair, one.support, x, v)
+        if past.steps == 0:
+            speed = hard(system, one, before, fall) if bounce >= 0.0 else 0.0
+            past = Impact(*pair, 0, speed, -1.0, one.normal)
+        speed, rebound, normal = past.speed, past.rebound, past.normal
+        if speed > 0.0:
+            along = float(here @ normal)
+            if rebound < 0.0 and along > -_TURNED * speed:
+                rebound = bounce * speed
+                v = _pushed(system, pair, one.centre, normal, max(rebound - along, 0.0), x, v)
+            if rebound >= 0.0:
+                along = float(_approach(system, pair, one.support, x, v) @ normal)
+                v = _pushed(system, pair, one.centre, normal, min(rebound - along, 0.0), x, v)
+        impacts.append(Impact(*pair, past.steps + 1, speed, rebound, normal))
+    for pair, past in sorted(known.items()):
+        if pair not in seen and past.speed > 0.0:
+            along = float(_approach(system, pair, np.zeros(3), x, v) @ past.normal)
+            rebound = _bounce(bounces, pair) * past.speed
+            if along > rebound:
+                v = _pushed(system, pair, None, past.normal, rebound - along, x, v)
+    return impacts, v
+
+
+def hard(system: System, touch: Touch, before: tuple[Array, Array], fall: float) -> float:
+    """The speed of an approach in m/s where it is an impact, else 0. before: positions and velocities (n, 3)."""
+    speed = -float(_approach(system, (touch.region, touch.other), touch.support, *before) @ touch.normal)
+    return speed if speed > max(_IMPACT, _FALL * fall) else 0.0
+
+
+def leaving(system: System, impact: Impact, state: State) -> bool:
+    """Whether what has turned is on its way out."""
+    way = _approach(system, (impact.region, impact.other), np.zeros(3), state.positions, state.velocities)
+    return float(way @ impact.normal) > 0.5 * impact.rebound
+
+
+def _bounce(bounces: list[float], pair: tuple[int, int]) -> float:
+    own = [bounces[k] for k in pair if k >= 0]
+    return min(own) if min(own) < 0.0 else float(np.mean(own))
+
+
+def _approach(system: System, pair: tuple[int, int], support: Array, x: Array, v: Array) -> Array:
+    """The velocity of a region against what it touches, (3,) m/s, of the centres of mass."""
+    own = Rigid.of(system, pair[0], x, v).velocity
+    return own - (support if pair[1] < 0 else Rigid.of(system, pair[1], x, v).velocity)
+
+
+def _pushed(
+    system: System, pair: tuple[int, int], centre: Array | None, normal: Array, change: float, x: Array, v: Array
+) -> Array:
+    """Velocities after an impulse at a place that changes those of the centres against each other by so much, m/s."""
+    if change == 0.0:
+        return v
+    moving = [(k, sign) for k, sign in zip(pair, (1.0, -1.0), strict=True) if k >= 0 and flies(system, k)]
+    bodies = [(k, sign, Rigid.of(system, k, x, v)) for k, sign in moving]
+    if not bodies:
+        return v
+    impulse = change / sum(1.0 / body.mass for _, _, body in bodies) * normal
+    for k, sign, body in bodies:
+        free = system.regions[k].free
+        v[free] += sign * impulse / body.mass
+        if centre is not None:
+            spin = np.linalg.pinv(body.inertia, rcond=1e-9) @ np.cross(centre - body.centre, sign * impulse)
+            v[free] += np.cross(spin, x[free] - body.centre)
+    return v
+
+
+def opened(known: Mapping[tuple[int, int], Impact], impacts: list[Impact]) -> set[int]:
+    """Regions of which the last contact has just opened."""
+    before = {k for pair in known for k in pair if k >= 0}
+    return before - {k for one in impacts for k in (one.region, one.other) if k >= 0}
+
+
+def steady(known: Mapping[tuple[int, int], Impact]) -> set[int]:
+    """Regions that have been in contact for long enough to rest."""
+    return {k for pair, one in known.items() if one.steps >= _STEADY for k in pair if k >= 0}

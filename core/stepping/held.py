@@ -1,0 +1,152 @@
+"""The drag on the rigid motion of what rests on something, so that it comes to rest as dialled (physics.md section 7).
+
+With S = R^T M (K + C)^-1 M R = V diag(1/l_k) V^T the rigid motion along V_k swings in what holds it as
+
+    (1/l + 1/w^2) y'' + (2a/w^2 + c/l) y' + y = 0,      c_k = l_k max(0, 2z sqrt(1/l_k + 1/w^2) - 2a/w^2)
+
+R are the rigid motions in a basis that does not depend on rounding: three shifts and three turns.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.sparse import csr_matrix, diags
+
+from ..arrays import Array
+from ..solvers.factor import factorise
+from ..system.region import Region
+from ..system.system import System
+from .law import InertiaLaw
+from .waveform import SECOND, WaveformLaw
+
+# Part of the stiffness's mean diagonal, as if a spring from everywhere to where it is: what slides is free.
+_FREE = 1e-11
+# It is found anew where this part of what holds changed.
+_RENEW = 0.25
+# Of a Holding, as frames keep it.
+NUMBERS = 44
+
+
+@dataclass(frozen=True)
+class Holding:
+    """How what is pressed holds a region's rigid motion.
+
+    pressed, sticking: how many nodes are pressed, and how many of the contacts do not slide.
+    softness: (6,) s^2, 1/l_k.
+    shapes: (6, 6), a column each, in shifts and turns about the centre of mass; M-orthonormal.
+    """
+
+    pressed: int
+    sticking: int
+    softness: Array
+    shapes: Array
+
+    def packed(self) -> Array:
+        return np.concatenate([[float(self.pressed), float(self.sticking)], self.softness, self.shapes.ravel()])
+
+    @staticmethod
+    def unpacked(numbers: Array) -> Holding | None:
+        if not numbers[0] > 0.0:
+            return None
+        return Holding(int(numbers[0]), int(numbers[1]), numbers[2:8], numbers[8:].reshape(6, 6))
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What a region rests on, in a step. held: how.  drag: (6,) 1/s, see drag().  support: (3,) m/s, how it moves."""
+
+    held: Holding
+    drag: Array
+    support: Array
+
+    def matrix(self, offset: Array, momenta: Array) -> Array:
+        """The drag in a basis R of rigid motions, (k, k) 1/s.
+
+        offset: (f, 3) m from the centre of mass.  momenta: (3f, k), M R.
+        """
+        along = self.held.shapes.T @ (fields(offset).T @ momenta)
+        return np.asarray(along.T @ (self.drag[:, None] * along))
+
+
+@dataclass(frozen=True)
+class Around:
+    """What contacts make of a system's regions in a step.
+
+    touched: places of those on which something presses.  grounds: what others rest on, by place.
+    hit: those on their way out of an impact, pressed together as they are: nothing of it is remembered.
+    """
+
+    touched: frozenset[int] = frozenset()
+    grounds: Mapping[int, Ground] = field(default_factory=dict)
+    hit: frozenset[int] = frozenset()
+
+
+def fields(offset: Array) -> Array:
+    """Three shifts and three turns at offsets (f, 3) from a centre: (3f, 6)."""
+    found = np.zeros((len(offset), 3, 6))
+    found[:, [0, 1, 2], [0, 1, 2]] = 1.0
+    for axis in range(3):
+        found[:, :, 3 + axis] = np.cross(np.eye(3)[axis], offset)
+    return found.reshape(-1, 6)
+
+
+def holding(
+    system: System, region: Region, positions: Array, stiffness: csr_matrix, pressed: int, sticking: int
+) -> Holding:
+    """stiffness: (3n, 3n) N/m, of what is elastic and of the contacts.  pressed, sticking: see Holding."""
+    free, mass = region.free, system.mass[region.free]
+    dof = (3 * free[:, None] + np.arange(3)).ravel()
+    own = stiffness[dof][:, dof]
+    own = own + diags(np.full(len(dof), _FREE * float(own.diagonal().mean())))
+    x = positions[free]
+    G = fields(x - mass @ x / mass.sum())
+    momenta = mass.repeat(3)[:, None] * G
+    inertia, soft = G.T @ momenta, momenta.T @ factorise(own.tocsr())(momenta)
+    # S y = M y / l with shapes that are orthonormal in M.
+    root = np.linalg.cholesky(inertia + 1e-12 * np.trace(inertia) * np.eye(6))
+    inverse = np.linalg.inv(root)
+    softness, vectors = np.linalg.eigh(inverse @ (0.5 * (soft + soft.T)) @ inverse.T)
+    return Holding(pressed, sticking, np.maximum(softness, 0.0), inverse.T @ vectors)
+
+
+def drag(held: Holding, law: InertiaLaw) -> Array:
+    """(6,) 1/s, c_k of each shape."""
+    if not isinstance(law, WaveformLaw) or law.pace is not None:
+        return np.zeros(6)
+    a, w = law.decay, law.frequency
+    inverse, slow = (1.0 / (a * a + w * w), 2.0 * a / (a * a + w * w)) if w > 0.0 else (
+        1.0 / (SECOND * a * a), (1.0 + SECOND) / (SECOND * a))  # fmt: skip
+    o = overshoot(law)
+    z = 1.0 if o <= 0.0 else -math.log(o) / math.hypot(math.pi, math.log(o))
+    soft = held.softness
+    with np.errstate(divide="ignore"):
+        wanted = np.maximum(2.0 * z * np.sqrt(soft + inverse) - slow, 0.0)
+        return np.where(soft > 0.0, wanted / np.maximum(soft, 1e-300), 0.0)
+
+
+def overshoot(law: InertiaLaw) -> float:
+    """Of a dialled law, 0 to 1; negative where none is dialled."""
+    if not isinstance(law, WaveformLaw):
+        return -1.0
+    return math.exp(-math.pi * law.decay / law.frequency) if law.frequency > 0.0 else 0.0
+
+
+def soonest(held: Holding) -> float:
+    """Before which what is held so does not come to rest, s: its rigid motion is as slow as what it stands on."""
+    # What slides freely is not held.
+    soft = held.softness[held.softness < 1.0 / _SLIDES]
+    return 6.64 * math.sqrt(float(soft.max(initial=0.0)))
+
+
+# 1/s^2, what is held less than so is free to slide.
+_SLIDES = 1.0
+
+
+def renewed(held: Holding, pressed: int, sticking: int) -> bool:
+    """Whether so many other nodes are pressed, or so many contacts begun or ceased to slide, that it is another one."""
+    changed = abs(pressed - held.pressed) > _RENEW * held.pressed
+    return changed or abs(sticking - held.sticking) > _RENEW * max(sticking, held.sticking)

@@ -1,0 +1,68 @@
+"""What the waveform law keeps of a step, whose momenta are set right where nothing outside changed them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..arrays import Array
+from ..system.inputs import Inputs
+from ..system.state import State
+from ..system.system import System
+from .carrier import turned
+from .flight import restored
+from .inertia import RegionTerms
+from .law import Coefficients
+from .potentials import AtStart, Potentials
+from .remembered import Remembered
+from .sleep import still_steps, stillness
+
+
+@dataclass(frozen=True)
+class Ending:
+    """A step of h s from a state, at its end.
+
+    terms, coefficients: of each region.  factors: (b,) on each block's stiffness.
+    hit: regions of which nothing is remembered, see StepProblem.
+    """
+
+    system: System
+    state: State
+    inputs: Inputs
+    h: float
+    potentials: Potentials
+    terms: Sequence[RegionTerms]
+    coefficients: Sequence[Coefficients]
+    factors: Array
+    hit: Set[int]
+
+    def kept(self, x: Array, velocities: Array, begin: AtStart) -> Remembered:
+        """Of a step that ends at positions and velocities (n, 3), whose momenta are set right."""
+        system, h = self.system, self.h
+        force, velocity, rate = self.potentials.elastic(x), np.zeros_like(x), np.zeros_like(x)
+        # What pushes from outside changes the momenta.
+        pushed = [self.potentials.pushed(x, region.free) for region in system.regions]
+        for terms, region, outer in zip(self.terms, system.regions, pushed, strict=True):
+            if terms.ahead is None or terms.turn is None:
+                continue
+            free = region.free
+            velocity[free] = (x[free] - terms.ahead) / h
+            if begin.force is not None:
+                rate[free] = (force[free] - turned(terms.turn, begin.force[free])) / h
+            if terms.flight is not None and terms.flight.exact and not outer:
+                x[free], turn = restored(terms.flight, system.mass[free], x[free], h)
+                velocities[free] = (x[free] - self.state.positions[free]) / h
+                for vectors in (velocity, force, rate):
+                    vectors[free] = vectors[free] @ turn.T
+        for place in self.hit:
+            free = system.regions[place].free
+            velocity[free] = 0.0
+            rate[free] = 0.0
+        still = stillness(system, self.inputs, self.coefficients, h, x - self.state.positions)
+        pulls = tuple(one.pull for one in self.inputs)
+        counts = still_steps(begin.past, self.factors, still, pulls)
+        if begin.force is None:
+            return Remembered(velocity, None, None, counts, pulls)
+        return Remembered(velocity, force, rate, counts, pulls)

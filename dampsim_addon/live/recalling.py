@@ -1,0 +1,66 @@
+"""A scene whose moving parts are what was read of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeVar
+
+from ...core.fields.field import Outside
+from ...core.scene.body import Body, Motion
+from ...core.scene.collider import Obstacle
+from ...core.scene.parameters import ColliderDials, Settings
+from ...core.scene.scene import Scene
+from .kept import Read
+
+# What was read at a time, by what it is known by.
+Reading = Callable[[float, str], Read]
+Value = TypeVar("Value")
+
+
+def mark_of(obstacle: str) -> str:
+    """What a collider's reading is known by: links may hold on to the same object."""
+    return f"{obstacle} as a collider"
+
+
+def recalling(taken: Scene, read: Reading) -> Scene:
+    """The scene with all that moves taken from readings."""
+
+    def motion(name: str) -> Motion:
+        return lambda time: read(time, name).positions
+
+    def body(one: Body) -> Body:
+        name = one.identity
+
+        def settings(time: float) -> Settings:
+            return _there(read(time, name).settings)
+
+        def outside(time: float) -> Outside:
+            return _there(read(time, name).outside)
+
+        return replace(
+            one,
+            motion=motion(name),
+            dials=settings if one.dials else None,
+            outside=outside if one.outside else None,
+        )
+
+    def obstacle(one: Obstacle) -> Obstacle:
+        name = mark_of(one.name)
+
+        def dials(time: float) -> ColliderDials:
+            return _there(read(time, name).collider)
+
+        return replace(one, motion=motion(name), dials=dials)
+
+    return replace(
+        taken,
+        bodies=tuple(body(one) for one in taken.bodies),
+        colliders=tuple(replace(one, motion=motion(one.name)) for one in taken.colliders),
+        obstacles=tuple(obstacle(one) for one in taken.obstacles),
+    )
+
+
+def _there(found: Value | None) -> Value:
+    assert found is not None
+    return found

@@ -1,0 +1,174 @@
+"""Which colliders stop which simulated objects, in files of any size: see asked."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Any
+
+import bpy
+from bpy.app.handlers import persistent
+
+from ...core.scene.parameters import COLLIDER_PARAMETERS, ColliderDials
+from ..blender.animation import animated_paths
+from ..blender.modifiers import makes
+from .asked import Asked
+from .groups import Group, group_of
+from .objects import is_simulated
+
+
+class Lack(enum.Enum):
+    """Why nothing stops at an object, in words."""
+
+    HIDDEN = "is disabled in viewports"
+    UNBAKED = "is simulated apart, and not baked"
+    FACELESS = "has no faces"
+
+
+def is_collider(obj: bpy.types.Object) -> bool:
+    """Whether an object is marked as a collider, or has Blender's own Collision."""
+    return obj.type == "MESH" and (obj.dampsim_collider.is_collider or has_collision(obj))
+
+
+def has_collision(obj: bpy.types.Object) -> bool:
+    """Whether Blender's own Collision is on."""
+    if obj.collision is None or not obj.collision.use:
+        return False
+    return any(m.type == "COLLISION" and (m.show_viewport or _keyed(obj, m)) for m in obj.modifiers)
+
+
+def _keyed(obj: bpy.types.Object, modifier: bpy.types.Modifier) -> bool:
+    return f'modifiers["{modifier.name}"].show_viewport' in animated_paths(obj)
+
+
+_asked = Asked(is_collider)
+
+
+def known() -> list[bpy.types.Object]:
+    """All colliders of the file, by name."""
+    return sorted(_asked.now(), key=lambda obj: obj.name_full)
+
+
+def note(obj: bpy.types.Object) -> None:
+    """An object may have become one."""
+    _asked.note(obj)
+
+
+def candidates(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> list[tuple[bpy.types.Object, Lack | None]]:
+    """The colliders of a view layer that a simulated object is to stop at, and why it does not.
+
+    Those of the collection that it names, if it names one; never what is simulated with it.
+    """
+    found = known()
+    return _within(found, obj.dampsim.collider_collection, group_of(obj).members, view_layer) if found else []
+
+
+def _within(
+    colliders: Sequence[bpy.types.Object],
+    limit: bpy.types.Collection | None,
+    members: Sequence[bpy.types.Object],
+    view_layer: bpy.types.ViewLayer,
+) -> list[tuple[bpy.types.Object, Lack | None]]:
+    return [
+        (other, _lack(other))
+        for other in colliders
+        if view_layer.objects.get(other.name) == other
+        and (limit is None or limit.all_objects.get(other.name) == other)
+        and other not in members
+    ]
+
+
+def _lack(other: bpy.types.Object) -> Lack | None:
+    # The eye is for the animator alone. What is disabled for a while says so when it is read.
+    if other.hide_viewport and "hide_viewport" not in animated_paths(other):
+        return Lack.HIDDEN
+    if all(collection.hide_viewport for collection in other.users_collection):
+        return Lack.HIDDEN
+    if is_simulated(other) and not other.dampsim.baked:
+        return Lack.UNBAKED
+    if len(other.data.polygons) == 0 and not any(m.show_viewport and makes(m) for m in other.modifiers):
+        return None if other.dampsim_collider.plane else Lack.FACELESS
+    return None
+
+
+def stopping(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> list[bpy.types.Object]:
+    """The colliders at which a simulated object stops."""
+    if not obj.dampsim.collide:
+        return []
+    return [other for other, lack in candidates(obj, view_layer) if lack is None]
+
+
+def stopping_each(members: Sequence[bpy.types.Object], view_layer: bpy.types.ViewLayer) -> list[list[bpy.types.Object]]:
+    """The same for each of the members of a group: all that share a collection are looked at once."""
+    colliders, looked = known(), dict[bpy.types.Collection | None, list[bpy.types.Object]]()
+    for limit in {obj.dampsim.collider_collection for obj in members if obj.dampsim.collide}:
+        found = _within(colliders, limit, members, view_layer)
+        looked[limit] = [other for other, lack in found if lack is None]
+    return [looked[obj.dampsim.collider_collection] if obj.dampsim.collide else [] for obj in members]
+
+
+def standing_for(group: Group, view_layer: bpy.types.ViewLayer) -> tuple[object, ...]:
+    """Which colliders stop which members, and how: what can be told without evaluating."""
+    each = stopping_each(group.members, view_layer)
+    known_as = {other: (other.session_uid, _settings(other)) for stops in each for other in stops}
+    return tuple(tuple(known_as[other] for other in stops) for stops in each)
+
+
+def settings_of_colliders(obj: bpy.types.Object, scene: bpy.types.Scene) -> dict[str, str]:
+    """The colliders that stop an object, and what is set of each and not keyframed; made without evaluating."""
+    others = stopping(obj, layer_of(scene))
+    return {
+        "Colliders of the Scene": ", ".join(str(other.name_full) for other in others),
+        **{f"Collider {other.name_full}": _settings(other) for other in others},
+    }
+
+
+def _settings(other: bpy.types.Object) -> str:
+    group, keyed = other.dampsim_collider, animated_paths(other)
+    found = ["infinite plane"] if group.plane else []
+    for name, parameter in COLLIDER_PARAMETERS.items():
+        if f"dampsim_collider.{name}" not in keyed:
+            found.append(f"{parameter.label.lower()} {getattr(group, name):.6g}")
+    return ", ".join(found)
+
+
+def read_dials(obj: bpy.types.Object) -> ColliderDials:
+    """A collider's dials as they are now; raises ParameterError."""
+    return ColliderDials(**{name: getattr(obj.dampsim_collider, name) for name in COLLIDER_PARAMETERS})
+
+
+def layer_of(scene: bpy.types.Scene) -> bpy.types.ViewLayer:
+    """The view layer in which a scene is simulated, as far as it is known."""
+    here = bpy.context.view_layer
+    return here if here is not None and bpy.context.scene == scene else scene.view_layers[0]
+
+
+@persistent
+def forget(*_: object) -> None:
+    """Look again when somebody asks."""
+    _asked.forget()
+
+
+@persistent
+def after_update(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
+    """Note an object that has become a collider."""
+    _asked.after_update(depsgraph)
+
+
+# Before, so that no object that is no more is held; and after, as others may have asked in between.
+_HANDLERS = {
+    **dict.fromkeys(("load_pre", "load_post", "undo_pre", "undo_post", "redo_pre", "redo_post"), forget),
+    "blend_import_post": forget,
+    "depsgraph_update_post": after_update,
+}
+
+
+def register() -> None:
+    for name, handler in _HANDLERS.items():
+        getattr(bpy.app.handlers, name).append(handler)
+
+
+def unregister() -> None:
+    for name, handler in _HANDLERS.items():
+        getattr(bpy.app.handlers, name).remove(handler)
+    forget()

@@ -1,0 +1,104 @@
+"""The panels of what touches: of a simulated object, and of a collider."""
+
+from __future__ import annotations
+
+import bpy
+from bpy.types import Context, Panel, UILayout
+
+from ...core.scene.parameters import COLLIDER_PARAMETERS, Front
+from ..blender.modifiers import makes
+from ..blender.obstacles import changing
+from ..scene.colliders import candidates, has_collision, is_collider
+from ..scene.objects import chosen, is_simulated, simulated_in, working
+from ..scene.registry import trusting
+from .contact_operators import DAMPSIM_OT_collider, DAMPSIM_OT_floor, DAMPSIM_OT_no_collider
+from .layout import Child, Sidebar, dials, field, wrapped
+
+# More colliders than these are counted.
+_LISTED = 8
+
+
+class DAMPSIM_PT_contact(Child, Panel):
+    bl_label = "Contact"
+    bl_idname = "DAMPSIM_PT_contact"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    def draw(self, context: Context) -> None:
+        layout, obj = self.layout, chosen(context)
+        group = obj.dampsim
+        column = layout.column(align=True)
+        column.operator(DAMPSIM_OT_floor.bl_idname, icon="MESH_PLANE")
+        column.operator(DAMPSIM_OT_collider.bl_idname, icon="MOD_PHYSICS")
+        _draw_colliders(layout, obj, context)
+        column = layout.column()
+        column.enabled = not working(context)
+        dials(column, group, context, "contact", without="depth")
+        search = (obj, "vertex_groups")
+        if group.front == Front.PAINTED:
+            field(column, group, "front_group", "Front Group", context, search=search)
+            if not group.front_group:
+                wrapped(column, "Without a Front Group it slides alike in all directions", "INFO", context)
+        field(column, group, "friction_group", "Friction Group", context, search=search)
+        field(column, group, "collider_collection", "Only Of", context)
+        field(column, group, "depth", "Depth", context)
+
+
+def _draw_colliders(layout: UILayout, obj: bpy.types.Object, context: Context) -> None:
+    """What it stops at, and what not."""
+    column = layout.column(align=True)
+    if not obj.dampsim.collide:
+        wrapped(column, "It stops at no collider: Colliders is off", "INFO", context)
+        return
+    found = candidates(obj, context.view_layer)
+    for other, lack in found[:_LISTED]:
+        if lack is not None:
+            wrapped(column, f"Not at {other.name}, which {lack.value}", "ERROR", context)
+            continue
+        culprit = "" if other.dampsim_collider.plane else changing(other, surely=True)
+        note = f": {culprit} changes its vertices" if culprit else ", from both sides" if _is_sheet(other) else ""
+        wrapped(column, f"Stops at {other.name}{note}", "ERROR" if culprit else "MOD_PHYSICS", context)
+    if len(found) > _LISTED:
+        wrapped(column, f"… and {len(found) - _LISTED} more", "BLANK1", context)
+    if not found:
+        wrapped(column, "There is nothing that it stops at", "INFO", context)
+
+
+def _is_sheet(other: bpy.types.Object) -> bool:
+    """Whether a collider is open, as far as can be told without evaluating."""
+    if other.dampsim_collider.plane or any(m.show_viewport and makes(m) for m in other.modifiers):
+        return False
+    # Where all edges have two faces, there are as many corners.
+    return len(other.data.loops) < 2 * len(other.data.edges)
+
+
+class DAMPSIM_PT_collider(Sidebar, Panel):
+    bl_label = "Collider"
+    bl_idname = "DAMPSIM_PT_collider"
+    bl_parent_id = "DAMPSIM_PT_main"
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        obj = context.object
+        if obj is None or obj.type != "MESH":
+            return False
+        if is_collider(obj):
+            return True
+        with trusting():
+            return not is_simulated(obj) and obj.library is None and bool(simulated_in(context.scene))
+
+    def draw(self, context: Context) -> None:
+        layout, obj = self.layout, context.object
+        if not is_collider(obj):
+            layout.operator(DAMPSIM_OT_collider.bl_idname, icon="MOD_PHYSICS")
+            return
+        group, column = obj.dampsim_collider, layout.column()
+        column.enabled = not working(context)
+        field(column, group, "plane", "Infinite Plane", context)
+        for parameter in COLLIDER_PARAMETERS.values():
+            field(column, group, parameter.name, parameter.label, context, parameter.unit)
+        if _is_sheet(obj):
+            wrapped(column, "Its surface is open: things stop on the side from which they come", "INFO", context)
+        if has_collision(obj):
+            wrapped(column, "Blender's own Collision, under Physics, makes it a collider", "INFO", context)
+        if group.is_collider:
+            layout.operator(DAMPSIM_OT_no_collider.bl_idname, icon="X")

@@ -1,0 +1,775 @@
+"""Colliders: which objects are, what the core is handed of them, and what is said where something is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import bpy
+import numpy as np
+import pytest
+from scenes import add, armature, fresh, wobbler, world
+from test_drawing import Context, Layout
+
+pytestmark = pytest.mark.bpy
+Load = Callable[[str], ModuleType]
+# Single precision, of metres.
+EXACT = 1e-6
+
+
+def box(name: str = "Box", place: tuple[float, float, float] = (0.0, 0.0, -3.0), **marks: Any) -> bpy.types.Object:
+    """A cube of 2 m, which nobody selected."""
+    mesh = bpy.data.meshes.new(name)
+    corners = [(x, y, z) for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (-1.0, 1.0)]
+    faces = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
+    mesh.from_pydata(corners, [], faces)
+    obj = bpy.data.objects.new(name, mesh)
+    obj.location = place
+    bpy.context.scene.collection.objects.link(obj)
+    for mark, value in marks.items():
+        setattr(obj.dampsim_collider, mark, value)
+    bpy.context.view_layer.update()
+    return obj
+
+
+def collider(name: str = "Box", **marks: Any) -> bpy.types.Object:
+    return box(name, is_collider=True, **marks)
+
+
+def keyed(obj: bpy.types.Object, **places: float) -> None:
+    """Height by frame, as f3=1.0, linear in between."""
+    for frame, value in places.items():
+        obj.location.z = value
+        obj.keyframe_insert("location", index=2, frame=int(frame[1:]))
+    for layer in obj.animation_data.action.layers:
+        for curve in layer.strips[0].channelbags[0].fcurves:
+            for point in curve.keyframe_points:
+                point.interpolation = "LINEAR"
+
+
+def height(obj: bpy.types.Object, frame: int, value: float) -> None:
+    """Move a keyframe that is there."""
+    curve = obj.animation_data.action.layers[0].strips[0].channelbags[0].fcurves[0]
+    next(point for point in curve.keyframe_points if point.co.x == frame).co.y = value
+    curve.update()
+    obj.update_tag()
+
+
+@contextmanager
+def scene_of(load: Load, *objects: bpy.types.Object) -> Any:
+    """The core's scene, readable within."""
+    snapshot = load("dampsim_addon.scene.snapshot")
+    with snapshot.GroupSampler(bpy.context.scene, bpy.context.view_layer, objects) as sampler:
+        yield snapshot.take(sampler)
+
+
+def names(load: Load, *objects: bpy.types.Object) -> list[str]:
+    bpy.context.view_layer.update()
+    with scene_of(load, *objects) as taken:
+        return [one.name for one in taken.obstacles]
+
+
+def bake(obj: bpy.types.Object, target: str = "POINT_CACHE") -> None:
+    bpy.context.view_layer.objects.active = obj
+    obj.dampsim.target = target
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+
+
+# Which objects are colliders.
+
+
+def _collision(other: bpy.types.Object) -> None:
+    other.modifiers.new("Collision", "COLLISION")
+
+
+def _collision_unused(other: bpy.types.Object) -> None:
+    _collision(other)
+    other.collision.use = False
+
+
+def _collision_disabled(other: bpy.types.Object) -> None:
+    _collision(other)
+    other.modifiers[0].show_viewport = False
+
+
+def _mark(other: bpy.types.Object) -> None:
+    other.dampsim_collider.is_collider = True
+
+
+def _disabled(other: bpy.types.Object) -> None:
+    _mark(other)
+    other.hide_viewport = True
+
+
+def _eye(other: bpy.types.Object) -> None:
+    _mark(other)
+    other.hide_set(True)
+
+
+def _no_render(other: bpy.types.Object) -> None:
+    _mark(other)
+    other.hide_render = True
+
+
+def _hidden_collection(other: bpy.types.Object) -> None:
+    _mark(other)
+    inside = bpy.data.collections.new("Hidden")
+    bpy.context.scene.collection.children.link(inside)
+    inside.objects.link(other)
+    bpy.context.scene.collection.objects.unlink(other)
+    inside.hide_viewport = True
+
+
+def _elsewhere(other: bpy.types.Object) -> None:
+    _mark(other)
+    bpy.context.scene.collection.objects.unlink(other)
+    bpy.data.scenes.new("Other").collection.objects.link(other)
+
+
+def _faceless(other: bpy.types.Object) -> None:
+    _mark(other)
+    other.data = bpy.data.meshes.new("Nothing")
+
+
+@pytest.mark.parametrize(
+    ("become", "stops"),
+    [
+        (lambda other: None, False), (_collision, True), (_collision_unused, False), (_collision_disabled, False),
+        (_mark, True), (_disabled, False), (_eye, True), (_no_render, True), (_hidden_collection, False),
+        (_elsewhere, False), (_faceless, False),
+    ],
+)  # fmt: skip
+def test_what_is_a_collider_is_what_an_animator_sees_as_one(
+    load: Load, tmp_path: Path, become: Callable[[bpy.types.Object], None], stops: bool
+) -> None:
+    fresh()
+    obj, other = wobbler(tmp_path), box()
+    assert names(load, obj) == []
+    become(other)
+    assert names(load, obj) == (["Box"] if stops else [])
+    with scene_of(load, obj) as taken:
+        assert taken.obstacles_of(taken.bodies[0]) == ((0,) if stops else ())
+        assert taken.touching == stops
+    obj.dampsim.collide = False
+    assert names(load, obj) == []
+
+
+def test_what_is_simulated_with_it_is_no_collider_and_what_is_apart_only_once_baked(load: Load, tmp_path: Path) -> None:
+    fresh(4)
+    obj, other = wobbler(tmp_path / "a"), wobbler(tmp_path / "b", "Other")
+    for one in (obj, other):
+        one.dampsim_collider.is_collider = True
+    colliders = load("dampsim_addon.scene.colliders")
+    # Itself never, nor what is not known before the bake.
+    assert names(load, obj) == names(load, other) == []
+    assert colliders.candidates(obj, bpy.context.view_layer) == [(other, colliders.Lack.UNBAKED)]
+    other.location.z += 5.0
+    bake(other)
+    assert names(load, obj) == ["Other"]
+    with scene_of(load, obj) as taken:
+        for frame in (1.0, 3.0):
+            # It plays its bake, whatever is sampled.
+            np.testing.assert_allclose(taken.obstacles[0].animated(frame), world(other, frame, True), atol=EXACT)
+    assert bpy.ops.dampsim.clear() == {"FINISHED"}
+    load("dampsim_addon.scene.groups").join([obj, other])
+    assert names(load, obj, other) == []
+    assert colliders.candidates(obj, bpy.context.view_layer) == []
+
+
+def test_a_collection_limits_what_one_of_several_stops_at(load: Load, tmp_path: Path) -> None:
+    scene = fresh()
+    obj, other = wobbler(tmp_path), wobbler(tmp_path, "Other")
+    load("dampsim_addon.scene.groups").join([obj, other])
+    collider("Near")
+    far = collider("Far")
+    limit = bpy.data.collections.new("Limit")
+    scene.collection.children.link(limit)
+    limit.objects.link(far)
+    with scene_of(load, obj, other) as taken:
+        assert [body.obstacles for body in taken.bodies] == [None, None]
+    other.dampsim.collider_collection = limit
+    with scene_of(load, obj, other) as taken:
+        assert [one.name for one in taken.obstacles] == ["Far", "Near"]
+        assert [taken.obstacles_of(body) for body in taken.bodies] == [(0, 1), (0,)]
+    # What nobody stops at is not read.
+    obj.dampsim.collide = False
+    with scene_of(load, obj, other) as taken:
+        assert [one.name for one in taken.obstacles] == ["Far"]
+        assert [taken.obstacles_of(body) for body in taken.bodies] == [(), (0,)]
+
+
+def test_what_becomes_a_collider_is_seen_beside_many_others(load: Load, tmp_path: Path) -> None:
+    scene = fresh()
+    obj = wobbler(tmp_path)
+    mesh = bpy.data.meshes.new("Crowd")
+    for number in range(150):
+        scene.collection.objects.link(bpy.data.objects.new(f"A{number:03d}", mesh))
+    other = box()
+    bpy.context.view_layer.update()
+    known = load("dampsim_addon.scene.colliders").known
+    assert known() == []
+    bpy.ops.object.select_all(action="DESELECT")
+    bpy.context.view_layer.objects.active = other
+    assert bpy.ops.object.modifier_add(type="COLLISION") == {"FINISHED"}
+    bpy.context.view_layer.update()
+    assert [one.name for one in known()] == ["Box"]
+    other.modifiers.clear()
+    bpy.context.view_layer.update()
+    assert known() == []
+    other.dampsim_collider.is_collider = True
+    assert [one.name for one in known()] == ["Box"]
+    other.name = "Renamed"
+    assert names(load, obj) == ["Renamed"]
+    bpy.data.objects.remove(other)
+    assert known() == []
+
+
+# What the core is handed.
+
+
+def test_a_collider_is_read_with_all_its_modifiers_in_the_visits_of_the_bodies(load: Load, tmp_path: Path) -> None:
+    scene = fresh(8)
+    obj, other = wobbler(tmp_path), collider()
+    keyed(other, f1=-3.0, f8=-1.5)
+    other.rotation_euler.y = 0.3
+    armature(other)
+    other.modifiers.new("Fine", "SUBSURF").levels = 2
+    other.modifiers.new("Collision", "COLLISION")
+    expected = {frame: world(other, frame, True) for frame in (1.0, 3.25, 8.0)}
+    went: list[int] = []
+
+    def count(*_: object) -> None:
+        went.append(scene.frame_current)
+
+    bpy.app.handlers.frame_change_post.append(count)
+    try:
+        with scene_of(load, obj) as taken:
+            obstacle = taken.obstacles[0]
+            went.clear()
+            for frame, surface in expected.items():
+                taken.bodies[0].animated(frame)
+                np.testing.assert_allclose(obstacle.animated(frame), surface, atol=EXACT)
+                obstacle.at(frame)
+            assert went == [1, 3, 8] if went[0] == 1 else [3, 8]
+    finally:
+        bpy.app.handlers.frame_change_post.remove(count)
+    np.testing.assert_allclose(obstacle.vertices, expected[1.0], atol=EXACT)
+    assert not obstacle.plane
+    # Subdivided twice, six faces are 96, closed, and face outwards.
+    corners = obstacle.vertices[obstacle.triangles]
+    assert len(corners) == 192
+    volume = np.einsum("ij,ij->i", corners[:, 0], np.cross(corners[:, 1], corners[:, 2])).sum() / 6.0
+    assert volume > 1.0
+
+
+@pytest.mark.parametrize("scale", [(1.0, 1.0, 1.0), (2.0, -0.5, 3.0), (1.0, 1.0, -1.0), (1.0, 2.0, 0.0)])
+def test_an_infinite_plane_is_a_point_and_two_axes_with_the_objects_z_above(
+    load: Load, tmp_path: Path, scale: tuple[float, float, float]
+) -> None:
+    fresh()
+    obj, other = wobbler(tmp_path), collider(plane=True)
+    other.rotation_euler, other.scale = (0.4, -0.2, 1.0), scale
+    bpy.context.view_layer.update()
+    up = np.array(other.rotation_euler.to_matrix())[:, 2] * (-1.0 if scale[2] < 0.0 else 1.0)
+    with scene_of(load, obj) as taken:
+        obstacle = taken.obstacles[0]
+    assert obstacle.plane
+    assert obstacle.triangles.shape == (0, 3)
+    point, along, across = obstacle.vertices
+    np.testing.assert_allclose(point, other.location, atol=EXACT)
+    normal = np.cross(along - point, across - point)
+    np.testing.assert_allclose(normal, up, atol=EXACT)
+
+
+def test_variants_visit_each_frame_once_for_colliders_too(load: Load, tmp_path: Path) -> None:
+    fresh(4)
+    obj, other = wobbler(tmp_path), collider()
+    keyed(other, f1=-3.0, f4=-2.0)
+    for frame, value in ((1, 0.0), (4, 1.5)):
+        other.dampsim_collider.roughness = value
+        other.dampsim_collider.keyframe_insert("roughness", frame=frame)
+    went: list[object] = []
+    with scene_of(load, obj) as taken:
+        scene = load("dampsim_addon.compare.variants").Variants(taken, obj.name).taken
+        obstacle = scene.obstacles[0]
+        first = [(obstacle.animated(frame), obstacle.at(frame)) for frame in (1.0, 2.5, 4.0)]
+        bpy.app.handlers.frame_change_post.append(lambda *_: went.append(1))
+        try:
+            again = [(obstacle.animated(frame), obstacle.at(frame)) for frame in (4.0, 1.0, 2.5)]
+        finally:
+            bpy.app.handlers.frame_change_post.pop()
+    assert went == []
+    assert [dials.roughness for _, dials in first] == pytest.approx([0.0, 0.75, 1.5], abs=1e-3)
+    for (surface, dials), (other_surface, other_dials) in zip(first, [again[1], again[2], again[0]], strict=True):
+        assert surface is other_surface
+        assert dials == other_dials
+
+
+def _builds(other: bpy.types.Object) -> str:
+    modifier = other.modifiers.new("Grow", "BUILD")
+    modifier.frame_start, modifier.frame_duration = -2.0, 6.0
+    return "apply Grow"
+
+
+def _finer(other: bpy.types.Object) -> str:
+    modifier = other.modifiers.new("Fine", "DECIMATE")
+    modifier.decimate_type, modifier.iterations = "UNSUBDIV", 0
+    for frame, value in ((2, 0), (3, 2)):
+        modifier.iterations = value
+        modifier.keyframe_insert("iterations", frame=frame)
+    return "apply Fine"
+
+
+def _flattened(other: bpy.types.Object) -> str:
+    for frame, value in ((1, 1.0), (3, 0.0)):
+        other.scale.z = value
+        other.keyframe_insert("scale", frame=frame)
+    return "set a scale above zero"
+
+
+def _vanishing(other: bpy.types.Object) -> str:
+    for frame, value in ((1, False), (3, True)):
+        other.hide_viewport = value
+        other.keyframe_insert("hide_viewport", frame=frame)
+    return "remove the keyframes of its Disable in Viewports"
+
+
+@pytest.mark.parametrize("change", [_builds, _finer, _flattened, _vanishing])
+def test_a_collider_that_does_not_stay_one_is_refused_by_name_frame_and_mend(
+    load: Load, tmp_path: Path, change: Callable[[bpy.types.Object], str]
+) -> None:
+    fresh(4)
+    obj, other = wobbler(tmp_path), collider()
+    mend = change(other)
+    bpy.context.scene.frame_set(1)
+    with pytest.raises(RuntimeError) as raised:
+        bake(obj)
+    said = str(raised.value)
+    assert "Box: " in said
+    assert " at frame " in said
+    assert mend in said
+    assert not obj.dampsim.baked
+
+
+def test_a_collider_in_edit_mode_says_so(load: Load, tmp_path: Path) -> None:
+    fresh(4)
+    obj, other = wobbler(tmp_path), collider()
+    bpy.ops.object.select_all(action="DESELECT")
+    bpy.context.view_layer.objects.active = other
+    bpy.ops.object.mode_set(mode="EDIT")
+    with pytest.raises(load("core.errors").SceneError, match="Box: it is a collider; leave Edit Mode"):
+        names(load, obj)
+    bpy.ops.object.mode_set(mode="OBJECT")
+    assert names(load, obj) == ["Box"]
+
+
+def test_what_is_dialled_and_painted_goes_over(load: Load, tmp_path: Path) -> None:
+    fresh()
+    obj, other = wobbler(tmp_path), collider()
+    still = collider("Still", roughness=0.25, thickness=0.01)
+    for frame, value in ((1, 0.5), (5, 1.5)):
+        other.dampsim_collider.roughness = value
+        other.dampsim_collider.keyframe_insert("roughness", frame=frame)
+    rough, front = (obj.vertex_groups.new(name=name) for name in ("Rough", "Front"))
+    rough.add(range(10), 0.5, "REPLACE")
+    front.add([3], 1.0, "REPLACE")
+    obj.dampsim.friction_group, obj.dampsim.front_group = "Rough", "Front"
+    obj.scale = (2.0, 0.5, 1.0)
+    with scene_of(load, obj) as taken:
+        body, (moving, plain) = taken.bodies[0], taken.obstacles
+        moving.animated(1.0)
+        assert moving.at(1.0).roughness == 0.5
+        moving.animated(5.0)
+        assert moving.at(5.0).roughness == 1.5
+        dials = plain.at(5.0)
+        assert (dials.roughness, dials.thickness) == (still.dampsim_collider.roughness, pytest.approx(0.01))
+        np.testing.assert_allclose(body.friction_map[:11], [0.5] * 10 + [0.0])
+        assert np.flatnonzero(body.front_map).tolist() == [3]
+        # Turned by 0.4 about Z, and of length 1 whatever its scale.
+        np.testing.assert_allclose(body.axes[0], [np.cos(0.4), np.sin(0.4), 0.0], atol=EXACT)
+        np.testing.assert_allclose(body.axes @ body.axes.T, np.eye(3), atol=EXACT)
+    obj.vertex_groups.remove(rough)
+    with pytest.raises(load("core.errors").PinError, match="friction group 'Rough' is gone; choose a friction group"):
+        names(load, obj)
+
+
+# The buttons.
+
+
+def falling(cache: Path, low: float) -> bpy.types.Object:
+    """A ball of 1 m, its lowest point at a height, that nothing holds."""
+    bpy.ops.mesh.primitive_uv_sphere_add(radius=0.5, location=(1.0, 2.0, low + 0.5))
+    obj = bpy.context.object
+    add(obj, cache)
+    obj.dampsim.pin_group = ""
+    return obj
+
+
+# Of a ball of 1 m, whose box has a diagonal of 1.73: half a percent of it lies between what stands and the floor.
+GAP = 0.005 * 3.0**0.5
+
+
+@pytest.mark.parametrize(
+    ("low", "floor"),
+    [(2.0, 0.0), (0.0, -GAP), (-0.5, -1.5), (50.0, 49.0)],
+)
+def test_a_floor_lies_where_one_would_put_it(load: Load, tmp_path: Path, low: float, floor: float) -> None:
+    fresh()
+    obj = falling(tmp_path, low)
+    assert bpy.ops.dampsim.floor() == {"FINISHED"}
+    made = bpy.data.objects["Floor"]
+    # The ball's poles reach its radius, its sides nearly.
+    assert made.location.z == pytest.approx(floor, abs=2e-4)
+    np.testing.assert_allclose(made.location[:2], (1.0, 2.0), atol=EXACT)
+    assert max(made.data.vertices[0].co[:]) * -1.0 + 5.0 > 2.0
+    assert made.dampsim_collider.plane
+    assert bpy.context.object == obj
+    assert bpy.context.selected_objects == [obj]
+    assert names(load, obj) == ["Floor"]
+
+
+def test_a_floor_lies_under_the_pose_of_the_first_frame_and_is_made_once(load: Load, tmp_path: Path) -> None:
+    scene = fresh()
+    obj = wobbler(tmp_path)
+    keyed(obj, f1=4.0, f6=1.0)
+    limit = bpy.data.collections.new("Limit")
+    scene.collection.children.link(limit)
+    obj.dampsim.collider_collection = limit
+    scene.frame_set(6)
+    bpy.ops.ed.undo_push(message="before")
+    lowest = world(obj, 1)[:, 2].min()
+    scene.frame_set(6)
+    assert bpy.ops.dampsim.floor() == {"FINISHED"}
+    assert scene.frame_current == 6
+    floor = bpy.data.objects["Floor"]
+    # What is held lies on it, less its contact distance.
+    assert lowest - 0.05 < floor.location.z < lowest
+    assert limit.objects.get("Floor") == floor
+    assert names(load, obj) == ["Floor"]
+    floor.location.z = -9.0
+    obj.dampsim.collide = False
+    assert bpy.ops.dampsim.floor() == {"FINISHED"}
+    assert [one.name for one in bpy.data.objects if one.name.startswith("Floor")] == ["Floor"]
+    assert floor.location.z == -9.0
+    assert names(load, obj) == ["Floor"]
+    bpy.ops.ed.undo_push(message="after")
+    bpy.ops.ed.undo()
+    assert "Floor" not in bpy.data.objects
+    assert load("dampsim_addon.scene.colliders").known() == []
+
+
+def test_the_selected_others_become_colliders_and_no_longer_are(load: Load, tmp_path: Path) -> None:
+    scene = fresh(3)
+    obj, other, more = wobbler(tmp_path), box(), box("More")
+    apart = wobbler(tmp_path, "Apart")
+    bpy.ops.object.select_all(action="DESELECT")
+    bpy.context.view_layer.objects.active = obj
+    for one in (obj, apart):
+        one.select_set(True)
+    # What is simulated, and not baked, is no collider, but can be simulated together.
+    assert not bpy.ops.dampsim.collider.poll()
+    limit = bpy.data.collections.new("Limit")
+    scene.collection.children.link(limit)
+    obj.dampsim.collider_collection, obj.dampsim.collide = limit, False
+    for one in (other, more):
+        one.select_set(True)
+    assert bpy.ops.dampsim.collider() == {"FINISHED"}
+    assert [one.dampsim_collider.is_collider for one in (obj, other, more, apart)] == [False, True, True, False]
+    assert names(load, obj) == ["Box", "More"]
+    more.select_set(False)
+    assert bpy.ops.dampsim.no_collider() == {"FINISHED"}
+    assert names(load, obj) == ["More"]
+    assert not bpy.ops.dampsim.no_collider.poll()
+
+
+def test_simulate_together_lets_them_touch_and_old_groups_stay_as_they_are(load: Load, tmp_path: Path) -> None:
+    fresh()
+    first, second, third = (wobbler(tmp_path, name) for name in ("First", "Second", "Third"))
+    load("dampsim_addon.scene.groups").join([first, second])
+    assert not first.dampsim.touch_together
+    first.select_set(True)
+    assert bpy.ops.dampsim.together() == {"FINISHED"}
+    assert [one.dampsim.touch_together for one in (first, second, third)] == [True, False, True]
+    with scene_of(load, first, second, third) as taken:
+        assert taken.touching
+    bpy.context.view_layer.objects.active = second
+    assert bpy.ops.dampsim.alone() == {"FINISHED"}
+    bpy.context.view_layer.objects.active = third
+    assert bpy.ops.dampsim.alone() == {"FINISHED"}
+    # Where there is nobody left, it would mean nothing.
+    assert not any(one.dampsim.touch_together for one in (first, second, third))
+
+
+# What is out of date.
+
+
+def standing(live: ModuleType, obj: bpy.types.Object) -> list[str]:
+    scene, session = bpy.context.scene, live.find(obj)
+    return [session.standing(obj, scene, frame).name for frame in range(1, scene.frame_end + 1)]
+
+
+def played(live: ModuleType, obj: bpy.types.Object) -> list[Any]:
+    bpy.context.view_layer.update()
+    for frame in range(1, bpy.context.scene.frame_end + 1):
+        bpy.context.scene.frame_set(frame)
+    session = live.find(obj)
+    assert session.problem == ""
+    assert set(standing(live, obj)) == {"VALID"}
+    return [kept.frame for kept in session.frames]
+
+
+def kept(before: list[Any], after: list[Any]) -> int:
+    """How many frames from the first one on are the very same."""
+    same = [one.state is other.state for one, other in zip(before, after, strict=True)]
+    return same.index(False) if False in same else len(same)
+
+
+def test_live_frames_stay_up_to_where_a_collider_is_otherwise(load: Load, live: ModuleType, tmp_path: Path) -> None:
+    fresh(8)
+    obj, other = wobbler(tmp_path), collider()
+    obj.dampsim.accuracy = "PREVIEW"
+    keyed(other, f1=-3.0, f5=-3.0, f7=-2.9)
+    first = played(live, obj)
+    # It touches nothing: what counts is that what it does enters.
+    height(other, 7, -2.8)
+    bpy.context.view_layer.update()
+    assert set(standing(live, obj)) == {"STALE"}
+    second = played(live, obj)
+    assert kept(first, second) == 5
+    other.dampsim_collider.roughness = 0.3
+    third = played(live, obj)
+    assert kept(second, third) == 0
+    # Of a box that nothing touches, frames are the same as before.
+    box("Scenery")
+    assert kept(third, played(live, obj)) == 8
+    other.data.vertices[0].co.x -= 0.1
+    other.data.update()
+    fourth = played(live, obj)
+    assert kept(third, fourth) == 0
+    _collision(bpy.data.objects["Scenery"])
+    bpy.context.view_layer.update()
+    assert set(standing(live, obj)) == {"STALE"}
+    fifth = played(live, obj)
+    assert kept(fourth, fifth) == 0
+    obj.dampsim.collide = False
+    assert set(standing(live, obj)) == {"STALE"}
+    played(live, obj)
+    # Now colliders are nothing to it.
+    before = played(live, obj)
+    height(other, 7, -2.5)
+    assert kept(before, played(live, obj)) == 8
+
+
+def test_live_says_what_is_wrong_with_a_collider_and_goes_on_when_it_is_mended(
+    load: Load, live: ModuleType, tmp_path: Path
+) -> None:
+    scene = fresh(5)
+    obj, other = wobbler(tmp_path), collider()
+    other.modifiers.new("Grow", "BUILD").frame_duration = 4.0
+    for frame in range(1, 4):
+        scene.frame_set(frame)
+    assert "Box: as a collider it has no faces at frame 1; apply Grow" in live.find(obj).problem
+    other.modifiers.clear()
+    played(live, obj)
+
+
+def test_live_and_a_bake_have_the_same_inputs(load: Load, live: ModuleType, tmp_path: Path) -> None:
+    fresh(5)
+    obj, other = wobbler(tmp_path), collider()
+    keyed(other, f1=-3.0, f5=-2.5)
+    for frame, value in ((1, 0.2), (5, 1.0)):
+        other.dampsim_collider.roughness = value
+        other.dampsim_collider.keyframe_insert("roughness", frame=frame)
+    shown = [frame.inputs for frame in played(live, obj)]
+    assert all("Box as a collider" in one for one in shown)
+    bake(obj)
+    for frame in (2, 4):
+        # What is keyframed differs from frame to frame, and is the same.
+        bpy.context.scene.frame_set(frame)
+        assert load("dampsim_addon.scene.outdated").changed(obj, bpy.context.scene) == []
+    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+    assert [cache.read(number).inputs for number in cache.numbers()] == shown
+
+
+def _moved(other: bpy.types.Object) -> None:
+    other.location.x = 0.3
+
+
+def _dialled(other: bpy.types.Object) -> None:
+    other.dampsim_collider.roughness = 0.5
+
+
+def _edited(other: bpy.types.Object) -> None:
+    other.data.vertices[0].co.x -= 0.1
+
+
+def _deformed(other: bpy.types.Object) -> None:
+    other.modifiers.new("Wave", "WAVE")
+
+
+def _parented(other: bpy.types.Object) -> None:
+    other.parent.location.y = 0.5
+
+
+def _unmarked(other: bpy.types.Object) -> None:
+    other.dampsim_collider.is_collider = False
+
+
+def _added(other: bpy.types.Object) -> None:
+    collider("New")
+
+
+def _planed(other: bpy.types.Object) -> None:
+    other.dampsim_collider.plane = True
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (_moved, ["the movement of collider Box"]),
+        (_parented, ["the movement of collider Box"]),
+        (_edited, ["the shape of collider Box"]),
+        (_deformed, ["the shape of collider Box"]),
+        (_dialled, ["Collider Box roughness 1, distance 0, now roughness 0.5, distance 0"]),
+        (_planed, ["Collider Box roughness 1, distance 0, now infinite plane, roughness 1, distance 0"]),
+        (_unmarked, ["Colliders of the Scene Box, now none"]),
+        (_added, ["Colliders of the Scene Box, now Box, New"]),
+    ],
+)
+def test_a_bake_names_the_collider_that_is_otherwise(
+    load: Load, tmp_path: Path, edit: Callable[[bpy.types.Object], None], said: list[str]
+) -> None:
+    scene = fresh(3)
+    obj, other = wobbler(tmp_path), collider()
+    other.parent = bpy.data.objects.new("Parent", None)
+    scene.collection.objects.link(other.parent)
+    outdated = load("dampsim_addon.scene.outdated")
+    bake(obj)
+    outdated.look(obj)
+    assert outdated.changed(obj, scene) == []
+    edit(other)
+    bpy.context.view_layer.update()
+    outdated.look(obj)
+    assert outdated.changed(obj, scene) == said
+
+
+def test_what_was_measured_beside_other_colliders_is_not_shown(load: Load, tmp_path: Path) -> None:
+    scene = fresh(3)
+    obj = wobbler(tmp_path)
+    measured = load("dampsim_addon.scene.measured")
+    assert bpy.ops.dampsim.measure() == {"FINISHED"}
+    assert measured.holds(obj, scene)
+    other = collider()
+    assert not measured.holds(obj, scene)
+    assert bpy.ops.dampsim.measure() == {"FINISHED"}
+    assert measured.holds(obj, scene)
+    other.location.z -= 1.0
+    bpy.context.view_layer.update()
+    assert not measured.holds(obj, scene)
+
+
+def test_info_names_what_it_stops_at_and_what_changed(load: Load, tmp_path: Path) -> None:
+    scene = fresh(3)
+    obj, other = wobbler(tmp_path), collider()
+    info = load("dampsim_addon.jobs.info")
+
+    def asked() -> Any:
+        return info.of(scene, bpy.context.view_layer, obj)
+
+    assert asked().colliders == ("Box",)
+    assert "stops at Box" in asked().text
+    bake(obj)
+    assert asked().changed == ()
+    other.dampsim_collider.is_collider = False
+    assert asked().colliders == ()
+    assert set(asked().changed) >= {"the colliders"}
+
+
+def test_the_command_line_dials_contact(load: Load, tmp_path: Path) -> None:
+    fresh(3)
+    obj = wobbler(tmp_path)
+    options = SimpleNamespace(
+        set=["friction=0.2", "front=PLUS_X", "touch_self=yes"], target=None, cache=None, bound=None
+    )
+    load("dampsim_addon.cli.baking")._apply(obj, options)
+    settings = load("dampsim_addon.scene.properties").read_settings(obj)
+    assert (settings.friction, settings.front, settings.touch_self) == (0.2, "PLUS_X", True)
+
+
+# What begins inside of what.
+
+
+def overlapping(load: Load, obj: bpy.types.Object) -> list[Any]:
+    overlaps = load("dampsim_addon.scene.overlaps")
+    with scene_of(load, obj) as taken:
+        overlaps.note(taken, [obj])
+    return list(overlaps.found(obj, bpy.context.scene))
+
+
+def test_what_begins_inside_is_counted_until_it_is_moved(load: Load, tmp_path: Path) -> None:
+    scene = fresh(3)
+    obj, other = wobbler(tmp_path), collider()
+    surface = world(obj, 1)
+    assert overlapping(load, obj) == []
+    other.location = (0.0, 0.0, -1.0)
+    inside = ((np.abs(surface[:, :2]) < 1.0).all(axis=1) & (surface[:, 2] < 0.0)).sum()
+    (found,) = overlapping(load, obj)
+    # Those on the face itself are neither in nor out.
+    assert abs(found.vertices - inside) <= (np.abs(surface[:, 2]) < 1e-5).sum()
+    assert found.others == 0
+    findings = load("dampsim_addon.ui.doctor").findings
+    assert f"{found.vertices} of its vertices begin inside Box" in findings(obj, scene)["inside"].text
+    other.location.z = -3.0
+    assert "inside" not in findings(obj, scene)
+    other.location, other.scale = (0.0, 0.0, 0.0), (0.05, 0.05, 0.05)
+    (found,) = overlapping(load, obj)
+    assert (found.vertices, found.others) == (0, 8)
+    assert "Box begins inside it, with 8 of its vertices" in findings(obj, scene)["inside"].text
+    # Of an open sheet nobody knows the inside.
+    other.location, other.scale = (0.0, 0.0, -1.0), (1.0, 1.0, 1.0)
+    other.data.clear_geometry()
+    other.data.from_pydata([(-1, -1, 1), (1, -1, 1), (1, 1, 1), (-1, 1, 1)], [], [(0, 1, 2, 3)])
+    assert overlapping(load, obj) == []
+
+
+def test_the_panels_say_what_it_stops_at_and_where_not(load: Load, tmp_path: Path) -> None:
+    fresh()
+    obj, other = wobbler(tmp_path), collider()
+    collider("Gone").hide_viewport = True
+    for number in range(12):
+        collider(f"Rock {number:02d}")
+    panels = load("dampsim_addon.ui.contact_panel")
+
+    def drawn(panel: Any) -> str:
+        texts: list[str] = []
+        panel.draw(SimpleNamespace(layout=Layout(texts)), Context())
+        return " ".join(texts)
+
+    text = drawn(panels.DAMPSIM_PT_contact)
+    assert "Stops at Box" in text
+    assert "Not at Gone, which is disabled in viewports" in text
+    assert "… and 6 more" in text
+    bpy.context.view_layer.objects.active = other
+    assert panels.DAMPSIM_PT_collider.poll(Context())
+    assert "Infinite Plane" in drawn(panels.DAMPSIM_PT_collider)
+    bpy.context.view_layer.objects.active = obj
+    assert not panels.DAMPSIM_PT_collider.poll(Context())
+    obj.dampsim.collide = False
+    assert "Colliders is off" in drawn(panels.DAMPSIM_PT_contact)
+
+
+def test_colliders_come_back_with_the_file(load: Load, tmp_path: Path) -> None:
+    fresh()
+    wobbler(tmp_path)
+    collider(roughness=0.25)
+    path = str(tmp_path / "saved.blend")
+    bpy.ops.wm.save_as_mainfile(filepath=path)
+    bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
+    assert load("dampsim_addon.scene.colliders").known() == []
+    bpy.ops.wm.open_mainfile(filepath=path)
+    obj, other = bpy.data.objects["Wobbler"], bpy.data.objects["Box"]
+    assert names(load, obj) == ["Box"]
+    assert other.dampsim_collider.roughness == 0.25

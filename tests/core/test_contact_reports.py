@@ -1,0 +1,135 @@
+"""What is said of contacts is what happens: forces, what lies inside of what, and how soon it can rest."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from builders import DOWN, gridded, scene, still
+from dampsim.core.contact.meeting import POINT
+from dampsim.core.frames.frame import Frame
+from dampsim.core.measure.contacts import Report, Sunk, Touched, pressing, touched
+from dampsim.core.scene.collider import Obstacle
+from dampsim.core.scene.scene import Scene
+from dampsim.core.simulation.simulation import Simulation
+from dampsim.core.system.state import OF, State
+
+# A block of 0.2 m of 1000 kg/m^3.
+MASS = 8.0
+
+
+def plane(height: float, tilt: float = 0.0, name: str = "Floor") -> Obstacle:
+    turn = np.array([[np.cos(tilt), 0.0, -np.sin(tilt)], [0.0, 1.0, 0.0]])
+    points = np.array([0.0, 0.0, height]) + np.concatenate([np.zeros((1, 3)), turn])
+    return Obstacle(name, points, np.zeros((0, 3), dtype=np.int64), lambda frame: points, plane=True)
+
+
+def table(height: float, wide: float = 1.0, name: str = "Table") -> Obstacle:
+    """A closed box whose top is at a height, half as wide along x as said."""
+    surface = gridded(name, (-wide, -1.0, height - 0.3), (wide, 1.0, height), 0.25)
+    return Obstacle(name, surface.vertices, surface.triangles, lambda frame: surface.vertices)
+
+
+def block(low: float = 0.0, name: str = "Block", **more: object) -> object:
+    surface = gridded(name, (-0.1, -0.1, low), (0.1, 0.1, low + 0.2), 0.05)
+    dials = {"stiffness": 100.0, "settle": 12.0, "bounce": 0.0, "resolution": 200, "density": 1000.0}
+    return still(surface, **{**dials, **more})
+
+
+def last(made: Scene) -> tuple[Simulation, Frame]:
+    simulation = Simulation(made)
+    *_, frame = simulation.frames()
+    return simulation, frame
+
+
+@pytest.mark.parametrize("ground", [plane(0.0), table(0.0), table(0.0, 0.06)])
+def test_forces_of_what_lies_still_carry_its_weight(ground: Obstacle) -> None:
+    simulation, frame = last(scene(block(), last=48, obstacles=(ground,)))
+    found = pressing(simulation, frame, "Block")
+    weight = float(simulation.system_of("Block").mass.sum()) * 9.81
+    # On the beam a row less at each side, and the beam's own edges.
+    assert len(found) >= 15
+    # At rest to what Settle calls so; friction between the feet holds what is pressed sideways.
+    np.testing.assert_allclose(found.total(ground.name), [0.0, 0.0, weight], atol=0.01 * weight)
+    # It bends around the beam.
+    np.testing.assert_allclose(found.normals, np.tile([0.0, 0.0, 1.0], (len(found), 1)), atol=0.01)
+    assert np.abs(found.points[:, 2]).max() < 0.005 * 0.2 * 3**0.5
+    assert not touched(simulation, frame.state, "Block").sunk
+
+
+def test_forces_stand_on_a_slope_and_friction_is_left_out() -> None:
+    tilt = 0.3
+    ground = plane(-0.1 * np.tan(tilt) - 1e-3, tilt)
+    simulation, frame = last(scene(block(), last=60, obstacles=(ground,)))
+    weight = float(simulation.system_of("Block").mass.sum()) * 9.81
+    total = pressing(simulation, frame, "Block").total("Floor")
+    np.testing.assert_allclose(np.linalg.norm(total), weight * np.cos(tilt), rtol=0.02)
+    np.testing.assert_allclose(total / np.linalg.norm(total), [np.sin(tilt), 0.0, np.cos(tilt)], atol=1e-6)
+
+
+def test_bodies_press_on_each_other_alike() -> None:
+    lower, upper = block(0.0, "Lower", touch_together=True), block(0.204, "Upper", touch_together=True)
+    simulation, frame = last(scene(lower, upper, last=48, obstacles=(plane(0.0),)))
+    weights = [float(simulation.model_of(name).block.mass.sum()) * 9.81 for name in ("Lower", "Upper")]
+    on, under = (pressing(simulation, frame, name) for name in ("Upper", "Lower"))
+    np.testing.assert_allclose(on.total("Lower"), -under.total("Upper"), atol=1e-9 * weights[0])
+    np.testing.assert_allclose(on.total("Lower")[2], weights[1], rtol=0.02)
+    np.testing.assert_allclose(under.total("Floor")[2], sum(weights), rtol=0.02)
+    assert (on.total("Floor") == 0.0).all()
+
+
+def remembered(
+    simulation: Simulation, state: State, *contacts: tuple[tuple[int, int, int, int], float, float]
+) -> State:
+    """A state whose contacts are these: keys, depths and pressures."""
+    areas = simulation.system_of("Block").contact.surfaces[0].areas
+    rows = [[*key, 0.0, 0.0, 0.0, pressure * areas[key[2]], depth] for key, depth, pressure in contacts]
+    return replace(state, memory={**state.memory, f"Block{OF}contacts": np.array(rows).reshape(-1, 9)})
+
+
+def test_what_lies_inside_is_told_by_count_and_depth_and_whether_it_was_pressed_in() -> None:
+    simulation, frame = last(scene(block(stiffness=100.0), last=2, obstacles=(plane(0.0), table(0.0))))
+    young = simulation.young("Block")
+
+    def told(*contacts: tuple[tuple[int, int, int, int], float, float]) -> tuple[Sunk, ...]:
+        return touched(simulation, remembered(simulation, frame.state, *contacts), "Block").sunk
+
+    floor, box = ((0, POINT, k, 1) for k in (3, 5)), ((0, POINT, 7, 2), (2, POINT, 4, 0))
+    # What only its animation moves presses where it has a point: of any area.
+    assert told(*((key, depth, 0.01 * young) for key, depth in zip(floor, (0.004, 0.002), strict=True))) == (
+        Sunk("Floor", 2, 0, 0.004, False),
+    )
+    assert told(*((key, 0.003, 1.5 * young) for key in box)) == (Sunk("Table", 1, 1, 0.003, True),)
+    # In front of it, or by less than can be seen, of a block with a diagonal of 0.35 m.
+    assert told(((0, POINT, 3, 1), -0.001, young), ((0, POINT, 5, 1), 0.0003, 1.5 * young)) == ()
+
+
+def test_what_lies_on_something_soft_says_how_soon_it_can_rest() -> None:
+    answers = []
+    for stiffness in (10.0, 40.0):
+        made = scene(block(stiffness=stiffness, settle=4.0), last=30, obstacles=(plane(0.0),))
+        simulation, frame = last(made)
+        answers.append(touched(simulation, frame.state, "Block").soonest)
+    # Four times as stiff is twice as soon, as of any swing; what is flattened by its weight stands a bit firmer.
+    assert answers[0] / answers[1] == pytest.approx(2.0, rel=0.15)
+    free = Simulation(scene(block(), last=4, gravity=0.0 * DOWN))
+    assert touched(free, list(free.frames())[-1].state, "Block") == Touched()
+
+
+def test_a_report_keeps_the_deepest_of_each_and_the_last_limit() -> None:
+    def sunk(depth: float, other: str = "Floor", squeezed: bool = False) -> Sunk:
+        return Sunk(other, 3, 0, depth, squeezed)
+
+    frames = [
+        (1, Touched((sunk(0.1), sunk(0.2, "Box")), 0.3)),
+        (2, Touched((sunk(0.3), sunk(0.01, squeezed=True)), 0.5)),
+        (3, Touched((sunk(0.2),), 0.0)),
+    ]
+    report = Report.of(frames)
+    assert [(number, one.other, one.depth) for number, one in report.sunk] == [
+        (2, "Floor", 0.3), (1, "Box", 0.2), (2, "Floor", 0.01),
+    ]  # fmt: skip
+    assert report.soonest == 0.5
+    assert Report.of([]) == Report()

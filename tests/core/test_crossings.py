@@ -1,0 +1,132 @@
+"""Crossings are what testing every edge against every triangle finds; depths are those of boxes and spheres."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dampsim.core.geometry.crossings import crossing_edges, depth_between, inside_depth, passages
+from dampsim.core.geometry.proximity import Triangles
+from shapes import box, ring, sheet, sphere, tube
+
+
+def every_crossing(vertices_a, triangles_a, vertices_b, triangles_b) -> set[tuple[int, int, int]]:
+    """By the solution of p + t (q - p) = a + u (b - a) + v (c - a)."""
+    found = set()
+    edges = {tuple(sorted((int(t[i]), int(t[i - 1])))) for t in triangles_a for i in range(3)}
+    for i, j in edges:
+        p, q = vertices_a[i], vertices_a[j]
+        for k, (a, b, c) in enumerate(vertices_b[triangles_b]):
+            system = np.stack([p - q, b - a, c - a], axis=1)
+            if abs(np.linalg.det(system)) < 1e-14:
+                continue
+            t, u, v = np.linalg.solve(system, p - a)
+            if 0 < t < 1 and u >= 0 and v >= 0 and u + v <= 1:
+                found.add((i, j, k))
+    return found
+
+
+def as_set(found: tuple[np.ndarray, np.ndarray]) -> set[tuple[int, int, int]]:
+    return {(int(i), int(j), int(k)) for (i, j), k in zip(*found, strict=True)}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_crossings_are_those_of_all_pairs(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    a, b = sphere(60), ring(12, 8)
+    vertices = a.vertices + 0.5 * rng.normal(size=3)
+    expected = every_crossing(vertices, a.triangles, b.vertices, b.triangles)
+    assert expected
+    assert as_set(crossing_edges(vertices, a.triangles, b.vertices, b.triangles)) == expected
+
+
+def test_long_edges_and_large_triangles_among_small_ones_are_not_missed() -> None:
+    rng = np.random.default_rng(5)
+    needles = np.concatenate(
+        [rng.normal(size=(40, 1, 3)) + 0.05 * rng.normal(size=(40, 3, 3)), 20 * rng.normal(size=(20, 3, 3))]
+    )
+    a = needles.reshape(-1, 3)
+    other = np.concatenate(
+        [rng.normal(size=(40, 1, 3)) + 0.3 * rng.normal(size=(40, 3, 3)), 20 * rng.normal(size=(10, 3, 3))]
+    )
+    b = other.reshape(-1, 3)
+    triangles_a, triangles_b = np.arange(len(a)).reshape(-1, 3), np.arange(len(b)).reshape(-1, 3)
+    expected = every_crossing(a, triangles_a, b, triangles_b)
+    assert len(expected) > 50
+    assert as_set(crossing_edges(a, triangles_a, b, triangles_b, tolerance=0.0)) == expected
+
+
+def test_a_segment_that_leaves_between_triangles_is_not_missed() -> None:
+    shape = sphere(200)
+    surface = Triangles(shape.vertices, shape.triangles)
+    middles = shape.vertices[surface.topology.ends].mean(axis=1)
+    aims = np.concatenate([middles, 0.3 * middles + 0.7 * shape.vertices[surface.topology.ends[:, 0]], shape.vertices])
+    found = passages(0.1 * np.ones_like(aims), 0.1 + 3.0 * (aims - 0.1), surface)
+    assert np.array_equal(np.unique(found.segment), np.arange(len(aims)))
+    places = np.einsum("kc,kci->ki", found.weights, shape.vertices[shape.triangles[found.triangle]])
+    along = 0.1 + found.part[:, None] * 3.0 * (aims[found.segment] - 0.1)
+    assert places == pytest.approx(along, abs=1e-12)
+
+
+def test_what_touches_does_not_cross() -> None:
+    a, b = box((1.0, 1.0, 1.0)), box((3.0, 3.0, 1.0))
+    resting = a.vertices + np.array([1.0, 1.0, 1.0])
+    assert len(crossing_edges(resting, a.triangles, b.vertices, b.triangles)[0]) == 0
+    assert len(crossing_edges(resting - [0, 0, 1e-12], a.triangles, b.vertices, b.triangles)[0]) == 0
+    assert len(crossing_edges(resting - [0, 0, 1e-6], a.triangles, b.vertices, b.triangles)[0]) > 0
+
+
+def test_a_surface_crosses_itself_only_where_it_does() -> None:
+    rod = tube(2.0, 0.1, 20, 8)
+    assert len(crossing_edges(rod.vertices, rod.triangles, rod.vertices, rod.triangles)[0]) == 0
+    bent = rod.vertices.copy()
+    # Bent into a turn and a half that passes through its own beginning.
+    angle = 1.2 * 2 * np.pi * rod.vertices[:, 2] / 2.0
+    radius = 0.4 + rod.vertices[:, 0]
+    bent[:, 0], bent[:, 2] = radius * np.cos(angle), radius * np.sin(angle)
+    found = crossing_edges(bent, rod.triangles, bent, rod.triangles)
+    assert len(found[0]) > 0
+
+    def barred(edges: np.ndarray, triangles: np.ndarray) -> np.ndarray:
+        return np.ones(len(triangles), dtype=bool)
+
+    assert len(crossing_edges(bent, rod.triangles, bent, rod.triangles, forbidden=barred)[0]) == 0
+
+
+def test_depth_is_the_distance_to_the_nearest_face_inside_and_zero_outside() -> None:
+    shape = box((2.0, 1.0, 1.0))
+    points = np.random.default_rng(0).random((500, 3)) * [3.0, 2.0, 2.0] - 0.5
+    to_faces = np.minimum(points, np.array([2.0, 1.0, 1.0]) - points).min(axis=1)
+    depth = inside_depth(points, Triangles(shape.vertices, shape.triangles))
+    assert depth == pytest.approx(np.maximum(to_faces, 0.0), abs=1e-12)
+
+
+def test_depth_between_is_that_of_the_deepest_vertex_of_either() -> None:
+    small, large = box((0.5, 0.5, 0.5)), box((2.0, 2.0, 2.0))
+    vertices = small.vertices + np.array([0.7, 0.7, 1.8])
+    for a, b in (
+        ((vertices, small.triangles), (large.vertices, large.triangles)),
+        ((large.vertices, large.triangles), (vertices, small.triangles)),
+    ):
+        assert depth_between(*a, *b) == pytest.approx(0.2, abs=1e-12)
+    apart = vertices + np.array([0.0, 0.0, 0.3])
+    assert depth_between(apart, small.triangles, large.vertices, large.triangles) == 0.0
+
+
+def test_an_edge_that_passes_through_with_both_ends_outside_is_deep() -> None:
+    slab = box((2.0, 2.0, 0.1))
+    needle = box((0.02, 0.02, 3.0))
+    vertices = needle.vertices + np.array([1.0, 1.0, -1.4])
+    # Half the thickness, at one of nine places in it, the middle one among them.
+    depth = depth_between(vertices, needle.triangles, slab.vertices, slab.triangles)
+    assert depth == pytest.approx(0.05, abs=1e-9)
+
+
+def test_nothing_is_deep_in_what_is_open_or_nothing() -> None:
+    shape, open_one = box(), sheet()
+    none, no_triangle = np.zeros((0, 3)), np.zeros((0, 3), dtype=np.int64)
+    assert depth_between(shape.vertices - 0.1, shape.triangles, none, no_triangle) == 0.0
+    assert depth_between(none, no_triangle, shape.vertices, shape.triangles) == 0.0
+    assert depth_between(open_one.vertices + 5.0, open_one.triangles, shape.vertices, shape.triangles) == 0.0
+    assert len(crossing_edges(none, no_triangle, none, no_triangle)[0]) == 0
+    assert inside_depth(none, Triangles(shape.vertices, shape.triangles)).shape == (0,)

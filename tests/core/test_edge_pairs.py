@@ -1,0 +1,98 @@
+"""Near edges are those that looking at every pair finds; sharp edges are ridges and borders, not creases."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dampsim.core.geometry.edge_pairs import near_edges, sharp_edges
+from dampsim.core.geometry.triangles import Topology
+from shapes import box, ring, sheet, sphere
+
+
+def every_pair(points_a, edges_a, points_b, edges_b, reach) -> dict[tuple[int, int], tuple[float, float, float]]:
+    """s, t and the distance, where the lines' closest points are within both and the angle is not small."""
+    found = {}
+    for i, (p, q) in enumerate(points_a[edges_a]):
+        for j, (a, b) in enumerate(points_b[edges_b]):
+            (s, t), *_ = np.linalg.lstsq(np.stack([q - p, a - b], axis=1), a - p, rcond=None)
+            cosine = (q - p) @ (b - a) / np.linalg.norm(q - p) / np.linalg.norm(b - a)
+            distance = float(np.linalg.norm(p + s * (q - p) - a - t * (b - a)))
+            if 0 < s < 1 and 0 < t < 1 and distance < reach and 1.0 - cosine**2 > 0.05**2:
+                found[i, j] = (s, t, distance)
+    return found
+
+
+@pytest.mark.parametrize("reach", [0.05, 0.3])
+def test_near_edges_are_those_of_all_pairs(reach: float) -> None:
+    rng = np.random.default_rng(0)
+    # Short ones, and some a hundred times longer.
+    lengths = np.where(np.arange(90) % 15 == 0, 10.0, 0.2)[:, None, None]
+    a, b = ((rng.normal(size=(90, 1, 3)) + lengths * rng.normal(size=(90, 2, 3))).reshape(-1, 3) for _ in range(2))
+    edges = np.arange(180).reshape(-1, 2)
+    expected = every_pair(a, edges, b, edges, reach)
+    found = near_edges(a, edges, b, edges, reach)
+    assert len(expected) > 5
+    assert [(int(i), int(j)) for i, j in zip(found.first, found.second, strict=True)] == sorted(expected)
+    values = np.array([expected[key] for key in sorted(expected)])
+    assert np.stack([found.s, found.t, found.distance], axis=1) == pytest.approx(values, abs=1e-9)
+    ends_a, ends_b = a[edges[found.first]], b[edges[found.second]]
+    place_a = ends_a[:, 0] + found.s[:, None] * (ends_a[:, 1] - ends_a[:, 0])
+    place_b = ends_b[:, 0] + found.t[:, None] * (ends_b[:, 1] - ends_b[:, 0])
+    assert found.way == pytest.approx(place_a - place_b, abs=1e-12)
+    barred = near_edges(a, edges, b, edges, reach, lambda i, j: i % 2 == 0)
+    assert np.array_equal(barred.first, found.first[found.first % 2 == 1])
+
+
+def test_parallel_edges_are_no_pair() -> None:
+    points = np.array([[0.0, 0, 0], [1, 0, 0], [0, 0, 0.01], [1, 0.01, 0.01]])
+    assert len(near_edges(points, np.array([[0, 1]]), points, np.array([[2, 3]]), 0.1).first) == 0
+
+
+def test_a_box_has_twelve_sharp_edges_whose_normals_point_away() -> None:
+    shape = box((1.0, 2.0, 3.0))
+    edges, normals, faces = sharp_edges(shape.vertices, shape.triangles, 0.5)
+    assert len(edges) == 12
+    lengths = np.linalg.norm(shape.vertices[edges[:, 0]] - shape.vertices[edges[:, 1]], axis=1)
+    assert np.sort(lengths) == pytest.approx([1.0] * 4 + [2.0] * 4 + [3.0] * 4)
+    assert np.linalg.norm(normals, axis=1) == pytest.approx(1.0)
+    away = shape.vertices[edges].mean(axis=1) - np.array([0.5, 1.0, 1.5])
+    assert ((normals * away).sum(axis=1) > 0.0).all()
+    for (i, j), two in zip(edges, faces, strict=True):
+        assert all({i, j} <= set(shape.triangles[face]) for face in two)
+    inverted, _, _ = sharp_edges(shape.vertices, shape.triangles[:, ::-1], 0.5)
+    assert len(inverted) == 0
+
+
+def test_the_angle_decides_and_creases_do_not_count() -> None:
+    shape = sphere(400)
+    assert len(sharp_edges(shape.vertices, shape.triangles, 1.0)[0]) == 0
+    assert len(sharp_edges(shape.vertices, shape.triangles, 0.0)[0]) == len(Topology.of(shape.triangles).ends)
+    # The inner side of a ring is hollow along its circles.
+    torus = ring()
+    edges, _, _ = sharp_edges(torus.vertices, torus.triangles, 0.02)
+    assert 0 < len(edges) < len(Topology.of(torus.triangles).ends)
+
+
+def test_a_sheet_has_its_border_and_a_blade_its_fold() -> None:
+    flat = sheet(4)
+    edges, normals, faces = sharp_edges(flat.vertices, flat.triangles, 0.3)
+    assert len(edges) == 12
+    assert (faces[:, 1] == -1).all()
+    assert np.abs(normals[:, 2]) == pytest.approx(1.0)
+    points = np.array([[0.0, 0, 0], [0, 1, 0], [1, 0.5, 0], [1, 0.4, 0]])
+    edges, normals, faces = sharp_edges(points, np.array([[0, 1, 2], [1, 0, 3]]), 0.3)
+    fold = np.flatnonzero(faces[:, 1] >= 0)
+    assert edges[fold].tolist() == [[0, 1]]
+    assert normals[fold[0]] == pytest.approx([-1.0, 0.0, 0.0])
+
+
+def test_without_edges_there_are_no_pairs() -> None:
+    none, no_edge, no_triangle = np.zeros((0, 3)), np.zeros((0, 2), np.int64), np.zeros((0, 3), np.int64)
+    points = np.zeros((2, 3))
+    for a, b in ((no_edge, np.array([[0, 1]])), (np.array([[0, 1]]), no_edge)):
+        assert near_edges(points, a, points, b, 1.0).way.shape == (0, 3)
+    # Edges without length.
+    assert len(near_edges(points, np.array([[0, 1]]), points, np.array([[0, 1]]), 1.0).first) == 0
+    assert sharp_edges(none, no_triangle, 0.3)[1].shape == (0, 3)
+    assert np.isfinite(sharp_edges(points, np.array([[0, 1, 1]]), 0.3)[1]).all()

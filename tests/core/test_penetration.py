@@ -1,0 +1,177 @@
+"""Consistent depths: exact behind a flat face however deep, smooth, and never silent about what they do not reach."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dampsim.core.geometry.penetration import consistent_depth
+from dampsim.core.geometry.proximity import Triangles, nearest, signed
+from dampsim.core.geometry.winding import WindingNumber
+from shapes import box, sphere
+
+
+def lattice(count: int, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Points of a grid in a box, and the edges along its axes and one diagonal of each square."""
+    axes = [np.linspace(a, b, count) for a, b in zip(low, high, strict=True)]
+    points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
+    number = np.arange(count**3).reshape(count, count, count)
+    edges = []
+    for step in ((1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 0), (0, 1, 1), (1, 0, 1)):
+        i, j, k = (count - s for s in step)
+        start = number[:i, :j, :k]
+        x, y, z = step
+        edges.append(np.stack([start.ravel(), number[x:, y:, z:].ravel()], axis=1))
+    return points, np.concatenate(edges)
+
+
+def block(size: float, cells: int) -> tuple[np.ndarray, np.ndarray]:
+    """A closed box around the origin whose faces are grids: vertices within a face have that face's normal."""
+    grid = np.linspace(-0.5 * size, 0.5 * size, cells + 1)
+    u, v = (x.ravel() for x in np.meshgrid(grid, grid, indexing="ij"))
+    i, j = (x.ravel() for x in np.meshgrid(np.arange(cells), np.arange(cells), indexing="ij"))
+    k, n = i * (cells + 1) + j, cells + 1
+    quads = np.concatenate([np.stack([k, k + n, k + n + 1], axis=1), np.stack([k, k + n + 1, k + 1], axis=1)])
+    vertices, triangles = [], []
+    for axis in range(3):
+        for side in (-1.0, 1.0):
+            points = np.empty((len(u), 3))
+            points[:, axis], points[:, (axis + 1) % 3], points[:, (axis + 2) % 3] = 0.5 * side * size, u, v
+            triangles.append((quads if side > 0 else quads[:, ::-1]) + sum(len(p) for p in vertices))
+            vertices.append(points)
+    every = np.concatenate(vertices)
+    _, first, label = np.unique(np.round(every, 9), axis=0, return_index=True, return_inverse=True)
+    return every[first], label.reshape(-1)[np.concatenate(triangles)]
+
+
+def by_hand(points, edges, inside, crossings):
+    """The formulas, point by point. crossings: edge -> (place, normal)."""
+    depth, way_out = {}, {}
+    for p in np.flatnonzero(inside):
+        here = [crossings[e] for e, (i, j) in enumerate(edges) if p in (i, j) and inside[i] != inside[j]]
+        if here:
+            weights = [1.0 / max(float((x - points[p]) @ (x - points[p])), 1e-18) for x, _ in here]
+            depth[p] = sum(w * float((x - points[p]) @ n) for w, (x, n) in zip(weights, here, strict=True)) / sum(
+                weights
+            )
+            total = sum(w * n for w, (_, n) in zip(weights, here, strict=True))
+            way_out[p] = total / np.linalg.norm(total)
+    neighbours = {p: set() for p in range(len(points))}
+    for i, j in edges:
+        neighbours[i].add(j)
+        neighbours[j].add(i)
+    while True:
+        layer = {
+            p: neighbours[p] & set(depth)
+            for p in np.flatnonzero(inside)
+            if p not in depth and neighbours[p] & set(depth)
+        }
+        if not layer:
+            return depth, way_out
+        found = {}
+        for p, some in layer.items():
+            weights = {q: 1.0 / max(float((points[q] - points[p]) @ (points[q] - points[p])), 1e-18) for q in some}
+            mean = sum(w * (float((points[q] - points[p]) @ way_out[q]) + depth[q]) for q, w in weights.items())
+            total = sum(w * way_out[q] for q, w in weights.items())
+            found[p] = (mean / sum(weights.values()), total / np.linalg.norm(total))
+        for p, (d, r) in found.items():
+            depth[p], way_out[p] = d, r
+
+
+@pytest.mark.parametrize("part", [0.05, 0.25, 0.55])
+def test_behind_a_flat_face_the_depth_is_that_of_the_face_however_deep(part: float) -> None:
+    vertices, triangles = block(2.0, 16)
+    points, edges = lattice(9, np.array([-0.3, -0.3, 1.0 - part]), np.array([0.3, 0.3, 2.0 - part]))
+    # A little aside, so that no edge lies in one of the face's.
+    points += np.array([0.013, 0.029, 1e-3])
+    inside = points[:, 2] < 1.0
+    found = consistent_depth(points, edges, inside, Triangles(vertices, triangles))
+    assert found.reached[inside].all()
+    assert found.depth[inside] == pytest.approx(1.0 - points[inside, 2], abs=1e-12)
+    assert found.direction[inside] == pytest.approx(np.broadcast_to([0.0, 0.0, 1.0], (inside.sum(), 3)), abs=1e-12)
+    assert (found.depth[~inside] == 0.0).all()
+    assert (found.direction[~inside] == 0.0).all()
+    assert not found.reached[~inside].any()
+
+
+def test_depths_are_those_of_the_formulas_point_by_point() -> None:
+    shape = sphere(400)
+    points, edges = lattice(7, np.array([-0.7, -0.6, -0.1]), np.array([0.5, 0.6, 1.7]))
+    inside = np.abs(WindingNumber(shape.vertices, shape.triangles)(points)) > 0.5
+    surface = Triangles(shape.vertices, shape.triangles)
+    normals = surface.vertex_normals
+    crossings = {}
+    for e, (i, j) in enumerate(edges):
+        if inside[i] == inside[j]:
+            continue
+        p, q = (points[i], points[j]) if inside[i] else (points[j], points[i])
+        best = np.inf
+        for triangle in shape.triangles:
+            a, b, c = shape.vertices[triangle]
+            t, u, v = np.linalg.solve(np.stack([p - q, b - a, c - a], axis=1), p - a)
+            if 0.0 < t < min(best, 1.0) and u >= -1e-12 and v >= -1e-12 and u + v <= 1.0 + 1e-12:
+                best = t
+                mean = np.array([1.0 - u - v, u, v]) @ normals[triangle]
+                crossings[e] = (p + t * (q - p), mean / np.linalg.norm(mean))
+    depth, way_out = by_hand(points, edges, inside, crossings)
+    found = consistent_depth(points, edges, inside, surface)
+    assert np.array_equal(np.flatnonzero(found.reached), sorted(depth))
+    for p in depth:
+        assert found.depth[p] == pytest.approx(depth[p], abs=1e-10)
+        assert found.direction[p] == pytest.approx(way_out[p], abs=1e-9)
+
+
+def test_pushed_in_by_more_than_half_all_points_agree_where_closest_points_do_not() -> None:
+    vertices, triangles = block(2.0, 16)
+    surface = Triangles(vertices, triangles)
+    points, edges = lattice(9, np.array([-0.6, -0.6, -0.7]), np.array([0.6, 0.6, 1.2]))
+    points += np.array([0.013, 0.029, 1e-3])
+    inside = points[:, 2] < 1.0
+    found = consistent_depth(points, edges, inside, surface)
+    inner = edges[inside[edges].all(axis=1)]
+    closest = signed(surface, nearest(surface, points, np.inf))[1]
+
+    def turn(directions: np.ndarray) -> float:
+        cosines = (directions[inner[:, 0]] * directions[inner[:, 1]]).sum(axis=1)
+        return float(np.degrees(np.arccos(np.clip(cosines, -1.0, 1.0)).max()))
+
+    assert turn(closest) > 80.0
+    assert turn(found.direction) < 1.0
+
+
+def test_what_no_crossing_leads_to_has_the_closest_point_and_says_so() -> None:
+    shape = box((1.0, 1.0, 1.0))
+    points, edges = lattice(3, np.array([0.1, 0.4, 0.4]), np.array([0.3, 0.6, 0.6]))
+    outside = points + np.array([3.0, 0.0, 0.0])
+    both = np.concatenate([points, outside])
+    every = np.concatenate([edges, edges + len(points)])
+    inside = np.arange(len(both)) < len(points)
+    found = consistent_depth(both, every, inside, Triangles(shape.vertices, shape.triangles))
+    assert not found.reached.any()
+    assert found.depth[inside] == pytest.approx(points[:, 0], abs=1e-12)
+    assert found.direction[inside] == pytest.approx(np.broadcast_to([-1.0, 0.0, 0.0], points.shape), abs=1e-12)
+    assert (found.depth[~inside] == 0.0).all()
+
+
+def test_ways_out_that_cancel_lead_nowhere_and_end() -> None:
+    vertices, triangles = block(1.0, 8)
+    # Through the middle of the box: halfway, one neighbour would have it go up and the other down.
+    points = np.array([[0.013, 0.029, z] for z in (-0.75, -0.25, 0.0, 0.25, 0.75)])
+    edges = np.array([[0, 1], [1, 2], [2, 3], [3, 4]])
+    inside = np.array([False, True, True, True, False])
+    found = consistent_depth(points, edges, inside, Triangles(vertices, triangles))
+    assert found.reached.tolist() == [False, True, False, True, False]
+    assert found.depth[2] == pytest.approx(0.471)
+
+
+def test_nothing_inside_is_nothing_deep() -> None:
+    shape = box()
+    surface = Triangles(shape.vertices, shape.triangles)
+    points, edges = lattice(3, np.zeros(3) + 5.0, np.ones(3) + 5.0)
+    found = consistent_depth(points, edges, np.zeros(len(points), dtype=bool), surface)
+    assert (found.depth == 0.0).all()
+    none = consistent_depth(np.zeros((0, 3)), np.zeros((0, 2), np.int64), np.zeros(0, dtype=bool), surface)
+    assert none.direction.shape == (0, 3)
+    # Said to be inside, while the surface is nothing.
+    nothing = Triangles(np.zeros((0, 3)), np.zeros((0, 3), np.int64))
+    assert not consistent_depth(points, edges, points[:, 0] > 5.5, nothing).reached.any()

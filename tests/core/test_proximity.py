@@ -1,0 +1,224 @@
+"""Closest triangles are what looking at every pair finds, and the sign is that of the winding number."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dampsim.core.geometry.proximity import Topology, Triangles, closed, nearest, signed
+from dampsim.core.geometry.winding import WindingNumber
+from shapes import SHAPES, box, ring, sheet, sphere, tube
+
+# Sums of a dozen products of numbers near 1.
+ROUNDING = 1e-12
+
+
+def distance_to_triangle(p: np.ndarray, corners: np.ndarray) -> float:
+    """Of one point and one triangle (3, 3): the foot on the plane where it is inside, else the nearest side's."""
+    a, b, c = corners
+    system = np.stack([b - a, c - a], axis=1)
+    part, *_ = np.linalg.lstsq(system, p - a, rcond=None)
+    best = np.inf
+    if part.min() >= 0.0 and part.sum() <= 1.0:
+        best = float(np.linalg.norm(a + system @ part - p))
+    for start, end in ((a, b), (b, c), (c, a)):
+        way = end - start
+        along = float(np.clip((p - start) @ way / max(way @ way, 1e-300), 0.0, 1.0))
+        best = min(best, float(np.linalg.norm(start + along * way - p)))
+    return best
+
+
+def every_distance(points: np.ndarray, vertices: np.ndarray, triangles: np.ndarray) -> np.ndarray:
+    return np.array([[distance_to_triangle(p, vertices[t]) for t in triangles] for p in points]).reshape(
+        len(points), len(triangles)
+    )
+
+
+def soup(seed: int, count: int = 60) -> tuple[np.ndarray, np.ndarray]:
+    """Triangles of all sizes anywhere, some of them without area, and one that is a thousand times larger."""
+    rng = np.random.default_rng(seed)
+    corners = rng.normal(size=(count, 1, 3)) + 0.3 * rng.random((count, 1, 1)) ** 4 * rng.normal(size=(count, 3, 3))
+    corners[3, 2] = 0.5 * (corners[3, 0] + corners[3, 1])
+    corners[4, 1:] = corners[4, 0]
+    corners[5] = [[-500.0, -400.0, -0.2], [500.0, -450.0, -0.1], [30.0, 700.0, 0.2]]
+    return corners.reshape(-1, 3), np.arange(3 * count).reshape(-1, 3)
+
+
+def assert_nearest(points, vertices, triangles, reach, allowed, **asked):
+    found = nearest(Triangles(vertices, triangles), points, reach, **asked)
+    expected = np.where(allowed, every_distance(points, vertices, triangles), np.inf)
+    best = expected.min(axis=1, initial=np.inf)
+    assert np.array_equal(found.point, np.flatnonzero(best <= reach))
+    assert found.distance == pytest.approx(best[found.point], abs=ROUNDING * 1000.0)
+    assert allowed[found.point, found.triangle].all()
+    assert found.weights.min(initial=0.0) >= 0.0
+    assert found.weights.sum(axis=1) == pytest.approx(1.0, abs=ROUNDING)
+    places = np.einsum("kc,kci->ki", found.weights, vertices[triangles[found.triangle]])
+    assert points[found.point] - places == pytest.approx(found.way, abs=ROUNDING * 1000.0)
+    assert np.linalg.norm(found.way, axis=1) == pytest.approx(found.distance, abs=ROUNDING)
+    return found
+
+
+@pytest.mark.parametrize("reach", [0.05, 0.4, np.inf])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_nearest_of_triangles_of_all_sizes_is_exact(seed: int, reach: float) -> None:
+    vertices, triangles = soup(seed)
+    points = np.random.default_rng(seed + 10).normal(size=(120, 3))
+    found = assert_nearest(points, vertices, triangles, reach, np.ones((120, 60), dtype=bool))
+    assert 0 < len(found.point) <= 120
+
+
+def test_each_point_has_its_own_reach() -> None:
+    vertices, triangles = soup(2)
+    rng = np.random.default_rng(3)
+    points, reach = rng.normal(size=(120, 3)), rng.random(120)
+    assert_nearest(points, vertices, triangles, reach, np.ones((120, 60), dtype=bool))
+
+
+def test_of_opposing_and_not_forbidden_triangles_the_nearest_is_exact() -> None:
+    surface = sphere(150)
+    vertices, triangles = surface.vertices, surface.triangles
+    rng = np.random.default_rng(4)
+    points = 1.3 * rng.normal(size=(150, 3))
+    normals = rng.normal(size=(150, 3))
+    normals /= np.linalg.norm(normals, axis=1)[:, None]
+    corners = vertices[triangles]
+    faces = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    faces /= np.linalg.norm(faces, axis=1)[:, None]
+    barred = rng.random((150, len(triangles))) < 0.4
+    allowed = (normals @ faces.T < -0.2) & ~barred
+    found = assert_nearest(
+        points, vertices, triangles, 1.5, allowed, normals=normals, opposing=-0.2, forbidden=lambda p, t: barred[p, t]
+    )
+    assert 40 < len(found.point) < 150
+
+
+def test_a_fine_ground_in_a_floor_of_two_triangles_is_exact() -> None:
+    ground = sheet(30)
+    floor = np.array([[-50.0, -50, -0.01], [50, -50, -0.01], [50, 50, -0.01], [-50, 50, -0.01]])
+    vertices = np.concatenate([ground.vertices, floor])
+    triangles = np.concatenate([ground.triangles, np.array([[0, 1, 2], [0, 2, 3]]) + len(ground.vertices)])
+    rng = np.random.default_rng(5)
+    points = rng.random((4000, 3)) * [3.0, 3.0, 0.1] - [1.0, 1.0, 0.05]
+    found = nearest(Triangles(vertices, triangles), points, 0.03)
+    x, y, z = points.T
+    over = np.hypot(np.maximum(np.abs(x - 0.5) - 0.5, 0.0), np.maximum(np.abs(y - 0.5) - 0.5, 0.0))
+    expected = np.minimum(np.hypot(over, z), np.abs(z + 0.01))
+    assert np.array_equal(found.point, np.flatnonzero(expected <= 0.03))
+    assert found.distance == pytest.approx(expected[found.point], abs=1e-10)
+
+
+def test_many_slivers_are_exact() -> None:
+    surface = tube(1.0, 0.5, 1, 300)
+    angle, height, radius = np.random.default_rng(6).random((3, 3000))
+    points = np.stack([np.cos(7 * angle), np.sin(7 * angle), height], axis=1)
+    points[:, :2] *= (0.5 + 0.05 * (radius - 0.5))[:, None]
+    found = nearest(Triangles(surface.vertices, surface.triangles), points, 0.3)
+    corners = surface.vertices[surface.triangles]
+    some = np.arange(0, 3000, 150)
+    expected = [min(distance_to_triangle(points[k], c) for c in corners) for k in some]
+    assert found.distance[some] == pytest.approx(np.array(expected), abs=ROUNDING)
+
+
+def test_a_tie_goes_to_the_first_triangle_whatever_else_is_asked() -> None:
+    surface = sphere(600)
+    # Above vertices of a convex shape, where about six triangles are equally near.
+    normals = Triangles(surface.vertices, surface.triangles).vertex_normals
+    points = surface.vertices + 0.02 * normals
+    found = nearest(Triangles(surface.vertices, surface.triangles), points, 0.1)
+    first = np.full(len(points), len(surface.triangles))
+    np.minimum.at(first, surface.triangles, np.arange(len(surface.triangles))[:, None])
+    assert np.array_equal(found.triangle, first)
+    for k in (0, 100, 500):
+        alone = nearest(Triangles(surface.vertices, surface.triangles), points[k : k + 1], 5.0)
+        assert alone.triangle[0] == first[k]
+        assert alone.way.tobytes() == found.way[k : k + 1].tobytes()
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_the_sign_says_what_the_winding_number_says(name: str) -> None:
+    shape = SHAPES[name]
+    surface = Triangles(shape.vertices, shape.triangles)
+    low, high = shape.vertices.min(axis=0), shape.vertices.max(axis=0)
+    rng = np.random.default_rng(7)
+    points = low + (high - low) * (1.4 * rng.random((2000, 3)) - 0.2)
+    # Beside edges and vertices too, where a face's own normal would not do.
+    points = np.concatenate([points, shape.vertices * 1.01, shape.vertices[shape.triangles[:, :2]].mean(axis=1) * 1.01])
+    found = nearest(surface, points, np.inf)
+    sign, normal = signed(surface, found)
+    clear = found.distance > 1e-6
+    inside = WindingNumber(shape.vertices, shape.triangles)(points) > 0.5
+    assert np.array_equal(sign[clear] < 0.0, inside[clear])
+    assert np.linalg.norm(normal, axis=1) == pytest.approx(1.0, abs=ROUNDING)
+    assert (normal * sign[:, None] * found.distance[:, None])[clear] == pytest.approx(found.way[clear], abs=1e-9)
+
+
+def test_a_point_on_the_surface_has_the_normal_of_the_place() -> None:
+    shape = box((1.0, 1.0, 1.0))
+    surface = Triangles(shape.vertices, shape.triangles)
+    points = np.array([[0.3, 0.4, 1.0], [1.0, 0.3, 1.0], [1.0, 1.0, 1.0]])
+    _, normal = signed(surface, nearest(surface, points, 0.1))
+    expected = np.array([[0.0, 0, 1], [np.sqrt(0.5), 0, np.sqrt(0.5)], [np.sqrt(1 / 3)] * 3])
+    assert normal == pytest.approx(expected, abs=ROUNDING)
+
+
+def test_a_vertex_normal_knows_not_how_many_triangles_a_face_has() -> None:
+    points = np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0]])
+    surface = Triangles(points, np.array([[0, 1, 4], [0, 4, 2], [0, 2, 3], [0, 3, 1]]))
+    assert surface.vertex_normals[0] == pytest.approx(np.full(3, np.sqrt(1 / 3)), abs=ROUNDING)
+
+
+def test_the_sign_beside_triangles_without_area_is_right() -> None:
+    shape = box((1.0, 1.0, 1.0))
+    # Sheared, so that some edges are sharp: there, one face alone has not always the right sign.
+    shear = np.array([[1.0, 0, 0], [0, 1, 0], [3, 0, 1]])
+    for k, side in np.ndindex(len(shape.triangles), 3):
+        a, b, c = np.roll(shape.triangles[k], side)
+        vertices = np.concatenate([shape.vertices, 0.5 * (shape.vertices[[a]] + shape.vertices[[b]])])
+        middle = len(shape.vertices)
+        # The side ab gets a vertex in its middle, in one of its triangles only, and one without area fills the slit.
+        others = np.delete(shape.triangles, k, axis=0)
+        triangles = np.concatenate([others, [[a, middle, c], [middle, b, c], [a, b, middle]]])
+        assert closed(triangles)
+        points = np.random.default_rng(8).random((400, 3)) * 1.4 - 0.2
+        surface = Triangles(vertices @ shear, triangles)
+        found = nearest(surface, points @ shear, np.inf)
+        sign, normal = signed(surface, found)
+        inside = (np.abs(points - 0.5) < 0.5).all(axis=1)
+        assert np.array_equal(sign < 0.0, inside)
+        assert np.isfinite(normal).all()
+
+
+def test_closed_means_that_every_edge_is_run_both_ways() -> None:
+    assert closed(ring().triangles)
+    assert not closed(sheet().triangles)
+    turned = ring().triangles.copy()
+    turned[5] = turned[5][::-1]
+    assert not closed(turned)
+    assert not closed(np.zeros((0, 3), dtype=np.int64))
+
+
+def test_a_topology_serves_the_same_triangles_elsewhere() -> None:
+    shape = ring()
+    before = Triangles(shape.vertices, shape.triangles)
+    moved = shape.vertices @ np.diag([1.0, 2.0, 0.5])
+    after = Triangles(moved, shape.triangles, before.topology)
+    assert after.topology is before.topology
+    assert np.array_equal(after.edge_normals, Triangles(moved, shape.triangles).edge_normals)
+    assert np.array_equal(np.sort(Topology.of(shape.triangles).ends[0]), Topology.of(shape.triangles).ends[0])
+
+
+def test_nothing_is_near_nothing() -> None:
+    none, no_triangle = np.zeros((0, 3)), np.zeros((0, 3), dtype=np.int64)
+    shape = box()
+    for surface, points in (
+        (Triangles(none, no_triangle), np.zeros((4, 3))),
+        (Triangles(shape.vertices, shape.triangles), none),
+        (Triangles(shape.vertices, shape.triangles), np.full((4, 3), np.nan)),
+        (Triangles(shape.vertices, shape.triangles), np.full((4, 3), 100.0)),
+    ):
+        found = nearest(surface, points, 0.1)
+        assert found.weights.shape == found.way.shape == (0, 3)
+        sign, normal = signed(surface, found)
+        assert sign.shape == (0,)
+        assert normal.shape == (0, 3)

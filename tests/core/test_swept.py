@@ -1,0 +1,173 @@
+"""What passes through something within a step is caught, at the time and place that fine steps find."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dampsim.core.geometry.coplanar import Coplanar
+from dampsim.core.geometry.swept import swept_edges, swept_points
+from dampsim.core.geometry.triangles import Topology
+from shapes import box, sheet, sphere
+
+
+def volumes(start: np.ndarray, end: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """Of four points (4, 3) that move linearly, at each time."""
+    places = start + times[:, None, None] * (end - start)
+    return np.linalg.det(places[:, 1:] - places[:, :1])
+
+
+def crossing_times(start: np.ndarray, end: np.ndarray) -> list[float]:
+    """By numpy's polynomial through four values, whose roots are polished by none."""
+    nodes = np.array([0.0, 1 / 3, 2 / 3, 1.0])
+    powers = np.linalg.solve(np.vander(nodes, increasing=True), volumes(start, end, nodes))
+    roots = np.roots(powers[::-1])
+    real = np.sort(roots[np.abs(roots.imag) < 1e-9].real)
+    return [float(t) for t in real if 0.0 < t < 1.0]
+
+
+def first_through(point0, point1, corners0, corners1) -> float:
+    for t in crossing_times(np.vstack([corners0, point0]), np.vstack([corners1, point1])):
+        a, b, c = corners0 + t * (corners1 - corners0)
+        place = point0 + t * (point1 - point0)
+        (u, v), *_ = np.linalg.lstsq(np.stack([b - a, c - a], axis=1), place - a, rcond=None)
+        if u >= 0.0 and v >= 0.0 and u + v <= 1.0:
+            return t
+    return np.inf
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_first_hits_of_points_are_those_of_all_pairs(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    sizes = np.where(np.arange(30) % 10 == 0, 5.0, 0.9)[:, None, None]
+    corners0 = rng.normal(size=(30, 1, 3)) + sizes * rng.normal(size=(30, 3, 3))
+    corners1 = corners0 + 0.5 * rng.normal(size=(30, 3, 3)) + np.array([3.0, 0.0, 0.0])
+    points0 = 1.5 * rng.normal(size=(60, 3))
+    points1 = points0 + rng.normal(size=(60, 3)) + np.array([3.0, 0.0, 0.0])
+    triangles = np.arange(90).reshape(-1, 3)
+    times = np.array(
+        [
+            [first_through(p, q, a, b) for a, b in zip(corners0, corners1, strict=True)]
+            for p, q in zip(points0, points1, strict=True)
+        ]
+    )
+    found = swept_points(points0, points1, corners0.reshape(-1, 3), corners1.reshape(-1, 3), triangles)
+    assert np.array_equal(found.point, np.flatnonzero(np.isfinite(times.min(axis=1))))
+    assert len(found.point) > 10
+    assert np.array_equal(found.triangle, times[found.point].argmin(axis=1))
+    assert found.time == pytest.approx(times[found.point].min(axis=1), abs=1e-7)
+    now = found.time[:, None, None]
+    corners = corners0[found.triangle] + now * (corners1 - corners0)[found.triangle]
+    places = points0[found.point] + now[:, 0] * (points1 - points0)[found.point]
+    assert np.einsum("kc,kci->ki", found.weights, corners) == pytest.approx(places, abs=1e-6)
+    for k, (point, triangle, time) in enumerate(zip(found.point, found.triangle, found.time, strict=True)):
+        start, end = (np.vstack([c[triangle], p[point]]) for c, p in ((corners0, points0), (corners1, points1)))
+        assert np.sign(volumes(start, end, np.array([time - 1e-6]))) == found.side[k]
+
+
+@pytest.mark.parametrize("speed", [0.05, 1.0, 40.0])
+def test_no_point_slips_between_triangles(speed: float) -> None:
+    shape = sphere(300)
+    ends = Topology.of(shape.triangles).ends
+    rng = np.random.default_rng(1)
+    part = rng.random((len(ends), 1))
+    on_edges = part * shape.vertices[ends[:, 0]] + (1.0 - part) * shape.vertices[ends[:, 1]]
+    aims = np.concatenate([shape.vertices, on_edges])
+    ways = -aims + 0.3 * rng.normal(size=aims.shape)
+    ways *= speed / np.linalg.norm(ways, axis=1)[:, None]
+    drift = np.array([7.0, -3.0, 2.0])
+    for when in (0.3, 0.999999):
+        start, end = aims - when * ways, aims + (1.0 - when) * ways + drift
+        found = swept_points(start, end, shape.vertices, shape.vertices + drift, shape.triangles)
+        assert np.array_equal(found.point, np.arange(len(aims)))
+        # Those that enter here; fast ones come from beyond the sphere, and hit it there first.
+        assert (found.time <= when + 1e-9).all()
+        back = swept_points(end, start, shape.vertices + drift, shape.vertices, shape.triangles)
+        assert np.array_equal(back.point, np.arange(len(aims)))
+
+
+def test_the_side_is_the_one_that_the_point_came_from() -> None:
+    plate = sheet(5)
+    rng = np.random.default_rng(2)
+    above = np.concatenate([rng.random((40, 2)), 0.2 + rng.random((40, 1))], axis=1)
+    below = above * [1.0, 1.0, -1.0]
+    normal = np.sign(np.cross(*(plate.vertices[plate.triangles[0, 1:]] - plate.vertices[plate.triangles[0, 0]]))[2])
+    down = swept_points(above, below, plate.vertices, plate.vertices, plate.triangles)
+    up = swept_points(below, above, plate.vertices, plate.vertices, plate.triangles)
+    assert len(down.point) == len(up.point) == 40
+    assert (down.side == normal).all()
+    assert (up.side == -normal).all()
+    assert down.time == pytest.approx(0.5)
+    turned = plate.triangles[:, ::-1]
+    assert (swept_points(above, below, plate.vertices, plate.vertices, turned).side == -normal).all()
+
+
+def test_a_step_that_ends_on_a_triangle_and_the_next_one_are_one_hit_together() -> None:
+    corners = np.array([[0.1, 0.2, 0.3], [1.3, 0.1, 0.7], [0.2, 1.7, 0.9]])
+    triangle = np.array([[0, 1, 2]])
+    rng = np.random.default_rng(3)
+    weights = rng.dirichlet(np.ones(3), size=300)
+    on = weights @ corners
+    way = rng.normal(size=on.shape)
+    first = swept_points(on - way, on, corners, corners, triangle)
+    second = swept_points(on, on + way, corners, corners, triangle)
+    hits = np.bincount(np.concatenate([first.point, second.point]), minlength=300)
+    assert (hits == 1).all()
+
+
+def test_a_margin_catches_what_passes_just_beside() -> None:
+    corners = np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]])
+    start = np.array([[0.5, -0.01, 1.0], [0.5, -0.03, 1.0], [0.51, 0.51, 1.0]])
+    end = start * [1.0, 1.0, -1.0]
+    triangle = np.array([[0, 1, 2]])
+    assert len(swept_points(start, end, corners, corners, triangle).point) == 0
+    assert swept_points(start, end, corners, corners, triangle, margin=0.02).point.tolist() == [0, 2]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_meetings_of_edges_are_those_of_all_pairs(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    a0, b0 = (rng.normal(size=(40, 1, 3)) + 0.7 * rng.normal(size=(40, 2, 3)) for _ in range(2))
+    a1, b1 = (x + 0.4 * rng.normal(size=x.shape) + np.array([5.0, 0.0, 0.0]) for x in (a0, b0))
+    expected = {}
+    for i in range(40):
+        for j in range(40):
+            for t in crossing_times(np.concatenate([a0[i], b0[j]]), np.concatenate([a1[i], b1[j]])):
+                (p, q), (r, u) = a0[i] + t * (a1[i] - a0[i]), b0[j] + t * (b1[j] - b0[j])
+                (x, y), *_ = np.linalg.lstsq(np.stack([q - p, r - u], axis=1), r - p, rcond=None)
+                if 0.0 <= x <= 1.0 and 0.0 <= y <= 1.0:
+                    expected[i, j] = (t, x, y)
+                    break
+    edges = np.arange(80).reshape(-1, 2)
+    found = swept_edges(*(x.reshape(-1, 3) for x in (a0, a1)), edges, *(x.reshape(-1, 3) for x in (b0, b1)), edges)
+    assert [(int(i), int(j)) for i, j in zip(found.first, found.second, strict=True)] == sorted(expected)
+    assert len(expected) > 10
+    values = np.array([expected[key] for key in sorted(expected)])
+    assert np.stack([found.time, found.s, found.t], axis=1) == pytest.approx(values, abs=1e-6)
+    assert set(found.side) == {-1.0, 1.0}
+
+
+def test_three_crossings_are_found_and_ordered() -> None:
+    # (1 - 4t)(3 - 4t)(1 - 2t) as a triple product of vectors along the axes.
+    axes = np.eye(3)[:, :, None]
+    found, signs = Coplanar(
+        *((1.0 * axis, end * axis) for axis, end in zip(axes, (-3.0, -1.0 / 3.0, -1.0), strict=True))
+    ).crossings()
+    assert found[:, 0] == pytest.approx([0.25, 0.5, 0.75], abs=1e-12)
+    assert signs[:, 0].tolist() == [1.0, -1.0, 1.0]
+
+
+def test_what_is_apart_flat_or_nothing_hits_nothing() -> None:
+    shape = box()
+    none, no_triangle, no_edge = np.zeros((0, 3)), np.zeros((0, 3), np.int64), np.zeros((0, 2), np.int64)
+    far = shape.vertices + 10.0
+    still = (shape.vertices, shape.vertices)
+    assert len(swept_points(far, far + 1.0, *still, shape.triangles).point) == 0
+    assert len(swept_points(none, none, *still, shape.triangles).point) == 0
+    assert len(swept_points(far, far, none, none, no_triangle).point) == 0
+    points = np.array([[0.0, 0, 1.0], [0.5, 0, 1.0]])
+    line = np.array([[0.0, 0, 0], [1, 0, 0], [2, 0, 0]])
+    assert len(swept_points(points, -points, line, line, np.array([[0, 1, 2], [0, 0, 0]])).point) == 0
+    lost = np.array([[np.nan, 0.0, 1.0]])
+    assert len(swept_points(lost, -lost, *still, shape.triangles).point) == 0
+    assert swept_edges(*still, no_edge, *still, np.array([[0, 1]])).s.shape == (0,)
