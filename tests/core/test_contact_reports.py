@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from builders import DOWN, gridded, scene, still
 
+from builders import DOWN, gridded, scene, still
 from dampsim.core.contact.meeting import POINT
 from dampsim.core.frames.frame import Frame
 from dampsim.core.measure.contacts import Report, Sunk, Touched, pressing, touched
