@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -34,6 +34,7 @@ class Touchable:
     rough: (v,) painted parts of the friction; None where not painted.
     front: (v, 3) the way in which it slides more easily, unit vectors at rest; None where all ways are alike.
     shares: (v,) m^2 that vertices stand for; None for a third of the triangles around each.
+    wires: (w, 2) edges of what has no triangles; their ends touch, as wide as the usual contact distance.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Touchable:
     rough: Array | None = None
     front: Array | None = None
     shares: Array | None = None
+    wires: Index = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
 
     @property
     def is_obstacle(self) -> bool:
@@ -61,7 +63,7 @@ class Touchable:
     @cached_property
     def points(self) -> Index:
         """The vertices that count: of several in one place, one."""
-        return np.asarray(np.unique(self.triangles))
+        return np.asarray(np.unique(np.concatenate([self.triangles.ravel(), self.wires.ravel()])))
 
     @cached_property
     def areas(self) -> Array:
@@ -69,7 +71,10 @@ class Touchable:
         if self.shares is not None:
             return self.shares
         thirds = triangle_areas(self.rest, self.triangles).repeat(3) / 3.0
-        return np.bincount(self.triangles.ravel(), thirds, minlength=len(self.rest)).astype(float)
+        found = np.bincount(self.triangles.ravel(), thirds, minlength=len(self.rest)).astype(float)
+        long = np.linalg.norm(self.rest[self.wires[:, 0]] - self.rest[self.wires[:, 1]], axis=1)
+        halves = (0.5 * DISTANCE * self.size * long).repeat(2)
+        return np.asarray(found + np.bincount(self.wires.ravel(), halves, minlength=len(self.rest)))
 
     @cached_property
     def closed(self) -> bool:

@@ -120,7 +120,7 @@ class ContactEnergy:
         return np.sqrt(np.einsum("ki,ki->k", there.slip, there.slip)), self.rows.friction * self.pressing
 
     def branches(self, positions: Array) -> Index:
-        """(k,) which piece of U each row is on: 0 none, 1 pressing, 2 beyond a part of its distance; 4 more where it slides."""
+        """(k,) which piece of U each row is on: 0 none, 1 pressing, 2 where it is stiffer; 4 more where it slides."""
         there = self.at(positions)
         length, most = self._sliding(there)
         slides = (length * self.rows.stiffness > most) & (most > 0.0)
