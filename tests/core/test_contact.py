@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from grounds import block, plane
 
-from builders import DOWN, scene, still
+from builders import scene
 from dampsim.core.frames.frame import Frame
 from dampsim.core.geometry.rigid import rigid_motion
-from dampsim.core.simulation.simulation import Run, Simulation
+from dampsim.core.measure.contacts import touched
+from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.system.state import OF
-from grounds import Path, block, collider, plane, still_path
 from promise import Outcome
-from shapes import box
 
 SIZE = 0.2 * 3**0.5
 # Half a percent of the size: r.
@@ -147,10 +146,6 @@ def test_a_drop_bounces_back_as_dialled_and_stays_in_front(
     speed = -v[landed - 1]
     off = next((k for k in range(landed, len(frames)) if not pressed(frames[k])), None)
     out = 0.0 if off is None else v[off] + 9.81 / fps
-    print(
-        f"{height} {bounce} {settle} {fps}: in {speed:.3f} out {out / speed:.3f}, deepest {min(one.surface[:, 2].min() for one in frames) / SIZE:.1e}, "
-        f"iterations {max(one.iterations for one in frames)}, helped {sum(one.helped for one in frames)}, {np.abs(v[off or landed :]).max() / speed:.2f}"
-    )
     assert out / speed == pytest.approx(bounce / 100.0, abs=0.05)
     assert min(one.surface[:, 2].min() for one in frames) > -1e-3 * SIZE
     # Nor is it thrown by a later landing.
@@ -165,16 +160,37 @@ def ridden(direction: np.ndarray, settle: float, bounce: float, **more: Any) -> 
         return direction * (min(frame, stop) - 1.0) / 24.0
 
     body = block(low=(-0.1, -0.1, 0.95 * R), settle=settle, bounce=bounce, friction=5.0, **more)
-    simulation, frames = frames_of(scene(body, last=stop + round(2.0 * settle) + 20, obstacles=(plane(path=path),)))
+    _, frames = frames_of(scene(body, last=stop + round(2.0 * settle) + 20, obstacles=(plane(path=path),)))
     ways = np.array([one.surface for one in frames[stop - 1 :]]) - frames[-1].surface
     return Outcome.of(ways, [one.iterations for one in frames[stop - 1 :]], 1)
 
 
 @pytest.mark.parametrize(
-    "settle", [6.0, 12.0, pytest.param(24.0, marks=pytest.mark.slow), pytest.param(48.0, marks=pytest.mark.slow)]
+    ("settle", "more"),
+    [
+        # Softer, its own momentum is what calms last.
+        (6.0, {"stiffness": 400.0}),
+        (12.0, {}),
+        pytest.param(24.0, {}, marks=pytest.mark.slow),
+        pytest.param(48.0, {}, marks=pytest.mark.slow),
+    ],
 )
-@pytest.mark.parametrize("direction", [(0.3, 0.0, 0.0), (0.2, 0.2, 0.0), (0.0, 0.0, -0.3)])
-def test_what_rides_on_the_ground_rests_as_dialled_after_a_stop(settle: float, direction: tuple[float, ...]) -> None:
-    found = ridden(np.array(direction), settle, 0.0)
+@pytest.mark.parametrize(
+    "direction", [(0.3, 0.0, 0.0), (0.0, 0.0, -0.3), pytest.param((0.2, 0.2, 0.0), marks=pytest.mark.slow)]
+)
+def test_what_rides_on_the_ground_rests_as_dialled_after_a_stop(
+    settle: float, more: dict[str, float], direction: tuple[float, ...]
+) -> None:
+    found = ridden(np.array(direction), settle, 0.0, **more)
     assert found.rest == pytest.approx(settle, abs=1.0)
     assert found.overshoot < 0.02
+
+
+@pytest.mark.parametrize("stiffness", [10.0, pytest.param(100.0, marks=pytest.mark.slow)])
+def test_what_cannot_rest_as_soon_as_dialled_says_how_soon_it_can(stiffness: float) -> None:
+    dials = {"settle": 6.0, "friction": 5.0, "stiffness": stiffness}
+    simulation, frames = frames_of(scene(block(low=(-0.1, -0.1, 0.95 * R), **dials), last=40, obstacles=(plane(),)))
+    soonest = 24.0 * touched(simulation, frames[-1].state, "Block").soonest
+    found = ridden(np.array([0.3, 0.0, 0.0]), 6.0, 0.0, stiffness=stiffness)
+    print(stiffness, soonest, found)
+    assert found.rest == pytest.approx(max(soonest, 6.0), abs=1.0)
