@@ -24,6 +24,8 @@ from ..arrays import Array, Index, Mask
 # So much stiffer is what has gone through this part of the contact distance: beyond all of it one could see it.
 BEYOND, PART = 20.0, 0.5
 _TINY = 1e-30
+# Of a coordinate.
+_ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
@@ -143,6 +145,12 @@ class ContactEnergy:
         slides = np.where(held, 0.0, across)
         total -= slides[:, None, None] * (unit[:, :, None] * unit[:, None, :])
         return total
+
+    def noise(self, positions: Array, h: float) -> float:
+        """The error estimate of a step of h s that rounding of positions leaves in what presses, sqrt(W s)."""
+        pieces = self.branches(positions) % 4
+        stiff = float(self.rows.stiffness @ ((pieces > 0) + BEYOND * (pieces > 1)))
+        return _ROUNDING * float(np.abs(positions).max(initial=0.0)) * float(np.sqrt(stiff / h))
 
     def hessian(self, positions: Array, project: bool = True) -> csr_matrix:
         """(3n, 3n) N/m."""

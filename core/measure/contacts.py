@@ -109,7 +109,7 @@ def touched(simulation: Simulation, state: State, body: str) -> Touched:
     if system.contact is None:
         return Touched()
     kept = _memory(system, state)
-    return Touched(_sunk(simulation, system.contact, number, block, kept), _soonest(system, block, state))
+    return Touched(_sunk(simulation, system.contact, number, block, kept), _soonest(simulation, number, block, state))
 
 
 def pressing(simulation: Simulation, frame: Frame, body: str, obstacles: Mapping[str, Array] | None = None) -> Pressing:
@@ -167,13 +167,15 @@ def _memory(system: System, state: State) -> ContactMemory:
     return ContactMemory.unpacked(state.memory.get(f"{system.blocks[0].name}{OF}contacts"))
 
 
-def _soonest(system: System, block: int, state: State) -> float:
+def _soonest(simulation: Simulation, number: int, block: int, state: State) -> float:
     """See Touched: of all regions of a block."""
+    system = simulation.islands[number].system
     held = state.memory.get(f"{system.blocks[0].name}{OF}held")
     if held is None or held.shape != (len(system.regions), NUMBERS):
         return 0.0
-    known = [Holding.unpacked(held[place]) for place in system.regions_of(block)]
-    return max((soonest(one) for one in known if one is not None), default=0.0)
+    laws = simulation.controls()[number].laws
+    known = [(Holding.unpacked(held[place]), laws[place]) for place in system.regions_of(block)]
+    return max((soonest(one, law) for one, law in known if one is not None), default=0.0)
 
 
 def _sunk(
