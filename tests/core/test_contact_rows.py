@@ -138,6 +138,6 @@ def test_what_is_held_is_damped_as_dialled(bounce: float) -> None:
         ratio = d / (2.0 * np.sqrt(m))
         least = -np.log(overshoot(law)) / np.hypot(np.pi, np.log(overshoot(law))) if bounce else 1.0
         assert ratio == pytest.approx(least) if c > 0.0 else ratio >= least * (1.0 - 1e-9)
-    # Momentum on the softest support, critically damped, is below 1% after this long.
-    t = soonest(held) * np.sqrt(3.0)
-    assert (1.0 + t) * np.exp(-t) == pytest.approx(0.01, rel=2e-3)
+    # Kicked on the softest support, critically damped, it is below 1% of its largest swing after this long.
+    t = soonest(held, law) / np.sqrt(1.0 / 3.0 + 1.0 / square)
+    assert t * np.exp(1.0 - t) == pytest.approx(0.01, rel=2e-3)
