@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
@@ -10,6 +12,7 @@ from touchables import E, H, R, Step, Thing, moved, obstacle, plane
 from builders import gridded
 from dampsim.core.contact.meeting import EDGE, POINT
 from dampsim.core.contact.memory import ContactMemory
+from dampsim.core.contact.moment import Moment, Obstructing, Span, Touching
 from dampsim.core.contact.rows import Rows
 from dampsim.core.geometry.surface import Surface
 from references import contact
@@ -148,9 +151,26 @@ def test_edges_that_cross_meet_where_no_vertex_does(before: float, after: float,
 def test_edges_that_pass_beside_each_other_do_not_meet() -> None:
     # Side by side, 5 cm apart, and from there down by more than their height.
     upper, lower = bar("Upper", 0, 5.0 * R), bar("Lower", 1, -0.2)
-    upper = moved(upper, 1.15, 0.0, 0.0)
-    step = Step([Thing(upper, upper.vertices - [0.0, 0.0, 30.0 * R]), Thing(lower)])
+    aside = moved(upper, 1.15, 0.0, 0.0)
+    step = Step([Thing(aside, moved(aside, 0.0, 0.0, -30.0 * R).vertices), Thing(lower)])
     assert not (step.rows().key[:, 1] == EDGE).any()
+    # Or from farther away, under the other one: it was lower before it was there.
+    rows = Step([Thing(moved(upper, 2.0, 0.0, 0.0), moved(upper, 0.0, 0.0, -14.0 * R).vertices), Thing(lower)]).rows()
+    assert not ((rows.key[:, 1] == EDGE) & (rows.normal[:, 2] > 0.99)).any()
+
+
+def test_what_flies_aslant_through_a_plate_and_beyond_its_border_meets_the_face_that_it_went_through() -> None:
+    plate = gridded("Plate", (-1.0, -1.0, -0.02), (1.0, 1.0, 0.0), 0.2)
+    points = np.array([[0.2, 0.1, 0.3], [0.5, -0.3, 0.1], [-0.4, 0.7, 0.2]])
+    way = np.array([1.5, 0.1, -1.0])
+    step = Step([Thing(cloud(points), cloud(points + way).vertices), obstacle(plate)])
+    rows = step.rows()
+    rows = rows.some((rows.key[:, 0] == 0) & (rows.key[:, 1] == POINT) & (rows.key[:, 2] % 3 == 0))
+    # The last one flies over the border before it is as low.
+    through = points[:, 0] + points[:, 2] / 1.0 * 1.5 < 1.0
+    assert list(first_of(rows)) == list(np.flatnonzero(through))
+    np.testing.assert_allclose(rows.normal, np.tile([0.0, 0.0, 1.0], (len(rows), 1)), atol=1e-9)
+    np.testing.assert_allclose(step.heights(rows), (points + way)[through, 2], atol=1e-6)
 
 
 def test_parts_of_one_surface_meet_where_they_face_each_other_and_were_not_neighbours() -> None:
@@ -253,3 +273,28 @@ def test_friction_depends_on_the_angle_between_front_and_way(angle: float) -> No
     rows = Step([thing, plane(FLAT)]).rows()
     wanted = contact.directional(1.0, 0.1, 0.8, front, slide)
     np.testing.assert_allclose(rows.friction, wanted, rtol=1e-6)
+
+
+def test_a_moment_knows_where_all_is_and_what_is_dialled() -> None:
+    body, ground = gridded("Body", (0, 0, 0), (0.2, 0.2, 0.2), 0.1), sheet(3)
+    step = Step([Thing(body), obstacle(ground)])
+    nodes = len(body.vertices)
+    there, way = Span(body.vertices + 1.0, body.vertices + 1.5), np.array([0.1, 0.0, 0.2])
+    around = Obstructing(Span(ground.vertices, ground.vertices + way), 0.7, 0.03)
+    surfaces = step.moment.model.surfaces
+    held = replace(surfaces[0], hold=np.full(nodes, 0.25), operator=0.75 * surfaces[0].operator)
+    model = replace(step.moment.model, surfaces=(held, surfaces[1]), obstacles=(-1, 0))
+    touching = Touching(there, 0.0, 0.4, 0.9, (around,))
+    found = Moment.of(model, body.vertices + 0.01, [touching], np.array([3.0]), H)
+    # A quarter of it stays on its animation.
+    start = 0.75 * (body.vertices + 0.01) + 0.25 * (body.vertices + 1.0)
+    np.testing.assert_allclose(found.start[:nodes], start, atol=1e-12)
+    np.testing.assert_allclose(found.points(body.vertices)[:nodes], body.vertices + 0.25 * 1.5, atol=1e-12)
+    np.testing.assert_allclose(found.drift[:nodes], 0.25 * 0.5, atol=1e-12)
+    np.testing.assert_allclose(found.start[nodes:], ground.vertices)
+    np.testing.assert_allclose(found.points(body.vertices)[nodes:], ground.vertices + way)
+    np.testing.assert_allclose(found.drift[nodes:], np.tile(way, (9, 1)), atol=1e-12)
+    assert found.distance == pytest.approx([0.005 * body.size, 0.03])
+    assert list(found.friction) == [0.4, 0.7]
+    assert list(found.backward) == [0.9, 0.7]
+    assert list(found.young) == [3.0 * E, 0.0]
