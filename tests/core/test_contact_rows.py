@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, diags
 
+from builders import gridded, scene, still
 from dampsim.core.contact.rows import ContactEnergy, Rows
-from dampsim.core.stepping.held import Holding, drag, overshoot, soonest
+from dampsim.core.simulation.simulation import Simulation
+from dampsim.core.stepping.held import Ground, Holding, drag, holding, overshoot, soonest
 from dampsim.core.stepping.waveform import settle_law
 from references import contact
 
@@ -141,3 +143,30 @@ def test_what_is_held_is_damped_as_dialled(bounce: float) -> None:
     # Kicked on the softest support, critically damped, it is below 1% of its largest swing after this long.
     t = soonest(held, law) / np.sqrt(1.0 / 3.0 + 1.0 / square)
     assert t * np.exp(1.0 - t) == pytest.approx(0.01, rel=2e-3)
+
+
+def test_how_what_is_pressed_holds_a_body_is_its_rigid_motions_compliance() -> None:
+    surface = gridded("Block", (0, 0, 0), (0.3, 0.2, 0.2), 0.1)
+    simulation = Simulation(scene(still(surface, resolution=60, settle=12.0), last=2, gravity=np.zeros(3)))
+    system = simulation.islands[0].system
+    (region,) = system.regions
+    rng = np.random.default_rng(0)
+    x = system.rest + 0.01 * rng.normal(size=system.rest.shape)
+    springs = np.where(system.rest[:, 2] < 0.05, 1e4, 0.0).repeat(3) * np.tile([0.5, 0.5, 1.0], len(x))
+    K = system.stiffness_at_rest(np.ones(1), True) + diags(springs)
+    held = holding(system, region, x, K.tocsr(), 5, 5)
+    mass = system.mass
+    offset = x - mass @ x / mass.sum()
+    R = np.zeros((x.size, 6))
+    for node, r in enumerate(offset):
+        R[3 * node : 3 * node + 3] = np.hstack([np.eye(3), np.stack([np.cross(e, r) for e in np.eye(3)], axis=1)])
+    M = mass.repeat(3)[:, None]
+    compliance, inertia = (M * R).T @ np.linalg.solve(K.toarray(), M * R), R.T @ (M * R)
+    V, soft = held.shapes, held.softness
+    # M-orthonormal, and the whole of the compliance; what holds a free body a little at its mean is left out here.
+    np.testing.assert_allclose(V.T @ inertia @ V, np.eye(6), atol=1e-9)
+    found = inertia @ V @ np.diag(soft) @ V.T @ inertia
+    np.testing.assert_allclose(found, compliance, atol=1e-6 * np.abs(compliance).max())
+    assert np.array_equal(Holding.unpacked(held.packed()).shapes, V)
+    matrix = Ground(held, np.arange(1.0, 7.0), np.zeros(3)).matrix(offset, M * R)
+    np.testing.assert_allclose(matrix, (V.T @ inertia).T @ np.diag(np.arange(1.0, 7.0)) @ (V.T @ inertia), rtol=1e-9)
