@@ -225,3 +225,24 @@ def test_what_slides_more_easily_forwards_walks_on_shaken_ground(seconds: float)
     alike, helped = shaken(0.45, 0.45, seconds)
     assert abs(alike) < 0.1
     assert helped == 0
+
+
+def test_a_loose_piece_of_a_mesh_lands_on_a_pinned_one_where_it_touches_itself() -> None:
+    lower, upper = (
+        gridded("Both", (-0.2, -0.2, -0.2), (0.2, 0.2, 0.0), 0.1),
+        gridded("", (-0.1, -0.1, 0.5), (0.1, 0.1, 0.7), 0.1),
+    )
+    vertices = np.concatenate([lower.vertices, upper.vertices])
+    both = Surface("Both", vertices, np.concatenate([lower.triangles, upper.triangles + len(lower.vertices)]))
+    pins = (vertices[:, 2] < -0.19).astype(float)
+    dials = {"stiffness": 200.0, "settle": 12.0, "bounce": 0.0, "resolution": 600, "start_settled": False}
+    for itself in (True, False):
+        made = scene(still(both, pins, touch_self=itself, **dials), last=36)
+        shapes = np.array([one.surface for one in Simulation(made).frames()])
+        gap = shapes[:, len(lower.vertices) :, 2].min(axis=1)
+        if itself:
+            assert gap.min() > -0.01
+            # And stays where it has landed.
+            assert np.abs(shapes[-1] - shapes[-4]).max() < 1e-3
+        else:
+            assert gap.min() < -1.0
