@@ -92,7 +92,7 @@ def _touchables(body: Body, model: Model, place: int, start: int, nodes: int) ->
     hold = np.concatenate([hold, held])
     flesh = Touchable(body.name, rest, fine.triangles, both, hold, fine.operator, place, seen.young)
     # A corner stands for what is near to it in both.
-    seen = replace(seen, shares=flesh.areas[: len(vertices)])
+    seen = replace(seen, shares=flesh.areas[: len(vertices)], fold=model.spacing)
     return _rough(body, seen, None), _rough(body, flesh, fine.operator)
 
 
