@@ -95,3 +95,10 @@ class Step:
 
 def moved(surface: Surface, *way: float) -> Surface:
     return Surface(surface.name, surface.vertices + np.array(way), surface.triangles)
+
+
+def cloud(points: np.ndarray) -> Surface:
+    """Points as the corners of triangles too small to be met between them."""
+    count = len(points)
+    corners = points[:, None] + 1e-7 * np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]])
+    return Surface("Cloud", corners.reshape(-1, 3), np.arange(3 * count).reshape(-1, 3))
