@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from grounds import block, plane
 
 from builders import scene
 from dampsim.core.frames.frame import Frame
@@ -16,6 +15,7 @@ from dampsim.core.measure.contacts import touched
 from dampsim.core.simulation.simulation import Run, Simulation
 from dampsim.core.stepping.remembered import forgotten
 from dampsim.core.system.state import OF
+from grounds import block, plane
 from promise import Outcome
 
 SIZE = 0.2 * 3**0.5

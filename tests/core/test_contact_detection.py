@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
-from touchables import H, R, Step, Thing, cloud, moved, obstacle, plane
 
 from builders import gridded
 from dampsim.core.contact.meeting import EDGE, POINT
@@ -13,6 +12,7 @@ from dampsim.core.contact.memory import ContactMemory
 from dampsim.core.contact.rows import Rows
 from dampsim.core.geometry.surface import Surface
 from shapes import box, sheet
+from touchables import H, R, Step, Thing, cloud, moved, obstacle, plane
 
 FLAT = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
-from touchables import E, H, R, Step, Thing, cloud, moved, obstacle, plane
 
 from builders import gridded
 from dampsim.core.contact.meeting import POINT
@@ -16,6 +15,7 @@ from dampsim.core.contact.moment import Moment, Obstructing, Span, Touching
 from dampsim.core.geometry.surface import Surface
 from references import contact
 from shapes import sheet
+from touchables import E, H, R, Step, Thing, cloud, moved, obstacle, plane
 
 FLAT = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
 
