@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from ..geometry.closest import closest_of_lines
 from ..geometry.proximity import Triangles, nearest
 from ..geometry.triangles import unit
 from ..simulation.simulation import Simulation
-from ..stepping.held import NUMBERS, Holding, soonest
+from ..stepping.held import NUMBERS, Holding, fields, soonest
 from ..system.state import OF, State
 from ..system.system import System
 
@@ -71,7 +71,10 @@ class Sunk:
 
 @dataclass(frozen=True)
 class Touched:
-    """Of one body at one frame. soonest: s within which it cannot come to rest where it lies, 0 for no such limit."""
+    """Of one body at one frame.
+
+    soonest: s within which it cannot come to rest where it lies, of motions that can be seen; 0 for no limit.
+    """
 
     sunk: tuple[Sunk, ...] = ()
     soonest: float = 0.0
@@ -166,8 +169,25 @@ def _soonest(system: System, block: int, state: State) -> float:
     held = state.memory.get(f"{system.blocks[0].name}{OF}held")
     if held is None or held.shape != (len(system.regions), NUMBERS):
         return 0.0
-    known = [Holding.unpacked(held[place]) for place in system.regions_of(block)]
-    return max((soonest(one) for one in known if one is not None), default=0.0)
+    found = 0.0
+    for place in system.regions_of(block):
+        known = Holding.unpacked(held[place])
+        if known is not None:
+            found = max(found, soonest(replace(known, softness=_seen(system, place, known, state))))
+    return found
+
+
+def _seen(system: System, place: int, held: Holding, state: State) -> Array:
+    """(6,) s^2, the softness of the shapes of a rigid motion as which it moves to be seen; 0 of the others."""
+    free = system.regions[place].free
+    mass, x = system.mass[free], state.positions[free]
+    offset = x - mass @ x / mass.sum()
+    shapes = fields(offset) @ held.shapes
+    speeds = shapes.T @ (mass[:, None] * state.velocities[free]).ravel()
+    # How far it carries its fastest node.
+    far = np.sqrt(held.softness) * np.abs(speeds) * np.linalg.norm(shapes.reshape(-1, 3, 6), axis=1).max(axis=0)
+    size = float(np.linalg.norm(np.ptp(x, axis=0)))
+    return np.asarray(np.where(far > SEEN * size, held.softness, 0.0))
 
 
 def _sunk(
