@@ -31,6 +31,10 @@ def minimise_lbfgs(problem: Problem, start: Array, tolerance: Tolerance, pairs: 
             history.clear()
             direction = -problem.precondition(gradient)
             slope = float(np.vdot(gradient, direction))
+            if slope > 0.0:
+                # The metric is not positive: nothing it says of the error is true.
+                outcome = Outcome.LINE_SEARCH
+                break
         error = np.sqrt(max(-slope, 0.0))
         first = error if first is None else first
         if error <= max(tolerance.relative * min(first, problem.motion(v)), tolerance.absolute):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from .potentials import AtStart
 # Where a flight is known, the rigid part's inertia over its own: the elastic forces of a step's start, up to a hundred
 # times the weight of those at its end, must not turn what they do not turn with (docs/decisions/0009).
 _FIRM = 1e4
+# A metric has at least this part of the rigid inertia: with dead loads that pull at a body, psi has less where it turns,
+# and the stiffness that makes up for it is not in the metric.
+_LEAST = 0.25
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,7 @@ class RegionTerms:
     load: (f, 3) N.
     inertia: (f,) kg/s.
     columns, signs: (f, 3, k), (k,) of the low rank part of the inertia.
+    metric: the same two for a metric, which is positive; None where they are.
     rotation: (3, 3), how the region is turned since rest.
     ahead: (f, 3) m, where the nodes come to if nothing deforms any further; of the waveform law only.
     turn: (3, 3) or (f, 3, 3), by which the undeformed body turns in the step.
@@ -47,6 +51,7 @@ class RegionTerms:
     columns: Array
     signs: Array
     rotation: Array
+    metric: tuple[Array, Array] | None = None
     ahead: Array | None = None
     turn: Array | None = None
     flight: Flight | None = None
@@ -129,7 +134,9 @@ def waveform_terms(
         fields = flight.basis.reshape(3 * len(free), -1)
         momenta = (mass[:, None, None] * flight.basis).reshape(fields.shape)
         u = u - (fields @ (momenta.T @ u.ravel())).reshape(-1, 3)
+        # To set right the momenta of what a contact might have pressed would feed back all that it is out by.
         alone = flight.exact and not touched and not any(_pushed(system.blocks[part.block]) for part in parts)
+        flight = replace(flight, exact=alone)
         more = _FIRM / h * np.eye(fields.shape[1]) if alone else yielding(flight, dead, mass, h)
     predicted = (ahead - x) / h + np.broadcast_to(coefficients.kappa, len(free))[:, None] * u
     if ground is not None and flight is not None:
@@ -144,7 +151,12 @@ def waveform_terms(
         # What acts on the rigid part is in the flight.
         load = load - (momenta @ (fields.T @ load.ravel())).reshape(-1, 3)
     inertia = mass / coefficients.s
-    columns, signs = low_rank(fields, momenta, inertia, h, np.ndim(coefficients.s) == 0, more)
+    uniform = np.ndim(coefficients.s) == 0
+    columns, signs = low_rank(fields, momenta, inertia, h, uniform, more)
+    lifted, metric = _lifted(more, h), None
+    if lifted is not None:
+        wide, positive = low_rank(fields, momenta, inertia, h, uniform, lifted)
+        metric = wide.reshape(len(free), 3, -1), positive
     return RegionTerms(
         reference=motion.home,
         predicted=predicted,
@@ -153,10 +165,18 @@ def waveform_terms(
         columns=columns.reshape(len(free), 3, -1),
         signs=signs,
         rotation=(turn if turn.ndim == 2 else np.eye(3)) @ rigid_motion(system.rest[free], x)[0],
+        metric=metric,
         ahead=ahead,
         turn=turn,
         flight=flight,
     )
+
+
+def _lifted(more: Array, h: float) -> Array | None:
+    """What is beside 1/h of the rigid inertia, (r, r), so that their sum is positive; None where it is."""
+    values, vectors = np.linalg.eigh(more)
+    least = (_LEAST - 1.0) / h
+    return None if (values >= least).all() else np.asarray((vectors * np.maximum(values, least)) @ vectors.T)
 
 
 def _pushed(block: Block) -> bool:

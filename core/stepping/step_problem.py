@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -88,7 +88,7 @@ class StepProblem:
         # Of the pins, which the drag feels.
         self._given = (self._next - state.positions) / h
         # Without a way back to the problem: a circle would keep factors until the collector happens to come by.
-        base = LowRankUpdate(Turned(self._solve, self._rotation, self._scale), self._low_rank)
+        base = LowRankUpdate(Turned(self._solve, self._rotation, self._scale), self._positive)
         self._metric = Metric(stepper, base, self._solve, self._rotation, self._scale, h)
         # A body in flight starts with what its weight does to it, so that no step along a search changes its momentum.
         self.start = self.allowed(self._predicted + h * self._flying[:, None] * system.pull(inputs, stepper.free))
@@ -138,14 +138,21 @@ class StepProblem:
             self._load[slots], self._rotation[slots] = terms.load, terms.rotation
             part[slots] = place
             self._terms.append((slots, terms))
-        most = max((len(terms.signs) for _, terms in self._terms), default=0)
-        columns, signs = np.zeros((count, 3, most)), np.ones((len(self._terms), most))
-        for place, (slots, terms) in enumerate(self._terms):
-            k = len(terms.signs)
+        self.low_rank = self._low_rank = self._spread([(one.columns, one.signs) for _, one in self._terms], part)
+        self._positive = self._low_rank
+        if any(one.metric for _, one in self._terms):
+            self._positive = self._spread([one.metric or (one.columns, one.signs) for _, one in self._terms], part)
+
+    def _spread(self, found: Sequence[tuple[Array, Array]], part: Index) -> LowRank:
+        """Of each region's columns (f, 3, k) and signs (k,). part: (f,) the place of each free node's region."""
+        most = max((len(signs) for _, signs in found), default=0)
+        wide, every = np.zeros((len(part), 3, most)), np.ones((len(found), most))
+        for place, ((slots, _), (columns, signs)) in enumerate(zip(self._terms, found, strict=True)):
+            k = len(signs)
             if k:
-                columns[slots, :, :k] = terms.columns
-                signs[place, :k] = terms.signs
-        self.low_rank = self._low_rank = LowRank(columns.reshape(3 * count, most), signs, part.repeat(3))
+                wide[slots, :, :k] = columns
+                every[place, :k] = signs
+        return LowRank(wide.reshape(3 * len(part), most), every, part.repeat(3))
 
     def _far(self, state: State, share: Share) -> Array:
         """Each free node's stiffness factor and theta times the largest coordinate of its block, m."""
@@ -200,9 +207,15 @@ class StepProblem:
         for (slots, terms), one in zip(self._terms, self._coefficients, strict=True):
             if terms.ahead is None:
                 return np.inf
-            x = self._state.positions[self._stepper.free[slots]]
-            inner = ((v[slots] - (terms.ahead - x) / self._h) ** 2).sum(axis=1)
-            total += float((terms.inertia * (1.0 + one.theta * one.q)) @ inner)
+            free = self._stepper.free[slots]
+            change = v[slots] - (terms.ahead - self._state.positions[free]) / self._h
+            if terms.flight is not None:
+                # What is rigid in it is neither slowed nor stiff.
+                mass, basis = self._stepper.system.mass[free], terms.flight.basis
+                along = np.einsum("fik,fi,f->k", basis, change, mass)
+                total += float(along @ along) / self._h
+                change = change - basis @ along
+            total += float((terms.inertia * (1.0 + one.theta * one.q)) @ (change**2).sum(axis=1))
         return float(np.sqrt(total))
 
     def begun(self, guess: Array | None) -> Array:
