@@ -55,7 +55,8 @@ class Detection:
                 continue
             found.append(self._facing(a, b, points, ended))
             found.append(self._facing(b, a, points, ended))
-            found += meeting_edges(self.moment, a, b, ended)
+            if self.model.seen[a] == a and self.model.seen[b] == b:
+                found += meeting_edges(self.moment, a, b, ended)
         for a in self.model.own:
             found.append(self._facing(a, a, points, ended))
         return rows_of(self.moment, found, self._memory, points)

@@ -33,6 +33,7 @@ class Touchable:
     plane: whether it is an infinite plane, given by a triangle of it.
     rough: (v,) painted parts of the friction; None where not painted.
     front: (v, 3) the way in which it slides more easily, unit vectors at rest; None where all ways are alike.
+    shares: (v,) m^2 that vertices stand for; None for a third of the triangles around each.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Touchable:
     plane: bool = False
     rough: Array | None = None
     front: Array | None = None
+    shares: Array | None = None
 
     @property
     def is_obstacle(self) -> bool:
@@ -63,7 +65,9 @@ class Touchable:
 
     @cached_property
     def areas(self) -> Array:
-        """(v,) m^2, a third of the triangles around each vertex."""
+        """(v,) m^2 that vertices stand for."""
+        if self.shares is not None:
+            return self.shares
         thirds = triangle_areas(self.rest, self.triangles).repeat(3) / 3.0
         return np.bincount(self.triangles.ravel(), thirds, minlength=len(self.rest)).astype(float)
 
@@ -106,31 +110,29 @@ class Touchable:
 
 
 @dataclass(frozen=True)
-class Pair:
-    """The points of one surface that may touch another one's triangles. first, second: places among the surfaces.
-
-    points: those of the first that count.
-    """
-
-    first: int
-    second: int
-    points: Index
-
-
-@dataclass(frozen=True)
 class ContactModel:
     """All that can touch in one system.
 
-    surfaces: bodies' first, then obstacles'.
+    surfaces: bodies' first, then obstacles', then flesh: what lies behind a body's coarse faces, cut finer.
     obstacles: of each surface, its place among the inputs' obstacles; -1 for bodies.
     facing: (a, b) places of surfaces of which each one's points may touch the other; of which b may be an obstacle.
     own: places of surfaces that may touch themselves.
+    flesh: (place, body) of surfaces: what has edges that count is the body's.
     """
 
     surfaces: tuple[Touchable, ...]
     obstacles: tuple[int, ...]
     facing: tuple[tuple[int, int], ...]
     own: tuple[int, ...] = ()
+    flesh: tuple[tuple[int, int], ...] = ()
+
+    @cached_property
+    def seen(self) -> Index:
+        """(s,) the surface that one sees of each."""
+        found = np.arange(len(self.surfaces))
+        for place, body in self.flesh:
+            found[place] = body
+        return found
 
     @cached_property
     def starts(self) -> Index:

@@ -127,7 +127,7 @@ def pressing(simulation: Simulation, frame: Frame, body: str, obstacles: Mapping
         return Pressing(none, none, np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64), ())
     kept = _memory(simulation.islands[number].system, frame.state)
     names = tuple(one.name for one in model.surfaces)
-    mine = (kept.keys[:, 0] == block) | (kept.keys[:, 3] == block)
+    mine = (model.seen[kept.keys[:, [0, 3]]] == block).any(axis=1)
     found: list[tuple[Array, Array, Array, Array, Index]] = []
     if mine.any() and obstacles is None:
         obstacles = {one.name: one.animated(float(frame.number)) for one in simulation.scene.obstacles}
@@ -135,9 +135,9 @@ def pressing(simulation: Simulation, frame: Frame, body: str, obstacles: Mapping
     for first, kind, second in np.unique(kept.keys[mine][:, [0, 1, 3]], axis=0):
         rows = np.flatnonzero(mine & (kept.keys[:, [0, 1, 3]] == (first, kind, second)).all(axis=1))
         one, other = model.surfaces[first], model.surfaces[second]
-        places = there.get(one.name), there.get(other.name)
-        if places[0] is None or places[1] is None:
+        if one.name not in there or other.name not in there:
             continue
+        places = _all_of(one, there[one.name]), _all_of(other, there[other.name])
         features, depths = kept.keys[rows, 2], kept.depths[rows]
         if kind == EDGE:
             p, q = _crossing((one, places[0]), (other, places[1]), features)
@@ -150,7 +150,8 @@ def pressing(simulation: Simulation, frame: Frame, body: str, obstacles: Mapping
         way = (p - q) * np.where(depths > 0.0, -1.0, 1.0)[:, None]
         far = np.linalg.norm(way, axis=1) > 1e-9 * max(one.size, other.size if np.isfinite(other.size) else 0.0)
         normal = np.where(far[:, None], unit(way), facing)
-        for place, sign, points, partner in ((first, 1.0, p, second), (second, -1.0, q, first)):
+        seen = int(model.seen[first]), int(model.seen[second])
+        for place, sign, points, partner in ((seen[0], 1.0, p, seen[1]), (seen[1], -1.0, q, seen[0])):
             if place == block:
                 who = np.full(len(rows), partner)
                 found.append((points, sign * normal, kept.forces[rows], depths, who))
@@ -158,6 +159,11 @@ def pressing(simulation: Simulation, frame: Frame, body: str, obstacles: Mapping
         return Pressing(none, none, np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64), names)
     points, normals, forces, depth, others = (np.concatenate(parts) for parts in zip(*found, strict=True))
     return Pressing(points, normals, forces, depth, others, names)
+
+
+def _all_of(surface: Touchable, places: Array) -> Array:
+    """Places of a surface's points, (p, 3) m, where its object's vertices are at places (v, 3)."""
+    return places if surface.animated is None else np.asarray(surface.animated @ places)
 
 
 def _memory(system: System, state: State) -> ContactMemory:
@@ -194,8 +200,9 @@ def _sunk(
     simulation: Simulation, model: ContactModel, number: int, block: int, kept: ContactMemory
 ) -> tuple[Sunk, ...]:
     size = model.surfaces[block].size
-    # Of edges, their ends are counted where they are inside.
-    deep = kept.depths > SEEN * size
+    # Of edges, their ends are counted where they are inside; what lies behind coarse faces one does not see.
+    ends = kept.keys[:, [0, 3]]
+    deep = (kept.depths > SEEN * size) & (model.seen[ends] == ends).all(axis=1)
     if not deep.any():
         return ()
     factors, found = simulation.factors(number), []

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.sparse import coo_matrix, vstack
+from scipy.sparse import coo_matrix, csr_matrix, vstack
 
 from ..arrays import Array, Index
 from ..bodies.kind import BASE_YOUNG
@@ -35,17 +35,26 @@ def contact_model(
         facing += [(k, len(bodies) + used.index(one)) for one in scene.obstacles_of(scene.bodies[body])]
     if not facing and not own:
         return None
-    surfaces = [
-        _touchable(scene.bodies[body], models[body], place, system.slices[place].start, len(system.rest))
+    made = [
+        _touchables(scene.bodies[body], models[body], place, system.slices[place].start, len(system.rest))
         for place, body in enumerate(bodies)
     ]
+    surfaces = [one for one, _ in made]
     for k in used:
         one = scene.obstacles[k]
         hold = np.ones(len(one.vertices))
         triangles = one.triangles if one.plane else sewn(one.vertices, one.triangles)
         surfaces.append(Touchable(one.name, one.vertices, triangles, None, hold, plane=one.plane))
-    obstacles = (*(-1 for _ in bodies), *used)
-    return ContactModel(tuple(surfaces), obstacles, tuple(facing), own)
+    obstacles = [*(-1 for _ in bodies), *used]
+    finer: dict[int, int] = {}
+    for place, (_, flesh) in enumerate(made):
+        if flesh is not None:
+            finer[place] = len(surfaces)
+            surfaces.append(flesh)
+            obstacles.append(-1)
+    facing += [(finer.get(a, a), finer.get(b, b)) for a, b in facing if a in finer or b in finer]
+    flesh_of = tuple((fine, body) for body, fine in finer.items())
+    return ContactModel(tuple(surfaces), tuple(obstacles), tuple(facing), own, flesh_of)
 
 
 def sewn(vertices: Array, triangles: Index) -> Index:
@@ -56,29 +65,41 @@ def sewn(vertices: Array, triangles: Index) -> Index:
     return np.asarray(first[label][triangles])
 
 
-def _touchable(body: Body, model: Model, place: int, start: int, nodes: int) -> Touchable:
-    """start: of the body's nodes in the system, which has so many."""
+def _touchables(body: Body, model: Model, place: int, start: int, nodes: int) -> tuple[Touchable, Touchable | None]:
+    """A body's surface, and its flesh where that is finer: what one sees of it must not be gone through, but what lies
+    on its faces must press on all that is behind them.
+
+    start: of the body's nodes in the system, which has so many.
+    """
     vertices, triangles = body.surface.vertices, sewn(body.surface.vertices, body.surface.triangles)
     operator, hold = model.skin.carried()
+    seen = Touchable(body.name, vertices, triangles, _placed(operator, start, nodes), hold, None, place, BASE_YOUNG)
     fine = refined(vertices, triangles, model.spacing) if model.spacing and len(triangles) else None
-    if fine is not None and fine.operator.shape[0] > len(vertices):
-        # What lies between vertices is carried as the flesh there is, not as the flat faces are.
-        triangles, rest = fine.triangles, np.asarray(fine.operator @ vertices)
-        more = fine.operator[len(vertices) :]
-        own, weights = model.skin.attached(rest[len(vertices) :])
-        held = np.asarray(more @ hold)
-        rows = np.arange(len(own)).repeat(own.shape[1])
-        inner = coo_matrix(
-            ((weights * (1.0 - held)[:, None]).ravel(), (rows, own.ravel())), (len(own), operator.shape[1])
-        )
-        inner = inner.tocsr()
-        inner.eliminate_zeros()
-        operator, hold = vstack([operator, inner], format="csr"), np.concatenate([hold, held])
-    else:
-        fine, rest = None, vertices
+    if fine is None or fine.operator.shape[0] == len(vertices):
+        return _rough(body, seen, None), None
+    rest = np.asarray(fine.operator @ vertices)
+    own, weights = model.skin.attached(rest[len(vertices) :])
+    held = np.asarray(fine.operator[len(vertices) :] @ hold)
+    rows = np.arange(len(own)).repeat(own.shape[1])
+    inner = coo_matrix(((weights * (1.0 - held)[:, None]).ravel(), (rows, own.ravel())), (len(own), operator.shape[1]))
+    inner = inner.tocsr()
+    inner.eliminate_zeros()
+    both = _placed(vstack([operator, inner], format="csr"), start, nodes)
+    hold = np.concatenate([hold, held])
+    flesh = Touchable(body.name, rest, fine.triangles, both, hold, fine.operator, place, BASE_YOUNG)
+    # A corner stands for what is near to it in both.
+    seen = replace(seen, shares=flesh.areas[: len(vertices)])
+    return _rough(body, seen, None), _rough(body, flesh, fine.operator)
+
+
+def _placed(operator: csr_matrix, start: int, nodes: int) -> csr_matrix:
+    """An operator on a body's nodes as one on all of a system's."""
     wide = operator.tocoo()
-    operator = coo_matrix((wide.data, (wide.row, wide.col + start)), shape=(len(rest), nodes)).tocsr()
-    between = None if fine is None else fine.operator
+    return coo_matrix((wide.data, (wide.row, wide.col + start)), shape=(wide.shape[0], nodes)).tocsr()
+
+
+def _rough(body: Body, surface: Touchable, between: csr_matrix | None) -> Touchable:
+    """With what is painted of its friction. between: its points as means of the body's vertices, None where those."""
 
     def there(values: Array | None) -> Array | None:
         return values if values is None or between is None else np.asarray(between @ values)
@@ -87,14 +108,12 @@ def _touchable(body: Body, model: Model, place: int, start: int, nodes: int) -> 
     axis = body.settings.front
     if axis == Front.PAINTED:
         painted = there(body.front_map)
-        front = None if painted is None else _uphill(rest, triangles, painted)
+        front = None if painted is None else _uphill(surface.rest, surface.triangles, painted)
     elif axis != Front.NONE:
         sign, letter = axis.split("_")
         way = body.axes["XYZ".index(letter)] * (1.0 if sign == "PLUS" else -1.0)
-        front = np.tile(way / np.linalg.norm(way), (len(rest), 1))
-    return Touchable(
-        body.name, rest, triangles, operator, hold, between, place, BASE_YOUNG, False, there(body.friction_map), front
-    )
+        front = np.tile(way / np.linalg.norm(way), (len(surface.rest), 1))
+    return replace(surface, rough=there(body.friction_map), front=front)
 
 
 def _uphill(vertices: Array, triangles: Index, values: Array) -> Array:

@@ -23,7 +23,7 @@ from .potentials import AtStart
 # Where a flight is known, the rigid part's inertia over its own: the elastic forces of a step's start, up to a hundred
 # times the weight of those at its end, must not turn what they do not turn with (docs/decisions/0009).
 _FIRM = 1e4
-# A metric has at least this part of the rigid inertia: with dead loads that pull at a body, psi has less where it turns,
+# A metric has at least this part of the rigid inertia: with dead loads that pull at a body psi has less where it turns,
 # and the stiffness that makes up for it is not in the metric.
 _LEAST = 0.25
 
