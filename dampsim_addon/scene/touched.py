@@ -25,7 +25,7 @@ def sentences(report: Report, obj: bpy.types.Object, scene: bpy.types.Scene) -> 
         found.append(f"… and into {len(report.sunk) - _TOLD} more")
     settings, frames = read_settings(obj), report.soonest * frame_rate(scene)
     if settings.by_settle and frames > settings.settle + _NEWS:
-        found.append(f"Rests after {math.ceil(frames)} frames at the soonest here; where it is stiffer, sooner")
+        found.append(f"Rests after {math.ceil(frames)} frames at the soonest here: it swings on what it lies on")
     return found
 
 

@@ -46,7 +46,15 @@ def shown(simulation: Simulation, frame: Frame, body: str, obstacles: Mapping[st
     for place in np.unique(found.others):
         mine, name = found.others == place, found.names[place]
         share = found.forces[mine] / found.forces[mine].sum()
-        text = f"{'itself' if name == body else name}: {found.forces[mine].sum():.3g} N"
+        text = f"{'itself' if name == body else name}: {newtons(found.forces[mine].sum())}"
         words.append((text, share @ found.points[mine]))
     lines = np.stack([found.points, ends], axis=1).reshape(-1, 3)
     return Shown(lines, found.points[found.depths > SEEN * size], tuple(words))
+
+
+def newtons(force: float) -> str:
+    """Not as 4.8e+03 N."""
+    size, unit = next(
+        one for one in ((1e6, "MN"), (1e3, "kN"), (1.0, "N"), (1e-3, "mN")) if force >= one[0] or one[0] < 1.0
+    )
+    return f"{force / size:.3g} {unit}"

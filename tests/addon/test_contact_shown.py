@@ -73,7 +73,7 @@ def test_a_rest_that_the_ground_delays_is_told_beside_the_dial(load: Load, live:
     frames = report.soonest * 24.0
     assert frames > 2.0
     sentences = load("dampsim_addon.scene.touched").sentences
-    said = f"Rests after {np.ceil(frames):.0f} frames at the soonest here; where it is stiffer, sooner"
+    said = f"Rests after {np.ceil(frames):.0f} frames at the soonest here: it swings on what it lies on"
     assert sentences(report, obj, scene) == [said]
     obj.dampsim.settle = frames
     assert sentences(report, obj, scene) == []
@@ -113,7 +113,10 @@ def test_the_viewport_draws_the_forces_that_carry_the_weight(
     (words, _), weight = found.words[0], 9.81 * live.find(obj).simulation.system_of("Sphere").mass.sum()
     assert words.startswith("Floor: ")
     # It has stopped, to what a frame shows of it.
-    assert float(words.split()[1]) == pytest.approx(weight, rel=0.1)
+    assert 1000.0 * float(words.split()[1]) == pytest.approx(weight, rel=0.1)
+    assert words.endswith(" kN")
+    newtons = load("dampsim_addon.ui.contact_drawing").newtons
+    assert [newtons(force) for force in (2.5e6, 999.0, 1.5, 0.0021)] == ["2.5 MN", "999 N", "1.5 N", "2.1 mN"]
     assert words in [word for given in put for word in given if isinstance(word, str)]
     once = len(put)
     monkeypatch.setattr(load("dampsim_addon.ui.contact_drawing"), "pressing", None)
