@@ -3,7 +3,7 @@
 Each contact is a row that gives the way d between two points as a mean of points; with the outward normal n of what is
 touched, the contact distance r, how far out e the points are to be, and the stiffness k,
 
-    g = n.d - e,     U = sum k/2 min(g, 0)^2 + 20 k/2 min(g + r, 0)^2
+    g = n.d - e,     U = sum k/2 min(g, 0)^2 + 20 k/2 min(g + r/2, 0)^2
 
 and with the way u along the surface since the contact holds, and the limit l = mu f/k of the pressing force f,
 
@@ -21,8 +21,8 @@ from scipy.sparse import csr_matrix
 
 from ..arrays import Array, Index, Mask
 
-# So much stiffer is what has gone through all of the contact distance: beyond it one could see it.
-BEYOND = 20.0
+# So much stiffer is what has gone through this part of the contact distance: beyond all of it one could see it.
+BEYOND, PART = 20.0, 0.5
 _TINY = 1e-30
 
 
@@ -93,7 +93,7 @@ class ContactEnergy:
         rows = self.rows
         way = np.asarray(rows.weights @ positions) + rows.base
         gap = np.einsum("ki,ki->k", rows.normal, way) - rows.out
-        force = -rows.stiffness * (np.minimum(gap, 0.0) + BEYOND * np.minimum(gap + rows.distance, 0.0))
+        force = -rows.stiffness * (np.minimum(gap, 0.0) + BEYOND * np.minimum(gap + PART * rows.distance, 0.0))
         slip = way - rows.begun
         slip -= rows.normal * np.einsum("ki,ki->k", rows.normal, slip)[:, None]
         return Pressing(gap, force, slip, way)
@@ -101,7 +101,7 @@ class ContactEnergy:
     def value_gradient(self, positions: Array) -> tuple[float, Array]:
         """J, and the gradient (n, 3) N."""
         rows, there = self.rows, self.at(positions)
-        inner, outer = np.minimum(there.gap, 0.0), np.minimum(there.gap + rows.distance, 0.0)
+        inner, outer = np.minimum(there.gap, 0.0), np.minimum(there.gap + PART * rows.distance, 0.0)
         value = 0.5 * float(rows.stiffness @ (inner**2 + BEYOND * outer**2))
         length, most = self._sliding(there)
         held = length * rows.stiffness <= most
@@ -120,11 +120,11 @@ class ContactEnergy:
         return np.sqrt(np.einsum("ki,ki->k", there.slip, there.slip)), self.rows.friction * self.pressing
 
     def branches(self, positions: Array) -> Index:
-        """(k,) which piece of U each row is on: 0 none, 1 pressing, 2 beyond its distance; 4 more where it slides."""
+        """(k,) which piece of U each row is on: 0 none, 1 pressing, 2 beyond a part of its distance; 4 more where it slides."""
         there = self.at(positions)
         length, most = self._sliding(there)
         slides = (length * self.rows.stiffness > most) & (most > 0.0)
-        return (there.gap < 0.0).astype(np.int64) + (there.gap + self.rows.distance < 0.0) + 4 * slides
+        return (there.gap < 0.0).astype(np.int64) + (there.gap + PART * self.rows.distance < 0.0) + 4 * slides
 
     def stiffness(self, positions: Array, branches: Index | None = None) -> Array:
         """The second derivative of U by each row's way, (k, 3, 3) N/m; never negative. branches: as if on those."""

@@ -18,6 +18,7 @@ class Outcome(Enum):
     CONVERGED = "The step converged."
     ITERATIONS = "The step used up its iterations before it reached the tolerance."
     LINE_SEARCH = "The step found no way to lower its potential any further."
+    TOUCHING = "The step did not find what touches what at its end."
     NOT_FINITE = "The step ran into numbers without bounds."
 
 

@@ -27,6 +27,8 @@ from .step_problem import StepProblem
 _PASSES = 3
 # Contact distances by which a contact may be missed, or be another one there than it was taken for.
 _MISSED, _OTHER = 0.1, 0.3
+# By how many it may be inside of what it was not known to touch, in the end.
+_SEEN = 0.2
 # What rests is slower than so many times what gravity makes of a step.
 _SLOW = 3.0
 # Friction that pulls with more than this part of what it can is about to give way.
@@ -108,12 +110,16 @@ class ContactStep:
             first = minimum.first if attempt == 0 else first
             iterations += minimum.iterations
             evaluations += minimum.evaluations
-            if minimum.outcome is not Outcome.CONVERGED or attempt == _PASSES:
+            if minimum.outcome is not Outcome.CONVERGED:
                 break
             v = minimum.velocities
             x = problem.positions(v)
             found = self.detection(x)
             if _same(rows, found, x):
+                break
+            if attempt == _PASSES:
+                if _gone_through(rows, found, x):
+                    minimum = replace(minimum, outcome=Outcome.TOUCHING)
                 break
             pressing = _carried(rows, found, x)
             more = around.touched | self._touched(found, ContactEnergy(found, pressing).at(x).force > 0.0)
@@ -258,6 +264,13 @@ def _same(rows: Rows, found: Rows, x: Array) -> bool:
     gone = np.ones(len(rows), dtype=bool)
     gone[order[spot[there]]] = False
     return not (before.gap[gone] < -_MISSED * rows.distance[gone]).any()
+
+
+def _gone_through(rows: Rows, found: Rows, x: Array) -> bool:
+    """Whether something is where it can be seen, inside of what was not known to touch it."""
+    known = ContactMemory.of(rows.key, rows.begun, np.ones(len(rows)), rows.distance)
+    behind = -ContactEnergy(found, np.zeros(len(found))).at(x).gap - found.out
+    return bool((behind[known.places(found.key) < 0] > _SEEN * found.distance[known.places(found.key) < 0]).any())
 
 
 def _carried(rows: Rows, found: Rows, x: Array) -> Array:

@@ -141,7 +141,8 @@ class Stepper:
                 iterations += minimum.iterations
                 evaluations += minimum.evaluations
                 helped += attempt > 0
-                if minimum.outcome is Outcome.CONVERGED:
+                if minimum.outcome in (Outcome.CONVERGED, Outcome.TOUCHING):
+                    # Only a shorter step finds other contacts.
                     break
             residual = max(residual, minimum.residual)
             state = problem.state_after(minimum.velocities)
@@ -219,6 +220,8 @@ class Stepper:
 
 def _creeping(minimum: Minimum) -> bool:
     """Whether it was on its way, and is near."""
+    if minimum.outcome is Outcome.TOUCHING:
+        return True
     return minimum.outcome is Outcome.ITERATIONS and minimum.residual <= _ROUGH
 
 
