@@ -244,7 +244,13 @@ def keyed_up(other: bpy.types.Object) -> None:
     keyed(other, f1=-1.0, f8=-1.0, f12=-0.7, f20=-0.8)
 
 
-@pytest.mark.parametrize("move", [deforming, keyed_up])
+def inside_out(other: bpy.types.Object) -> None:
+    """As keyed, and modelled with normals that look inwards."""
+    other.data.flip_normals()
+    keyed_up(other)
+
+
+@pytest.mark.parametrize("move", [deforming, keyed_up, inside_out])
 def test_nothing_passes_through_a_collider_that_moves(
     load: Load, live: ModuleType, tmp_path: Path, move: Callable[[bpy.types.Object], None]
 ) -> None:
@@ -260,6 +266,8 @@ def test_nothing_passes_through_a_collider_that_moves(
     play(1, SHOT)
     depth = load("core.geometry.crossings").depth_between
     own, its, made = triangles(obj), triangles(other), surfaces(frames(live, obj))
+    if move is inside_out:
+        its = its[:, ::-1]
     deep = [depth(made[frame - 1], own, world(other, frame, True), its) for frame in range(1, SHOT + 1)]
     assert max(deep) <= SEEN * size(made[0])
     # It was carried up, or thrown off.
