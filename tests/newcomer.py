@@ -145,7 +145,7 @@ class Cloud(Kind):
         block = Block(body.name, rest, mass, (edges,), terms, pinned, held, body.settle_map)
         around, everything = Tied.tie(rest, rest, np.arange(count)), np.arange(count)
         pins = Vertices(pinned, around.some(pinned))
-        return Model(block, Moved(everything, rest), pins, Vertices(everything, around))
+        return Model(block, Moved(everything, rest, count), pins, Vertices(everything, around))
 '''
 _NEIGHBOURS = """    neighbours: int = parameter(
         8, "Neighbours", "On how many of the nearest vertices each one hangs",
@@ -227,7 +227,7 @@ NEWS = {
         {
             "core/bodies/registry.py": (
                 ("from .springs", "from .cloud import Cloud\nfrom .springs"),
-                ("(Solid, Springs)", "(Solid, Springs, Cloud)"),
+                ("(Solid, Springs, Cloth, Rope)", "(Solid, Springs, Cloth, Rope, Cloud)"),
             ),
             "core/scene/parameters/material.py": (("    thickness: float", _NEIGHBOURS + "    thickness: float"),),
             "docs/bodies.md": (("| **Springs** |", "| **Cloud** | swarms | near vertices |\n| **Springs** |"),),

@@ -19,6 +19,7 @@ class Kind:
     name, label, text: as in the panel.
     looks_at_edges: whether Body.edges count.
     needs_faces: whether nothing can be made of a mesh without faces.
+    natural: whether its bounce is nature's where nobody dials it.
     """
 
     name: ClassVar[str]
@@ -26,6 +27,7 @@ class Kind:
     text: ClassVar[str]
     looks_at_edges: ClassVar[bool] = False
     needs_faces: ClassVar[bool] = True
+    natural: ClassVar[bool] = False
 
     @staticmethod
     def sections(settings: Settings) -> tuple[str, ...]:

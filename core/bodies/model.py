@@ -38,6 +38,8 @@ class Model:
     fill: mean part of the elements that lies inside of the surface; 1 where that has no meaning.
     spacing: m, about how far its nodes are from each other, where the surface is carried in between; 0 where its
         vertices are the nodes.
+    firm: N/m, how firmly a vertex holds what presses on it, at the modulus that models are made with; 0 where what is
+        behind the surface says.
     """
 
     block: Block
@@ -46,3 +48,4 @@ class Model:
     nodes: Followers
     fill: float = 1.0
     spacing: float = 0.0
+    firm: float = 0.0

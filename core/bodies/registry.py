@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from ..errors import ParameterError
+from .cloth import Cloth
 from .kind import Kind
+from .rope import Rope
 from .springs import Springs
 from .volume import Solid
 
-KINDS: tuple[type[Kind], ...] = (Solid, Springs)
+KINDS: tuple[type[Kind], ...] = (Solid, Springs, Cloth, Rope)
 
 
 def kind(name: str) -> type[Kind]:

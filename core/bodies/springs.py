@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_matrix
-from scipy.spatial import cKDTree
 
 from ..arrays import Array, Index
 from ..elements.assembly import edges_of
 from ..energies.springs import springs
 from ..errors import MeshError
 from ..geometry.surface import check_vertices, triangle_areas, welded
-from ..scene.body import HARD, Body
+from ..scene.body import Body
 from ..scene.parameters import Settings, Struts
 from ..system.block import Block
 from ..system.term import Potential, pin_springs
-from .followers import Tied, Vertices
 from .kind import BASE_YOUNG, Kind
 from .model import Model
-from .pins import pin_strength
-from .volume import LEAST_PACE, Covered, softened
+from .vertices import Held, Moved, doubled, painted_at, painted_lengths, vertex_model
+from .volume import Covered, softened
 
-# Part of a spring's modelled length where Length is painted 0.
-_SHORTEST = 0.5
+__all__ = ["Moved", "Springs"]
+
 # An edge shorter than this part of the size is none.
 _SHORT = 1e-9
 
@@ -49,40 +46,6 @@ class Net:
     doubles: Index
 
 
-@dataclass(frozen=True)
-class Moved:
-    """A surface whose vertices are the nodes; those without a spring stay on the animation.
-
-    vertices: (n,) which vertex each node is.
-    rest: (n, 3) m.
-    count: v.
-    doubles: (d, 2) vertices that go along with another one, and which.
-    """
-
-    vertices: Index
-    rest: Array
-    count: int
-    doubles: Index = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
-
-    def __call__(self, nodes: Array, animated: Array) -> Array:
-        surface = animated.copy()
-        surface[self.vertices] = nodes
-        surface[self.doubles[:, 0]] = surface[self.doubles[:, 1]]
-        return surface
-
-    def carried(self) -> tuple[csr_matrix, Array]:
-        nodes = np.full(self.count, -1)
-        nodes[self.vertices] = np.arange(len(self.vertices))
-        nodes[self.doubles[:, 0]] = nodes[self.doubles[:, 1]]
-        rows = np.flatnonzero(nodes >= 0)
-        operator = csr_matrix((np.ones(len(rows)), (rows, nodes[rows])), shape=(self.count, len(self.rest)))
-        return operator, (nodes < 0).astype(float)
-
-    def attached(self, points: Array) -> tuple[Index, Array]:
-        _, nearest = cKDTree(self.rest).query(points)
-        return nearest[:, None].astype(np.int64), np.ones((len(points), 1))
-
-
 class Springs(Kind):
     """Edges as springs."""
 
@@ -94,7 +57,7 @@ class Springs(Kind):
 
     @staticmethod
     def sections(settings: Settings) -> tuple[str, ...]:
-        return ("springs", "tets") if settings.struts == Struts.VOLUME else ("springs",)
+        return ("springs", "thin", "tets") if settings.struts == Struts.VOLUME else ("springs", "thin")
 
     @staticmethod
     def check(body: Body) -> None:
@@ -117,7 +80,9 @@ def _strutted(body: Body) -> Model:
     lengths = np.linalg.norm(nodes[edges[:, 0]] - nodes[edges[:, 1]], axis=1)
     volumes = _around(tets, covered.stiff, edges, len(nodes))
     # In N, at twice its length: k L of the stiffness k in N/m.
-    energy = springs(edges, lengths * _lengths(covered.painted(body.length_map), edges), BASE_YOUNG * volumes / lengths)
+    energy = springs(
+        edges, lengths * painted_lengths(covered.painted(body.length_map), edges), BASE_YOUNG * volumes / lengths
+    )
     terms = (Potential(energy), *pin_springs(pinned, pin_stiffness))
     pace = covered.pace
     swings = not body.settings.damp_swing
@@ -133,33 +98,19 @@ def _net_model(body: Body) -> Model:
     rest = body.surface.vertices[net.vertices]
 
     def at_nodes(values: Array | None) -> Array | None:
-        return None if values is None else np.clip(values[net.vertices], 0.0, 1.0)
+        return painted_at(values, net.vertices)
 
     lengths = np.linalg.norm(rest[net.edges[:, 0]] - rest[net.edges[:, 1]], axis=1)
     painted = at_nodes(body.stiffness_map)
     stiffness = net.stiffness if painted is None else net.stiffness * softened(painted[net.edges].mean(axis=1))
-    energy = springs(net.edges, lengths * _lengths(at_nodes(body.length_map), net.edges), stiffness)
-    # What holds one of a seam's two sides holds both.
-    pins = body.pins.copy()
-    np.maximum.at(pins, net.doubles[:, 1], pins[net.doubles[:, 0]])
-    weights = pins[net.vertices]
-    thickness = 1e-3 * body.settings.thickness
-    pin_stiffness = np.where(
-        weights >= HARD, np.inf, pin_strength(weights) * BASE_YOUNG * thickness * net.area / net.area.sum()
-    )
-    pinned = np.flatnonzero(weights > 0.0)
-    pace = at_nodes(body.settle_map)
-    terms = (Potential(energy), *pin_springs(pinned, pin_stiffness[pinned]))
+    energy = springs(net.edges, lengths * painted_lengths(at_nodes(body.length_map), net.edges), stiffness)
+    held = Held.of(body, net.vertices, net.doubles, net.area)
     block = Block(
-        body.name, rest, net.mass, (net.edges,), terms, pinned, pin_stiffness[pinned],
-        None if pace is None else np.maximum(pace, LEAST_PACE), not body.settings.damp_swing, net=True,
-        centre=at_nodes(body.centre_map),
+        body.name, rest, net.mass, (net.edges,), (Potential(energy), *held.springs), held.nodes, held.stiffness,
+        held.pace, not body.settings.damp_swing, net=True, centre=at_nodes(body.centre_map),
     )  # fmt: skip
-    around = Tied.tie(rest, body.surface.vertices, np.arange(len(body.surface.vertices)))
-    held = Vertices(net.vertices[pinned], around.some(pinned))
-    return Model(
-        block, Moved(net.vertices, rest, len(body.surface.vertices), net.doubles), held, Vertices(net.vertices, around)
-    )
+    firm = 0.0 if len(body.surface.triangles) else float(np.median(net.stiffness / lengths))
+    return vertex_model(body, block, net.vertices, net.doubles, firm)
 
 
 def _net(body: Body) -> Net:
@@ -192,14 +143,7 @@ def _net(body: Body) -> Net:
     place = np.full(len(points), -1)
     place[vertices] = np.arange(len(vertices))
     held = mass[vertices]
-    double = np.flatnonzero((stands != np.arange(len(points))) & (place[stands] >= 0))
-    doubles = np.stack([double, stands[double]], axis=1)
-    return Net(vertices, place[edges], stiffness, held, held / (settings.density * thickness), doubles)
-
-
-def _lengths(painted: Array | None, edges: Index) -> Array:
-    """Parts of the modelled length for weights (n,) at the nodes."""
-    return np.ones(len(edges)) if painted is None else _SHORTEST + (1.0 - _SHORTEST) * painted[edges].mean(axis=1)
+    return Net(vertices, place[edges], stiffness, held, held / (settings.density * thickness), doubled(stands, place))
 
 
 def _around(elements: Index, sizes: Array, edges: Index, count: int) -> Array:

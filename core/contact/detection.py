@@ -24,6 +24,10 @@ _BEHIND = 0.5
 _DEEP = 2.0
 # Parts of a surface that are nearer to each other at rest than so many contact distances do not touch.
 _NEIGHBOURS = 2.5
+# A point meets only what faces some of the faces around it: their normals times the met one's are below this.
+_OPPOSING = -0.1
+# Beyond a border the way to the closest place leaves the normal by more than this cosine.
+_STRAIGHT = 0.99
 
 
 _Found = tuple[Index, Index, Array, Array]
@@ -117,7 +121,7 @@ class Detection:
         reach = _REACH * distance + moved
         surface, began = ended[b], self._start(b)
         normals = ended[a].vertex_normals[which] if a == b else None
-        forbidden = self._forbidden(a, b, which, before, began, distance)
+        forbidden = self._forbidden(a, b, which, before, began, distance, ended)
         near = nearest(surface, there, reach, normals=normals, forbidden=forbidden)
         if second.closed:
             sign, normal = signed(surface, near)
@@ -135,7 +139,10 @@ class Detection:
                 others = np.flatnonzero(~np.isin(near.point[keep], hit))
                 one, two, three, four = meetings[0]
                 meetings = [(one[others], two[others], three[others], four[others])]
-                outward = hits.side[:, None] * surface.normals[hits.triangle]
+                side = hits.side
+                if not second.closed:
+                    side = np.where(np.isin(which[hit], self._memory.behind(a, b)), -side, side)
+                outward = side[:, None] * surface.normals[hits.triangle]
                 mine = np.ones(len(hit), dtype=bool)
                 if forbidden is not None:
                     mine = ~forbidden(hit, hits.triangle)
@@ -170,10 +177,17 @@ class Detection:
         return np.asarray(np.linalg.norm(way - mean, axis=1) + spread)
 
     def _forbidden(
-        self, a: int, b: int, which: Index, before: Array, began: Triangles, distance: float
+        self,
+        a: int,
+        b: int,
+        which: Index,
+        before: Array,
+        began: Triangles,
+        distance: float,
+        ended: dict[int, Triangles],
     ) -> Forbidden | None:
         """Pairs that do not count. before: (p, 3) m, the points at the step's start."""
-        second = self.model.surfaces[b]
+        first, second = self.model.surfaces[a], self.model.surfaces[b]
         mine = a == b
         if not mine and not second.closed:
             return None
@@ -186,6 +200,8 @@ class Detection:
             corner = began.vertices[triangles[triangle, 0]]
             out = np.einsum("ki,ki->k", before[point] - corner, began.normals[triangle])
             no = out < -_BEHIND * distance
+            if first.closed:
+                no |= ~_faced(ended[a], first.around, which[point], ended[b].normals[triangle])
             if mine:
                 far = np.linalg.norm(rest[which[point]] - middle[triangle], axis=1) - radius[triangle]
                 no |= far < _NEIGHBOURS * distance
@@ -203,12 +219,16 @@ class Detection:
         place = np.einsum("kj,kji->ki", near.weights, began.vertices[triangle])
         side = np.einsum("ki,ki->k", before[near.point] - place, began.normals[near.triangle])
         side = np.where(side < 0.0, -1.0, 1.0)
+        # What was pressed through a little did not come from there.
+        side = np.where(np.isin(which[near.point], self._memory.behind(a, b)), -side, side)
         normal = side[:, None] * surface.normals[near.triangle]
         out = np.einsum("ki,ki->k", near.way, normal)
         straight = near.way / np.maximum(near.distance, 1e-30)[:, None]
-        # Beyond its border it is as round as its distance.
-        beside = (out > 0.0) & (near.distance > 1e-9 * surface.size)
-        return np.where(out < 0.0, -1.0, 1.0), np.where(beside[:, None], straight, normal)
+        # Beyond its border, and over its folds, it is as round as its distance.
+        there = near.distance > 1e-9 * surface.size
+        beside = there & (np.abs(out) < _STRAIGHT * near.distance)
+        front = beside | (out >= 0.0)
+        return np.where(front, 1.0, -1.0), np.where((beside | (there & (out > 0.0)))[:, None], straight, normal)
 
     def _inside(
         self, a: int, b: int, which: Index, there: Array, surface: Triangles, known: list[_Found]
@@ -226,3 +246,12 @@ class Detection:
         sign, normal = signed(surface, near)
         deep = sign < 0.0
         return lost[near.point[deep]], near.triangle[deep], near.weights[deep], normal[deep]
+
+
+def _faced(surface: Triangles, around: Index, points: Index, normals: Array) -> Mask:
+    """Whether some face around points (k,) faces normals (k, 3). around: (v, d) the triangles at each vertex."""
+    found = np.asarray(np.einsum("ki,ki->k", surface.vertex_normals[points], normals) < _OPPOSING)
+    rest = np.flatnonzero(~found)
+    along = np.einsum("kdi,ki->kd", surface.normals[around[points[rest]]], normals[rest])
+    found[rest] = along.min(axis=1) < _OPPOSING
+    return found

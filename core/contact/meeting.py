@@ -135,9 +135,9 @@ def _own(moment: Moment, between: csr_matrix, sign: float, slip: Array, surfaces
     # In an infinite plane weights go beyond its triangle.
     rough = np.asarray(part @ model.rough) / np.maximum(np.asarray(part.sum(axis=1)).ravel(), 1e-300)
     forward, backward = moment.friction[surfaces], moment.backward[surfaces]
-    if model.ahead is None:
+    if model.fronts is None:
         return np.asarray(rough * forward)
-    front = np.asarray(part @ (moment.start[model.ahead[:, 0]] - moment.start[model.ahead[:, 1]]))
+    front = np.asarray(part @ (model.fronts @ moment.start))
     size = np.linalg.norm(front, axis=1) * np.linalg.norm(slip, axis=1)
     # The touched side slides the other way.
     along = sign * np.einsum("ki,ki->k", front, slip) / np.maximum(size, 1e-300)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from scipy.sparse import coo_matrix, csr_matrix
+from scipy.sparse import block_diag, coo_matrix, csr_matrix
 
 from ..arrays import Array, Index, Mask
 from ..geometry.edge_pairs import sharp_edges
@@ -17,6 +17,8 @@ from ..geometry.surface import triangle_areas
 DISTANCE = 0.005
 # An edge is sharp where its two triangles turn by more than this angle in rad.
 _SHARP = 0.35
+# Edges at a vertex that rise from a plane by less than this part of the others lie in it.
+_FLAT = 0.2
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,7 @@ class Touchable:
     rough: (v,) painted parts of the friction; None where not painted.
     front: (v, 3) the way in which it slides more easily, unit vectors at rest; None where all ways are alike.
     shares: (v,) m^2 that vertices stand for; None for a third of the triangles around each.
+    wires: (w, 2) edges of what has no triangles; their ends touch, as wide as the usual contact distance.
     """
 
     name: str
@@ -48,6 +51,7 @@ class Touchable:
     rough: Array | None = None
     front: Array | None = None
     shares: Array | None = None
+    wires: Index = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
 
     @property
     def is_obstacle(self) -> bool:
@@ -61,7 +65,7 @@ class Touchable:
     @cached_property
     def points(self) -> Index:
         """The vertices that count: of several in one place, one."""
-        return np.asarray(np.unique(self.triangles))
+        return np.asarray(np.unique(np.concatenate([self.triangles.ravel(), self.wires.ravel()])))
 
     @cached_property
     def areas(self) -> Array:
@@ -69,11 +73,24 @@ class Touchable:
         if self.shares is not None:
             return self.shares
         thirds = triangle_areas(self.rest, self.triangles).repeat(3) / 3.0
-        return np.bincount(self.triangles.ravel(), thirds, minlength=len(self.rest)).astype(float)
+        found = np.bincount(self.triangles.ravel(), thirds, minlength=len(self.rest)).astype(float)
+        long = np.linalg.norm(self.rest[self.wires[:, 0]] - self.rest[self.wires[:, 1]], axis=1)
+        halves = (0.5 * DISTANCE * self.size * long).repeat(2)
+        return np.asarray(found + np.bincount(self.wires.ravel(), halves, minlength=len(self.rest)))
 
     @cached_property
     def closed(self) -> bool:
         return not self.plane and closed(self.triangles)
+
+    @cached_property
+    def around(self) -> Index:
+        """(v, d) the triangles at each vertex, some of them several times; any for a vertex without."""
+        flat = self.triangles.ravel()
+        order = np.argsort(flat, kind="stable")
+        count = np.bincount(flat, minlength=len(self.rest))
+        first = np.concatenate([[0], np.cumsum(count)[:-1]])
+        place = first[:, None] + np.minimum(np.arange(max(int(count.max()), 1)), np.maximum(count - 1, 0)[:, None])
+        return np.asarray(order[np.minimum(place, len(order) - 1)] // 3)
 
     @cached_property
     def sharp(self) -> Index:
@@ -165,18 +182,19 @@ class ContactModel:
         return np.concatenate([np.ones(len(one.rest)) if one.rough is None else one.rough for one in self.surfaces])
 
     @cached_property
-    def ahead(self) -> Index | None:
-        """(N, 2) of each point, those beside it that lie farthest to its front and back; None where no surface has one.
+    def fronts(self) -> csr_matrix | None:
+        """(N, N) that gives each point's front from where all points are; None where no surface has one.
 
-        Without a front both are the point itself ([Ctl]'s forward and backward masses).
+        Its rows are sums of edges at a point, as [Ctl]'s forward and backward masses are, that make the front at rest:
+        it turns and shears with the surface.
         """
         if all(one.front is None for one in self.surfaces):
             return None
-        found = np.arange(self.count).repeat(2).reshape(-1, 2)
-        for start, one in zip(self.starts, self.surfaces, strict=False):
-            if one.front is not None:
-                found[start : start + len(one.rest)] = start + _ahead(one, one.front)
-        return found
+        parts = [
+            _along(one, one.front) if one.front is not None else coo_matrix((len(one.rest),) * 2)
+            for one in self.surfaces
+        ]
+        return block_diag(parts, format="csr")
 
     @cached_property
     def moved(self) -> Mask:
@@ -197,15 +215,24 @@ class ContactModel:
         return slice(int(self.starts[surface]), int(self.starts[surface + 1]))
 
 
-def _ahead(surface: Touchable, front: Array) -> Index:
-    """(v, 2) vertices beside each one that lie farthest along front (v, 3), and against it; else itself."""
-    ends = surface.sides[0]
+def _along(surface: Touchable, front: Array) -> csr_matrix:
+    """(v, v) sums of the edges at each vertex that make the front (v, 3) at rest, in its tangent plane."""
+    ends = np.concatenate([surface.sides[0], surface.wires])
     own, other = np.concatenate([ends[:, 0], ends[:, 1]]), np.concatenate([ends[:, 1], ends[:, 0]])
-    along = np.einsum("ei,ei->e", surface.rest[other] - surface.rest[own], front[own])
-    found = np.arange(len(front)).repeat(2).reshape(-1, 2)
-    for column, sign in enumerate((1.0, -1.0)):
-        order = np.lexsort((sign * along, own))
-        last = order[np.append(np.flatnonzero(np.diff(own[order])), len(order) - 1)]
-        there = last[sign * along[last] > 0.0]
-        found[own[there], column] = other[there]
-    return found
+    order = np.argsort(own, kind="stable")
+    own, other = own[order], other[order]
+    first, count = np.searchsorted(own, np.arange(len(front))), np.bincount(own, minlength=len(front))
+    rows, columns, values = [], [], []
+    for degree in np.unique(count[count > 0]):
+        mine = np.flatnonzero(count == degree)
+        beside = other[first[mine][:, None] + np.arange(degree)]
+        edges = surface.rest[beside] - surface.rest[mine][:, None]
+        # What is nearly flat has no edges along its normal.
+        amounts = np.einsum("kij,ki->kj", np.linalg.pinv(edges, rcond=_FLAT), front[mine])
+        rows += [mine.repeat(degree), mine]
+        columns += [beside.ravel(), mine]
+        values += [amounts.ravel(), -amounts.sum(axis=1)]
+    if not rows:
+        return csr_matrix((len(front), len(front)))
+    found = coo_matrix((np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))), (len(front),) * 2)
+    return found.tocsr()

@@ -24,6 +24,8 @@ from ..arrays import Array, Index, Mask
 # So much stiffer is what has gone through this part of the contact distance: beyond all of it one could see it.
 BEYOND, PART = 20.0, 0.5
 _TINY = 1e-30
+# Of a coordinate.
+_ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ class ContactEnergy:
         return np.sqrt(np.einsum("ki,ki->k", there.slip, there.slip)), self.rows.friction * self.pressing
 
     def branches(self, positions: Array) -> Index:
-        """(k,) which piece of U each row is on: 0 none, 1 pressing, 2 beyond a part of its distance; 4 more where it slides."""
+        """(k,) which piece of U each row is on: 0 none, 1 pressing, 2 where it is stiffer; 4 more where it slides."""
         there = self.at(positions)
         length, most = self._sliding(there)
         slides = (length * self.rows.stiffness > most) & (most > 0.0)
@@ -143,6 +145,12 @@ class ContactEnergy:
         slides = np.where(held, 0.0, across)
         total -= slides[:, None, None] * (unit[:, :, None] * unit[:, None, :])
         return total
+
+    def noise(self, positions: Array, h: float) -> float:
+        """The error estimate of a step of h s that rounding of positions leaves in what presses, sqrt(W s)."""
+        pieces = self.branches(positions) % 4
+        stiff = float(self.rows.stiffness @ ((pieces > 0) + BEYOND * (pieces > 1)))
+        return _ROUNDING * float(np.abs(positions).max(initial=0.0)) * float(np.sqrt(stiff / h))
 
     def hessian(self, positions: Array, project: bool = True) -> csr_matrix:
         """(3n, 3n) N/m."""

@@ -8,19 +8,32 @@ It is felt by deformation alone: no rigid motion of the deformed body has a stra
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from scipy.sparse import csr_matrix
 
 from ..arrays import Array, Index
 from ..elements.strains import Biot, Green, Spatial, Strain
-from ..energies import Energy, StrainEnergy, TetElasticity
+from ..elements.triangles import PlaneGreen
+from ..energies import Energy, Membrane, RodBending, ShellBending, StrainEnergy, TetElasticity
 from ..energies.strain_energy import isotropic
 from ..errors import ParameterError
-from .damping import DampedBody, Damping, added
+from .damping import DampedBody, Damping, Dissipative, added
 from .dissipation import Dissipation
 from .rayleigh import beta
 
 STRAINS: dict[str, Callable[[Array, Index], Strain]] = {"GREEN": Green, "BIOT": Biot, "SPATIAL": Spatial}
+
+
+@dataclass(frozen=True)
+class BendingRate:
+    """C = scale (d theta/d x)^T K_b (d theta/d x): of the angles' rate, so that no turning of what is bent is felt."""
+
+    energy: ShellBending | RodBending
+    scale: float
+
+    def matrix(self, positions: Array) -> csr_matrix:
+        return (self.scale * self.energy.strain_stiffness(positions)).tocsr()
 
 
 class StrainRate(Damping):
@@ -33,12 +46,18 @@ class StrainRate(Damping):
         super().__init__(body)
         self._potentials = [self._of(energy) for energy in body.block.energies]
 
-    def _of(self, energy: Energy) -> Dissipation:
+    def _of(self, energy: Energy) -> Dissipative:
         body, dials = self.body, self.body.dials
         scale, count = beta(body), len(body.block.rest)
         if isinstance(energy, StrainEnergy):
             # The strain's own modulus, as dialled.
             return Dissipation(energy.strain, scale * body.stiffness * energy.moduli, energy.weights, count)
+        if isinstance(energy, ShellBending | RodBending):
+            return BendingRate(energy, scale * body.stiffness)
+        if isinstance(energy, Membrane):
+            fabric = energy.fabric
+            sheet = body.stiffness * isotropic(dials["lambda_d"] * fabric.lam, dials["mu_d"] * fabric.mu, 2)
+            return Dissipation(PlaneGreen(energy.shape, energy.triangles), scale * sheet, energy.weights, count)
         if not isinstance(energy, TetElasticity):
             raise ParameterError(
                 f"{body.block.name}: strain-rate damping knows no strain of its elasticity; choose another damping."

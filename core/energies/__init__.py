@@ -1,7 +1,8 @@
 """Potential energies. None of them contains damping.
 
 An energy maps positions (n, 3) m to a value in J, forces' negative (the gradient, (n, 3) N) and a sparse Hessian
-(3n, 3n) N/m. A new one is one file here and its name in ELASTIC_MODELS (elastic densities) below.
+(3n, 3n) N/m. A new one is one file here and its name below, in ELASTIC_MODELS (elastic densities)
+or in MEMBRANES (of sheets).
 """
 
 from __future__ import annotations
@@ -9,22 +10,35 @@ from __future__ import annotations
 from .density import ElasticDensity, Material
 from .energy import Energy
 from .load import DeadLoad
+from .membrane import Corotational, Fabric, Membrane, StVKMembrane
 from .pins import SoftPins
+from .pressure import Pressure
+from .rod import RodBending
+from .shell_bending import ShellBending
 from .stable_neo_hookean import StableNeoHookean
 from .strain_energy import StrainEnergy
 from .stvk import StVK
 from .tetrahedra import TetElasticity
 
 ELASTIC_MODELS: tuple[type[ElasticDensity], ...] = (StableNeoHookean, StVK)
+MEMBRANES: tuple[type[Membrane], ...] = (Corotational, StVKMembrane)
 
 __all__ = [
     "ELASTIC_MODELS",
+    "MEMBRANES",
+    "Corotational",
     "DeadLoad",
     "ElasticDensity",
     "Energy",
+    "Fabric",
     "Material",
+    "Membrane",
+    "Pressure",
+    "RodBending",
+    "ShellBending",
     "SoftPins",
     "StVK",
+    "StVKMembrane",
     "StableNeoHookean",
     "StrainEnergy",
     "TetElasticity",

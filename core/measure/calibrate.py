@@ -129,4 +129,5 @@ def _test(
         except StopIteration as end:
             releases: list[Release] = end.value
             break
-    return [released_curve(release, law, scene.fps, trial.settle, trial.overshoot) for release in releases]
+    bounce = simulation.dials.bounce(scene.place_of(body), trial)
+    return [released_curve(release, law, scene.fps, trial.settle, bounce) for release in releases]

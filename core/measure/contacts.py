@@ -24,6 +24,8 @@ from ..system.system import System
 SEEN = 1e-3
 # What is pressed with this part of its Young's modulus was pressed in, and did not begin inside.
 _SQUEEZED = 0.5
+# The part of a point that has to be free for it to give way.
+_FREE = 0.1
 # Sizes within which the surface that a point touches must be.
 _REACH = 1.0
 
@@ -112,7 +114,7 @@ def touched(simulation: Simulation, state: State, body: str) -> Touched:
     if system.contact is None:
         return Touched()
     kept = _memory(system, state)
-    return Touched(_sunk(simulation, system.contact, number, block, kept), _soonest(system, block, state))
+    return Touched(_sunk(simulation, system.contact, number, block, kept), _soonest(simulation, number, block, state))
 
 
 def pressing(simulation: Simulation, frame: Frame, body: str, obstacles: Mapping[str, Array] | None = None) -> Pressing:
@@ -170,16 +172,18 @@ def _memory(system: System, state: State) -> ContactMemory:
     return ContactMemory.unpacked(state.memory.get(f"{system.blocks[0].name}{OF}contacts"))
 
 
-def _soonest(system: System, block: int, state: State) -> float:
+def _soonest(simulation: Simulation, number: int, block: int, state: State) -> float:
     """See Touched: of all regions of a block."""
+    system = simulation.islands[number].system
     held = state.memory.get(f"{system.blocks[0].name}{OF}held")
     if held is None or held.shape != (len(system.regions), NUMBERS):
         return 0.0
-    found = 0.0
+    laws, found = simulation.controls()[number].laws, 0.0
     for place in system.regions_of(block):
         known = Holding.unpacked(held[place])
-        if known is not None:
-            found = max(found, soonest(replace(known, softness=_seen(system, place, known, state))))
+        soft = np.zeros(6) if known is None else _seen(system, place, known, state)
+        if known is not None and soft.any():
+            found = max(found, soonest(replace(known, softness=soft), laws[place]))
     return found
 
 
@@ -203,6 +207,11 @@ def _sunk(
     # Of edges, their ends are counted where they are inside; what lies behind coarse faces one does not see.
     ends = kept.keys[:, [0, 3]]
     deep = (kept.depths > SEEN * size) & (model.seen[ends] == ends).all(axis=1)
+    # Where pins press a body into itself nobody can help it.
+    point = (kept.keys[:, 1] == POINT) & (kept.keys[:, 0] == kept.keys[:, 3])
+    free = model.operator @ (~simulation.islands[number].system.fixed).astype(float)
+    places = model.starts[kept.keys[:, 0]] + np.where(point, kept.keys[:, 2], 0)
+    deep &= ~point | (free[places] > _FREE)
     if not deep.any():
         return ()
     factors, found = simulation.factors(number), []

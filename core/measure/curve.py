@@ -65,10 +65,11 @@ def simulation_curve(
     """Of one body in the last frames of a simulation, with its settings at their end."""
     if not simulation.system_of(body).regions or not settings.by_settle:
         return None
-    law = simulation.dials.released(simulation.scene.place_of(body), settings)
+    place = simulation.scene.place_of(body)
+    law, bounce = simulation.dials.released(place, settings), simulation.dials.bounce(place, settings)
     moves = [Shape(frame.shapes[body], frame.inputs[body]) for frame in frames]
     count = simulation.dials.most_substeps(tuple(one.settings for one in simulation.scene.bodies))
-    return shot_curve(moves, law, simulation.scene.fps, settings.settle, settings.overshoot, count)
+    return shot_curve(moves, law, simulation.scene.fps, settings.settle, bounce, count)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from ..solvers import modes
 from ..solvers.problem import Outcome
 from ..stepping.controls import Controls
 from ..stepping.hanging import slowest_swing
+from ..stepping.sheet_step import SheetStepper, has_sheet
 from ..stepping.static import settled
 from ..stepping.step import Stepper
 from ..stepping.substeps import Substeps, choose_substeps
@@ -116,12 +117,16 @@ def pulled(still: Still, deflection: float, which: Sequence[int] | None = None) 
     state = still.state
     for _ in range(8):
         load = np.asarray(sum(strength * load for strength, load in zip(strengths, loads, strict=True)))
-        state = settled(Stepper(_loaded(system, load)), state, still.inputs, 1e-8, still.factors)
+        state = settled(_stepper(_loaded(system, load)), state, still.inputs, 1e-8, still.factors)
         reached = np.array([largest_distance(state.positions[r.free], rest[r.free]) for r in chosen])
         if (np.abs(reached / deflection - 1.0) < 1e-4).all():
             break
         strengths *= deflection / reached
     return state
+
+
+def _stepper(system: System) -> Stepper:
+    return SheetStepper(system) if has_sheet(system) else Stepper(system)
 
 
 def _loaded(system: System, load: Array) -> System:
@@ -138,7 +143,7 @@ def watch(
 
     A region that starts at rest gets none. Raises StepError.
     """
-    stepper, state, iterations = Stepper(still.system), start, 0
+    stepper, state, iterations = _stepper(still.system), start, 0
     rest = still.state.positions
     moved = [largest_distance(start.positions[r.free], rest[r.free]) for r in still.system.regions]
     watched = [r.free for r, way in zip(still.system.regions, moved, strict=True) if way > _MOVED * max(moved)]

@@ -11,7 +11,7 @@ from scipy.sparse import coo_matrix, csr_matrix, vstack
 from ..arrays import Array, Index
 from ..bodies.kind import BASE_YOUNG
 from ..bodies.model import Model
-from ..contact.model import ContactModel, Touchable
+from ..contact.model import DISTANCE, ContactModel, Touchable
 from ..contact.moment import Obstructing, Span, Touching
 from ..geometry.outwards import turned_outwards
 from ..geometry.refined import refined
@@ -59,11 +59,15 @@ def contact_model(
 
 
 def sewn(vertices: Array, triangles: Index) -> Index:
-    """Triangles (t, 3) with one vertex in the place of several that lie in one place, as along seams; outwards."""
+    """Triangles (t, 3), or edges, with one vertex in the place of several that lie in one place, as along seams.
+
+    Triangles look outwards then.
+    """
     if not len(triangles):
         return triangles
     first, label = welded(vertices)
-    return turned_outwards(vertices, np.asarray(first[label][triangles]))
+    joined = np.asarray(first[label][triangles])
+    return turned_outwards(vertices, joined) if joined.shape[1] == 3 else joined
 
 
 def _touchables(body: Body, model: Model, place: int, start: int, nodes: int) -> tuple[Touchable, Touchable | None]:
@@ -74,7 +78,11 @@ def _touchables(body: Body, model: Model, place: int, start: int, nodes: int) ->
     """
     vertices, triangles = body.surface.vertices, sewn(body.surface.vertices, body.surface.triangles)
     operator, hold = model.skin.carried()
-    seen = Touchable(body.name, vertices, triangles, _placed(operator, start, nodes), hold, None, place, BASE_YOUNG)
+    wires = body.edges[:0] if len(triangles) else sewn(vertices, body.edges)
+    placed = _placed(operator, start, nodes)
+    seen = Touchable(body.name, vertices, triangles, placed, hold, None, place, BASE_YOUNG, wires=wires)
+    if model.firm:
+        seen = replace(seen, young=_behind(seen, model.firm))
     fine = refined(vertices, triangles, model.spacing) if model.spacing and len(triangles) else None
     if fine is None or fine.operator.shape[0] == len(vertices):
         return _rough(body, seen, None), None
@@ -87,7 +95,7 @@ def _touchables(body: Body, model: Model, place: int, start: int, nodes: int) ->
     inner.eliminate_zeros()
     both = _placed(vstack([operator, inner], format="csr"), start, nodes)
     hold = np.concatenate([hold, held])
-    flesh = Touchable(body.name, rest, fine.triangles, both, hold, fine.operator, place, BASE_YOUNG)
+    flesh = Touchable(body.name, rest, fine.triangles, both, hold, fine.operator, place, seen.young)
     # A corner stands for what is near to it in both.
     seen = replace(seen, shares=flesh.areas[: len(vertices)])
     return _rough(body, seen, None), _rough(body, flesh, fine.operator)
@@ -115,6 +123,12 @@ def _rough(body: Body, surface: Touchable, between: csr_matrix | None) -> Toucha
         way = body.axes["XYZ".index(letter)] * (1.0 if sign == "PLUS" else -1.0)
         front = np.tile(way / np.linalg.norm(way), (len(surface.rest), 1))
     return replace(surface, rough=there(body.friction_map), front=front)
+
+
+def _behind(surface: Touchable, firm: float) -> float:
+    """Pa of a surface on whose vertices, in the mean, something of firm N/m would press at the usual distance."""
+    area = float(surface.areas[surface.points].mean()) if len(surface.points) else 0.0
+    return firm * DISTANCE * surface.size / area if area > 0.0 else BASE_YOUNG
 
 
 def _uphill(vertices: Array, triangles: Index, values: Array) -> Array:

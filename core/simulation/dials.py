@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import lru_cache
 
 from ..arrays import Array
+from ..bodies.registry import kind
 from ..bodies.volume import LEAST_PACE
 from ..damping.rate import remembered
 from ..memo import Memo
-from ..scene.parameters import DampingBy, Reference, Settings
+from ..scene.parameters import BounceBy, DampingBy, Reference, Settings
 from ..scene.scene import Scene
 from ..stepping.carrier import Piece, pieces
 from ..stepping.controls import Controls
 from ..stepping.first_mode import first_mode_law
 from ..stepping.law import BackwardEulerLaw, FixedLaw, InertiaLaw, JoinedLaw
-from ..stepping.substeps import Dialled, DialledLaw, Substeps, choose_substeps
+from ..stepping.natural import natural_overshoot
+from ..stepping.sheet_step import has_sheet
+from ..stepping.substeps import MAX_SUBSTEPS, Dialled, DialledLaw, Substeps, choose_substeps
 from ..stepping.waveform import WaveformLaw, settle_law
 from ..system.region import Region
 from .choice import is_own
@@ -31,6 +35,45 @@ _NET = 1e-3
 def dialled(settings: Settings) -> Dialled:
     """The law that Settle and Bounce are for."""
     return first_mode_law if settings.damping_by == DampingBy.FIRST_MODE else settle_law
+
+
+def bounces_naturally(name: str, settings: Settings) -> bool:
+    """Whether an object of a kind swings as far past rest as in nature. name: of the kind."""
+    if not settings.by_settle or settings.bounce_by == BounceBy.DIALLED:
+        return False
+    return settings.bounce_by == BounceBy.NATURAL or kind(name).natural
+
+
+def overshoot_in_force(name: str, settings: Settings, frame_time: float, eigenvalue: float) -> float:
+    """Bounce, as dialled or as in nature, as the ratio of two following swings.
+
+    name: of the kind.  frame_time: s.  eigenvalue: lambda_1 in 1/s^2; 0 where it is not known.
+    """
+    if not bounces_naturally(name, settings) or eigenvalue <= 0.0:
+        return settings.overshoot
+    settle = settings.settle * settings.calibration * frame_time
+    return natural_overshoot(settle, eigenvalue, settings.damping_by == DampingBy.DIALS)
+
+
+def substeps_in_force(
+    name: str, settings: Settings, frame_time: float, fastest: float, eigenvalue: float, slack: bool
+) -> Substeps:
+    """How many substeps a frame needs for one region.
+
+    name, frame_time, eigenvalue: see overshoot_in_force.  fastest: the least painted part of Settle.  slack: see
+    dialled_law.
+    """
+    settle = fastest * settings.settle * settings.calibration * frame_time
+    overshoot = overshoot_in_force(name, settings, frame_time, eigenvalue)
+    found = choose_substeps(settle, overshoot, frame_time, settings.substeps, dialled(settings))
+    if not slack or not bounces_naturally(name, settings):
+        return found
+    # What is slack must not be remembered more than all (kappa at most 1): a step then loses what it loses by itself,
+    # which has to be less than is wanted.
+    law = first_mode_law(settle, found.overshoot, 1.0, slack=True, stops=settings.damping_by == DampingBy.DIALS)
+    most = 2.0 * law.decay / (law.decay**2 + law.frequency**2)
+    cap = max(MAX_SUBSTEPS, settings.substeps)
+    return replace(found, count=max(found.count, min(math.ceil(frame_time / most - 1e-9), cap)))
 
 
 @lru_cache(maxsize=32)
@@ -58,6 +101,7 @@ class Dials:
     def __init__(self, scene: Scene, statics: Statics) -> None:
         self._scene, self._statics = scene, statics
         self._controls: Memo[Controls] = Memo(_KEPT)
+        self._values: Memo[tuple[float, ...]] = Memo(_KEPT)
 
     def substeps(self, body: int, settings: Settings) -> Substeps:
         """How many substeps a frame needs for a body with these dials."""
@@ -68,8 +112,34 @@ class Dials:
         pace = self._statics.models[body].block.pace
         if pace is not None:
             fastest = float(pace.min())
-        settle = settings.settle * settings.calibration * frame_time
-        return choose_substeps(fastest * settle, settings.overshoot, frame_time, settings.substeps, dialled(settings))
+        name, slack = self._scene.bodies[body].kind, self._is_slack(body)
+        values = self._known(body, settings) if bounces_naturally(name, settings) else ()
+        found = [substeps_in_force(name, settings, frame_time, fastest, one, slack) for one in values or (0.0,)]
+        # Of the slowest region what is said, of all of them what is needed.
+        return replace(found[0], count=max(one.count for one in found))
+
+    def bounce(self, body: int, settings: Settings) -> float:
+        """As dialled, or as in nature: the ratio of two following swings, whatever the substeps can carry."""
+        name = self._scene.bodies[body].kind
+        values = self._known(body, settings) if bounces_naturally(name, settings) else ()
+        return overshoot_in_force(name, settings, 1.0 / self._scene.fps, values[0] if values else 0.0)
+
+    def _known(self, body: int, settings: Settings) -> tuple[float, ...]:
+        return self._values.get((body, settings), lambda: self._eigenvalues(body, settings))
+
+    def _is_slack(self, body: int) -> bool:
+        number, place = self._statics.place(body)
+        system = self._statics.islands[number].system
+        return any(not system.regions[k].stiff for k in system.regions_of(place))
+
+    def _eigenvalues(self, body: int, settings: Settings) -> tuple[float, ...]:
+        """Of the regions with free nodes of a body, ascending, 1/s^2."""
+        number, place = self._statics.place(body)
+        there = self._statics.islands[number]
+        own = [settings if k == body else self._scene.bodies[k].settings for k in there.bodies]
+        factors = self._statics.factors(number, own)
+        regions = (there.system.regions[k] for k in there.system.regions_of(place))
+        return tuple(sorted(there.system.eigenvalue_at(region, factors) for region in regions))
 
     def most_substeps(self, settings: tuple[Settings, ...]) -> int:
         """As many as any body asks for."""
@@ -77,10 +147,7 @@ class Dials:
 
     def released(self, body: int, settings: Settings) -> DialledLaw:
         """The law with which a body comes to rest: the same for all its regions but for their eigenvalues, here 1."""
-        number, place = self._statics.place(body)
-        system = self._statics.islands[number].system
-        slack = any(not system.regions[k].stiff for k in system.regions_of(place))
-        return self._dialled(body, settings, 1.0, slack)
+        return self._dialled(body, settings, 1.0, self._is_slack(body))
 
     def controls(self, island: int, settings: tuple[Settings, ...], count: int) -> Controls:
         """For an island in frames of so many substeps. settings: of all bodies of the scene."""
@@ -97,7 +164,7 @@ class Dials:
         return Controls(
             laws=tuple(self._law(island, region, own, factors, count) for region in system.regions),
             follow_through=tuple(throws + [1.0] * (len(system.blocks) - len(own))),
-            tolerance=min(one.tolerance for one in own) * (_NET if has_net(system) else 1.0),
+            tolerance=min(one.tolerance for one in own) * (_NET if has_net(system) and not has_sheet(system) else 1.0),
             stiffness=tuple(float(one) for one in factors),
         )
 
@@ -124,10 +191,16 @@ class Dials:
             if settings.damping_by == DampingBy.TAU_GAMMA:
                 kappa = remembered(settings.gamma, 1.0 / (self._scene.fps * count))
             return FixedLaw(kappa, settings.tau)
-        law = self._dialled(body, settings, eigenvalue, slack)
+        law = self._dialled(body, settings, eigenvalue, slack, alone=True)
         pace = self._statics.models[body].block.pace
         return law if pace is None else replace(law, pace=pace[part.nodes])
 
-    def _dialled(self, body: int, settings: Settings, eigenvalue: float, slack: bool) -> DialledLaw:
-        overshoot = self.substeps(body, settings).overshoot
-        return dialled_law(settings, overshoot, 1.0 / self._scene.fps, eigenvalue, slack)
+    def _dialled(
+        self, body: int, settings: Settings, eigenvalue: float, slack: bool, alone: bool = False
+    ) -> DialledLaw:
+        """alone: whether the bounce is that of the region with the eigenvalue, where nature says it."""
+        frame_time, carried = 1.0 / self._scene.fps, self.substeps(body, settings)
+        overshoot, name = carried.overshoot, self._scene.bodies[body].kind
+        if alone and not carried.limited and bounces_naturally(name, settings):
+            overshoot = overshoot_in_force(name, settings, frame_time, eigenvalue)
+        return dialled_law(settings, overshoot, frame_time, eigenvalue, slack)

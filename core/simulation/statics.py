@@ -14,6 +14,7 @@ from ..scene.scene import Scene
 from ..solvers.lbfgs import minimise_lbfgs
 from ..solvers.newton import minimise_newton
 from ..stepping.hanging import floored, hanging
+from ..stepping.sheet_step import SheetStepper, has_sheet
 from ..stepping.static import settled
 from ..stepping.step import Stepper
 from ..system.block import Block
@@ -242,6 +243,8 @@ class Statics:
 
 def stepper(system: System) -> Stepper:
     """The steps of a system: nets by Newton's method, as their stiffness at rest says little of where they hang."""
+    if has_sheet(system):
+        return SheetStepper(system)
     return Stepper(system, minimise_newton if has_net(system) else minimise_lbfgs)
 
 

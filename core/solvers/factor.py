@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -65,6 +65,19 @@ class LowRank:
     columns: Array
     signs: Array
     part: Index
+
+    @staticmethod
+    def of(count: int, places: Sequence[Index], found: Sequence[tuple[Array, Array]]) -> LowRank:
+        """Of parts at places (f,) among so many nodes: their columns (f, 3, k) and signs (k,)."""
+        most = max((len(signs) for _, signs in found), default=0)
+        wide, every = np.zeros((count, 3, most)), np.ones((len(found), most))
+        part = np.zeros(count, dtype=np.int64)
+        for number, (place, (columns, signs)) in enumerate(zip(places, found, strict=True)):
+            part[place] = number
+            if len(signs):
+                wide[place, :, : len(signs)] = columns
+                every[number, : len(signs)] = signs
+        return LowRank(wide.reshape(3 * count, most), every, part.repeat(3))
 
     @cached_property
     def _sums(self) -> csr_matrix:

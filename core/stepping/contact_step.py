@@ -18,7 +18,7 @@ from ..system.inputs import Inputs
 from ..system.state import OF, State
 from ..system.system import System
 from .controls import Controls
-from .ground import Impact, Rigid, impacted, leaving, opened, steady, touches
+from .ground import IMPACT, Impact, Rigid, impacted, leaving, opened, steady, support, touches
 from .held import NUMBERS, Around, Ground, Holding, drag, holding, overshoot, renewed
 from .remembered import Remembered
 from .step_problem import StepProblem
@@ -104,8 +104,9 @@ class ContactStep:
         first = 0.0
         for attempt in range(_PASSES + 1):
             problem.touch(rows, pressing, v)
+            noise = problem.noise + (problem.contacts.noise(problem.positions(v), self.h) if problem.contacts else 0.0)
             # Where it starts near its end, a part of what it starts with would be too little.
-            enough = problem.noise if attempt == 0 else max(problem.noise, tolerance * min(first, problem.motion(v)))
+            enough = noise if attempt == 0 else max(noise, tolerance * min(first, problem.motion(v)))
             minimum = minimiser(problem, v, Tolerance(tolerance, enough))
             first = minimum.first if attempt == 0 else first
             iterations += minimum.iterations
@@ -144,10 +145,11 @@ class ContactStep:
         for place in sorted(steady(self.impacts)):
             if place not in self.held or not self.system.regions[place].rigid_modes:
                 continue
-            support = self._support(place, rows, pressing)
+            free = self.system.regions[place].free
+            under = support(rows, pressing, self.state.velocities, free, self.h)
             own = Rigid.of(self.system, place, self.state.positions, self.state.velocities).velocity
-            if float(np.linalg.norm(own - support)) < slow:
-                found[place] = Ground(self.held[place], drag(self.held[place], self.controls.laws[place]), support)
+            if float(np.linalg.norm(own - under)) < slow:
+                found[place] = Ground(self.held[place], drag(self.held[place], self.controls.laws[place]), under)
         return found
 
     def _strained(self, rows: Rows, pressing: Array) -> bool:
@@ -166,13 +168,6 @@ class ContactStep:
         }
         return frozenset(k for k in found if k >= 0 and overshoot(self.controls.laws[k]) >= 0.0)
 
-    def _support(self, place: int, rows: Rows, pressing: Array) -> Array:
-        """(3,) m/s of what a region rests on that only its animation moves."""
-        total = float(pressing.sum())
-        if not total > 0.0:
-            return np.zeros(3)
-        return np.asarray(-(pressing @ rows.drift) / total / self.h)
-
     def ended(self, problem: StepProblem, state: State) -> State:
         """The state after the step, with what its contacts leave."""
         energy, x, system = problem.contacts, state.positions, self.system
@@ -187,7 +182,7 @@ class ContactStep:
         impacts, v = impacted(system, self.impacts, found, before, (x, state.velocities), bounces, self.h, self._fall)
         memory = dict(state.memory)
         memory[_key(system, _CONTACTS)] = kept.packed()
-        memory[_key(system, _IMPACTS)] = np.array([one.packed() for one in impacts]).reshape(-1, 8)
+        memory[_key(system, _IMPACTS)] = np.array([one.packed() for one in impacts]).reshape(-1, IMPACT)
         memory[_key(system, _HELD)] = self._holdings(problem, state, impacts, kept)
         state = replace(state, velocities=v, memory=memory)
         # Where a dent is deepest nothing of it moves: what it springs back with is in its shape.
@@ -219,7 +214,7 @@ class ContactStep:
         energy = problem.contacts
         if energy is None:
             return numbers
-        branches = energy.branches(state.positions)
+        branches, force = energy.branches(state.positions), energy.at(state.positions).force
         pressed, sticking = branches % 4 > 0, int(((branches > 0) & (branches < 4)).sum())
         slow, stiffness = _SLOW * self._fall, None
         for place in sorted(steady({(one.region, one.other): one for one in impacts})):
@@ -231,6 +226,7 @@ class ContactStep:
             count = int(there[region.free].sum())
             known = self.held.get(place)
             own = Rigid.of(self.system, place, state.positions, state.velocities).velocity
+            own = own - support(energy.rows, force, state.velocities, region.free, self.h)
             if known is None or renewed(known, count, sticking):
                 if float(np.linalg.norm(own)) > slow:
                     continue

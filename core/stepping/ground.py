@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..arrays import Array, Index
-from ..contact.rows import ContactEnergy
+from ..contact.rows import ContactEnergy, Rows
 from ..system.state import State
 from ..system.system import System
 
@@ -18,6 +18,10 @@ _IMPACT, _FALL = 0.2, 3.0
 _TURNED = 0.25
 # From so many steps in contact on a body may be at rest.
 _STEADY = 2
+# An impact is over when its rebound is slower than this part of what gravity makes of a step.
+_OVER = 0.1
+# Numbers of an Impact, as frames keep it.
+IMPACT = 11
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ class Impact:
     """Of a region and what presses on it.
 
     steps: for how long.  speed: m/s of the approach; 0 where it was slow, or is over.  rebound: m/s, the most that may
-    be left of it; negative until it has turned.  normal: (3,).
+    be left of it; negative until it has turned.  normal: (3,).  support: (3,) m/s, as in Touch.
     """
 
     region: int
@@ -54,15 +58,19 @@ class Impact:
     speed: float = 0.0
     rebound: float = -1.0
     normal: Array = field(default_factory=lambda: np.zeros(3))
+    support: Array = field(default_factory=lambda: np.zeros(3))
 
     def packed(self) -> list[float]:
-        return [self.region, self.other, self.steps, self.speed, self.rebound, *self.normal]
+        return [self.region, self.other, self.steps, self.speed, self.rebound, *self.normal, *self.support]
 
     @staticmethod
     def unpacked(numbers: Array | None) -> dict[tuple[int, int], Impact]:
-        if numbers is None or numbers.ndim != 2 or numbers.shape[1] != 8:
+        if numbers is None or numbers.ndim != 2 or numbers.shape[1] != IMPACT:
             return {}
-        found = [Impact(int(n[0]), int(n[1]), int(n[2]), float(n[3]), float(n[4]), n[5:].copy()) for n in numbers]
+        found = [
+            Impact(int(n[0]), int(n[1]), int(n[2]), float(n[3]), float(n[4]), n[5:8].copy(), n[8:].copy())
+            for n in numbers
+        ]
         return {(one.region, one.other): one for one in found}
 
 
@@ -115,6 +123,22 @@ def touches(system: System, energy: ContactEnergy, positions: Array, h: float) -
         share = sizes / sizes.sum()
         answer.append(Touch(*pair, total, share @ places, share @ supports))
     return answer
+
+
+def support(rows: Rows, pressing: Array, velocities: Array, free: Index, h: float) -> Array:
+    """(3,) m/s of what presses on the nodes free (f,) of a region, in the mean by how hard.
+
+    pressing: (k,) N.  velocities: (n, 3) m/s of all nodes.
+    """
+    mine = np.zeros(len(velocities), dtype=bool)
+    mine[free] = True
+    side = np.sign(np.asarray(rows.weights @ mine.astype(float)))
+    share = pressing * np.abs(side)
+    total = float(share.sum())
+    if not total > 0.0:
+        return np.zeros(3)
+    others = np.asarray(rows.weights @ np.where(mine[:, None], 0.0, velocities)) + rows.drift / h
+    return np.asarray(-(share * side) @ others / total)
 
 
 @dataclass(frozen=True)
@@ -175,13 +199,15 @@ def impacted(
             if rebound < 0.0 and along > -_TURNED * speed:
                 rebound = bounce * speed
                 v = _pushed(system, pair, one.centre, normal, max(rebound - along, 0.0), x, v)
-            if rebound >= 0.0:
+            elif rebound >= 0.0 and abs(along) < _OVER * fall:
+                speed = 0.0
+            if rebound >= 0.0 and speed > 0.0:
                 along = float(_approach(system, pair, one.support, x, v) @ normal)
                 v = _pushed(system, pair, one.centre, normal, min(rebound - along, 0.0), x, v)
-        impacts.append(Impact(*pair, past.steps + 1, speed, rebound, normal))
+        impacts.append(Impact(*pair, past.steps + 1, speed, rebound, normal, one.support))
     for pair, past in sorted(known.items()):
         if pair not in seen and past.speed > 0.0:
-            along = float(_approach(system, pair, np.zeros(3), x, v) @ past.normal)
+            along = float(_approach(system, pair, past.support, x, v) @ past.normal)
             rebound = _bounce(bounces, pair) * past.speed
             if along > rebound:
                 v = _pushed(system, pair, None, past.normal, rebound - along, x, v)
@@ -196,7 +222,7 @@ def hard(system: System, touch: Touch, before: tuple[Array, Array], fall: float)
 
 def leaving(system: System, impact: Impact, state: State) -> bool:
     """Whether what has turned is on its way out."""
-    way = _approach(system, (impact.region, impact.other), np.zeros(3), state.positions, state.velocities)
+    way = _approach(system, (impact.region, impact.other), impact.support, state.positions, state.velocities)
     return float(way @ impact.normal) > 0.5 * impact.rebound
 
 

@@ -15,6 +15,8 @@ from ..system.system import System
 # Slower motions of a hanging net than this many g/l are slack, not swings.
 _SLOWEST = 0.3
 _CHAIN = 1.446
+# What is slower than this part of a chain's is no bending.
+_NONE = 1e-2
 # m/s^2, the weight that a weightless net is slowed as if it had.
 _USUAL = 9.81
 
@@ -45,6 +47,11 @@ def floored(system: System, factors: Array) -> tuple[Region, ...]:
     for region in system.regions:
         material = system.eigenvalue(region, factors)
         least = 0.0 if region.stiff else pendulum(system, region, system.rest)
+        if not region.stiff and all(system.blocks[k].is_sheet for k in np.unique(system.owner()[region.free])):
+            # Of a sheet it is not known yet: one of card may swing faster than it would hang.
+            still = State.at_rest(system.rest)
+            own = smallest_above(system.tangent(still, factors, True), system.mass, region.free, _NONE * least)
+            least = max(least, own or 0.0)
         found.append(replace(region, weight=max(least - material, 0.0)))
     return tuple(found)
 
@@ -74,7 +81,11 @@ def _drop(system: System, region: Region, positions: Array) -> float:
 
 
 def _net_eigenvalue(system: System, region: Region, state: State, factors: Array) -> float:
-    """lambda_1 of a net where it hangs, 1/s^2, without what slack springs push across their direction."""
+    """lambda_1 of a net where it hangs, 1/s^2, without what slack springs push across their direction.
+
+    Of ropes with it, as of volumes: one that stands is softer by its weight (docs/decisions/0004).
+    """
     bound = slowest_swing(system, region, state.positions)
-    found = smallest_above(system.tangent(state, factors, True), system.mass, region.free, bound)
+    ropes = all(system.blocks[k].is_rope for k in np.unique(system.owner()[region.free]))
+    found = smallest_above(system.tangent(state, factors, not ropes), system.mass, region.free, bound)
     return pendulum(system, region, state.positions) if found is None else found

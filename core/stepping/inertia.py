@@ -120,7 +120,8 @@ def waveform_terms(
     weight = moment.weight(free)
     load = weight - phi * throw * mass[:, None] * acceleration
     dead = begin.dead[free]
-    if begin.elastic is not None:
+    if begin.elastic is not None and not touched:
+        # What something presses is out of balance without it.
         fresh = np.broadcast_to(coefficients.sigma * coefficients.fresh, len(free))[:, None]
         dead = dead - fresh * (begin.elastic[free] - weight)
     u, dead = turned(motion.turn, begin.velocity[free]), turned(motion.turn, dead)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import ClassVar
 
 import numpy as np
 from scipy.sparse import csr_matrix, diags
@@ -46,7 +47,10 @@ class Stepper:
     dof: (3f,) their coordinates in the stack.
     slot: (n,) each node's place among the free ones, -1 for hard pins.
     pieces: the parts of each region that lie in one block.
+    problem: what a substep minimises.
     """
+
+    problem: ClassVar[type[StepProblem]] = StepProblem
 
     def __init__(self, system: System, minimiser: Minimiser = minimise_lbfgs, viscous: Viscous | None = None) -> None:
         """viscous: C(x) in N s/m of a damping force -C(x) v, taken at each step's start."""
@@ -127,7 +131,7 @@ class Stepper:
                 def made(
                     around: Around | None, given: Inputs = given, calm: bool = calm, state: State = state
                 ) -> StepProblem:
-                    return StepProblem(self, state, given, h / parts, controls, calm, damped_at, around)
+                    return self.problem(self, state, given, h / parts, controls, calm, damped_at, around)
 
                 if not len(self.free):
                     problem = made(None)
@@ -171,19 +175,23 @@ class Stepper:
         factors: (b,) on each block's stiffness, of which e is the first. A dial that moves the stiffness moves 1/s
         alike, so that D, rounded, and the factors stay.  share: (n,) part of the stiffness that counts; all if None.
         """
-        parts, exponents = np.frexp(inertia)
-        inertia = np.ldexp(np.round(np.ldexp(parts, _DIGITS)), exponents - _DIGITS)
-        # Alone, and without drag, a block's matrix does not know its factor.
-        known = factors if self._drag is not None or len(factors) > 1 else np.ones(1)
-        key = (h, inertia.tobytes(), known.tobytes(), b"" if share is None else share.tobytes())
+        key = self._key(h, inertia, factors, share)
         if key not in self._factors:
-            if len(self._factors) >= _FACTORS:
-                self._factors.pop(next(iter(self._factors)))
-            matrix = diags(inertia.repeat(3)) + h * self.stiffness_over_first(factors, share)
+            matrix = diags(rounded(inertia).repeat(3)) + h * self.stiffness_over_first(factors, share)
             if self._drag is not None:
                 matrix = matrix + self._drag / float(factors[0])
-            self._factors[key] = factorise(matrix.tocsr())
+            self._keep(key, factorise(matrix.tocsr()))
         return self._factors[key]
+
+    def _key(self, h: float, inertia: Array, factors: Array, share: Array | None) -> tuple[float, bytes, bytes, bytes]:
+        # Alone, and without drag, a block's matrix does not know its factor.
+        known = factors if self._drag is not None or len(factors) > 1 else np.ones(1)
+        return h, rounded(inertia).tobytes(), known.tobytes(), b"" if share is None else share.tobytes()
+
+    def _keep(self, key: tuple[float, bytes, bytes, bytes], solve: Solve) -> None:
+        if len(self._factors) >= _FACTORS:
+            self._factors.pop(next(iter(self._factors)))
+        self._factors[key] = solve
 
     def compliance(self, solve: Solve) -> Compliance:
         """Columns of the inverse of what was factorised, at the nodes that carry what can touch something."""
@@ -223,6 +231,12 @@ def _creeping(minimum: Minimum) -> bool:
     if minimum.outcome is Outcome.TOUCHING:
         return True
     return minimum.outcome is Outcome.ITERATIONS and minimum.residual <= _ROUGH
+
+
+def rounded(inertia: Array) -> Array:
+    """To fewer digits, so that what comes by another way is the same."""
+    parts, exponents = np.frexp(inertia)
+    return np.asarray(np.ldexp(np.round(np.ldexp(parts, _DIGITS)), exponents - _DIGITS))
 
 
 def highest_frequency(stepper: Stepper, factors: Array) -> float:

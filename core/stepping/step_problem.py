@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -120,7 +120,6 @@ class StepProblem:
         self._load = np.empty((count, 3))
         self._rotation = np.empty((count, 3, 3))
         self._flying = np.zeros(count)
-        part = np.zeros(count, dtype=np.int64)
         self._begin: AtStart | None = None
         if any(law.waveform for law in controls.laws):
             self._begin = at_start(system, moment.state, moment.inputs, self._factors, moment.h, share)
@@ -136,23 +135,13 @@ class StepProblem:
             self._reference[region.free] = terms.reference
             self._inertia[slots], self._predicted[slots] = terms.inertia, terms.predicted
             self._load[slots], self._rotation[slots] = terms.load, terms.rotation
-            part[slots] = place
             self._terms.append((slots, terms))
-        self.low_rank = self._low_rank = self._spread([(one.columns, one.signs) for _, one in self._terms], part)
-        self._positive = self._low_rank
+        slots = [one for one, _ in self._terms]
+        own = [(one.columns, one.signs) for _, one in self._terms]
+        self.low_rank = self._low_rank = self._positive = LowRank.of(count, slots, own)
         if any(one.metric for _, one in self._terms):
-            self._positive = self._spread([one.metric or (one.columns, one.signs) for _, one in self._terms], part)
-
-    def _spread(self, found: Sequence[tuple[Array, Array]], part: Index) -> LowRank:
-        """Of each region's columns (f, 3, k) and signs (k,). part: (f,) the place of each free node's region."""
-        most = max((len(signs) for _, signs in found), default=0)
-        wide, every = np.zeros((len(part), 3, most)), np.ones((len(found), most))
-        for place, ((slots, _), (columns, signs)) in enumerate(zip(self._terms, found, strict=True)):
-            k = len(signs)
-            if k:
-                wide[slots, :, :k] = columns
-                every[place, :k] = signs
-        return LowRank(wide.reshape(3 * len(part), most), every, part.repeat(3))
+            lifted = [one.metric or known for (_, one), known in zip(self._terms, own, strict=True)]
+            self._positive = LowRank.of(count, slots, lifted)
 
     def _far(self, state: State, share: Share) -> Array:
         """Each free node's stiffness factor and theta times the largest coordinate of its block, m."""

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from ..arrays import Array, Index, Mask
-from ..energies import Energy
+from ..energies import Energy, Membrane, RodBending
 from .inputs import BlockInputs
 from .term import Factor, Potential, Term
 
@@ -77,6 +77,16 @@ class Block:
     def elastic_energy(self, positions: Array) -> float:
         """Of what no input changes, J, for a stiffness factor of 1; soft pins do not count."""
         return float(sum(energy.value_gradient(positions)[0] for energy in self.energies))
+
+    @property
+    def is_sheet(self) -> bool:
+        """Whether any of it resists stretching as a sheet does, and bending hardly."""
+        return any(isinstance(energy, Membrane) for energy in self.energies)
+
+    @property
+    def is_rope(self) -> bool:
+        """Whether it resists bending as a rope does."""
+        return any(isinstance(energy, RodBending) for energy in self.energies)
 
     @property
     def energies(self) -> tuple[Energy, ...]:

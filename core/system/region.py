@@ -51,6 +51,7 @@ def find_regions(
     soft: Mask,
     swings: Mask,
     net: Mask,
+    sheet: Mask | None = None,
 ) -> tuple[Region, ...]:
     """Cut the free nodes into regions.
 
@@ -58,6 +59,8 @@ def find_regions(
     with soft pins, (3n, 3n) N/m; without it the eigenvalues are taken as 1.  fixed, soft: (n,) the hard and the soft
     pins.  swings: (n,) whether the node's block leaves swinging about the pins undamped.
     net: (n,) whether its block is a net, see Block.
+    sheet: (n,) whether its block is a sheet, of whose many slow bends the first eigenvalue at rest says nothing: it
+        counts as 0, and what matters is found where it hangs.
     """
     touching = neighbours(groups, len(rest))
     loose = np.flatnonzero(~fixed)
@@ -72,7 +75,9 @@ def find_regions(
         modes = left if swings[free].all() or not len(held) else 0
         loose_shape = bool(net[free].any())
         eigenvalue = 1.0
-        if stiffness is not None:
+        if sheet is not None and sheet[free].all():
+            eigenvalue = 0.0
+        elif stiffness is not None:
             eigenvalue = max(smallest_eigenvalue(stiffness, mass, free, left, loose_shape), 0.0)
         regions.append(Region(free, held, eigenvalue, modes, not loose_shape and modes == left))
     return tuple(regions)

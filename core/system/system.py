@@ -218,9 +218,9 @@ def assemble(blocks: tuple[Block, ...], gravity: Array, joints: Joints | None, m
     pairs = joints.pairs if joints is not None else np.zeros((0, 2), dtype=np.int64)
     soft = np.zeros(len(bare.rest), dtype=bool)
     soft[bare.pinned[np.isfinite(bare.pin_stiffness)]] = True
-    swings, net = (
+    swings, net, sheet = (
         np.concatenate([np.full(len(block.rest), getattr(block, name)) for block in blocks])
-        for name in ("swings", "net")
+        for name in ("swings", "net", "is_sheet")
     )
-    regions = find_regions(bare.rest, [*groups, pairs], bare.mass, stiffness, bare.fixed, soft, swings, net)
+    regions = find_regions(bare.rest, [*groups, pairs], bare.mass, stiffness, bare.fixed, soft, swings, net, sheet)
     return System(blocks, gravity, joints, regions)

@@ -9,9 +9,9 @@ import bpy
 import numpy as np
 
 from ...core.scene.parameters import PARAMETERS, Affects
-from ...core.simulation.dials import dialled
+from ...core.simulation.dials import substeps_in_force
 from ...core.simulation.simulation import Simulation
-from ...core.stepping.substeps import Substeps, choose_substeps
+from ...core.stepping.substeps import Substeps
 from ..blender.animation import curves
 from ..blender.marks import is_ours
 from ..blender.modifiers import DEFORMING, dialled_of, simulated_makers
@@ -124,5 +124,4 @@ def substeps(obj: bpy.types.Object, scene: bpy.types.Scene) -> Substeps:
         return Substeps(settings.substeps, 0.0, False)
     painted = group.settle_group and group.measured_pace_group == group.settle_group
     fastest = group.measured_pace if painted else 1.0
-    settle = settings.settle * settings.calibration * frame_time
-    return choose_substeps(fastest * settle, settings.overshoot, frame_time, settings.substeps, dialled(settings))
+    return substeps_in_force(group.kind, settings, frame_time, fastest, group.measured_eigenvalue, group.measured_net)

@@ -47,10 +47,14 @@ def _switched(group: PropertyGroup, context: object) -> None:
 
 
 def _kind_chosen(group: PropertyGroup, context: bpy.types.Context) -> None:
-    """What Add said of its own choice no longer counts; nor does the Sag that it dialled, of what is springs now."""
+    """What Add said of its own choice no longer counts; nor does the Sag that it dialled, of what is thin now."""
     group.kind_note = ""
-    if group.enabled and group.kind == "SPRINGS" and group.stiffness_by == StiffnessBy.SAG:
+    if not group.enabled or group.kind not in new_dials.THIN:
+        return
+    if group.stiffness_by == StiffnessBy.SAG:
         new_dials.dial(group.id_data, context.scene)
+    elif group.kind != "SPRINGS":
+        new_dials.thin(group.id_data)
 
 
 def _led_elsewhere(link: PropertyGroup, context: object) -> None:

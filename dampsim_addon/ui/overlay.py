@@ -86,7 +86,7 @@ class Drawn:
     @functools.cached_property
     def cage(self) -> Index:
         """Edges (e, 2) of the elements."""
-        return edges_of(*self.block.groups)
+        return edges_of(self.block.groups[0])
 
     @functools.cached_property
     def rest(self) -> tuple[Array, Index]:

@@ -97,6 +97,26 @@ def test_what_becomes_springs_is_no_longer_dialled_by_sag(load: Load) -> None:
     assert obj.dampsim.stiffness_by == "SAG"
 
 
+@pytest.mark.parametrize(("kind", "part"), [("CLOTH", 0.001), ("ROPE", 0.01)])
+def test_what_becomes_cloth_or_rope_is_as_thin_as_that_is_at_its_size_and_dialled_by_its_modulus(
+    load: Load, kind: str, part: float
+) -> None:
+    fresh()
+    obj = ball()
+    select(obj)
+    bpy.ops.dampsim.add()
+    obj.dampsim.thickness = 50.0
+    obj.dampsim.kind = kind
+    assert obj.dampsim.stiffness_by == "MODULUS"
+    size = max(obj.dimensions)
+    assert obj.dampsim.thickness == pytest.approx(1000.0 * part * size, rel=1e-5)
+    # What is thinner stays so, and what is dialled by a modulus keeps it.
+    obj.dampsim.kind, obj.dampsim.thickness, obj.dampsim.stiffness = "SPRINGS", 0.01, 77.0
+    obj.dampsim.kind = kind
+    assert obj.dampsim.thickness == pytest.approx(0.01)
+    assert obj.dampsim.stiffness == pytest.approx(77.0)
+
+
 def test_an_object_with_small_holes_is_a_solid_and_a_sleeve_is_not(load: Load) -> None:
     """Suzanne's eye sockets are open."""
     fresh()

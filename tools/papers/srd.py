@@ -447,7 +447,7 @@ def _parameters(claims: list[Claim]) -> str:
         Claim(
             "Less damping shows more folds (figure 4, λ_d = 30 and μ_d = 20 against 1.5 and 1)",
             PARTLY if folds[1] > folds[0] else FAILS,
-            f"on a patch that hangs by two corners triangles meet at {folds[0]:.1f}° and {folds[1]:.1f}° on average; the shirts are not there: cloth is no kind of body yet, and bodies do not touch",
+            f"on a patch that hangs by two corners triangles meet at {folds[0]:.1f}° and {folds[1]:.1f}° on average; the shirts are not there: bodies do not touch",
             0.1,
         ),
     ]

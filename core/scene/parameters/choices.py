@@ -21,6 +21,14 @@ class DampingBy(StrEnum):
     TAU_GAMMA = "TAU_GAMMA"
 
 
+class BounceBy(StrEnum):
+    """How Bounce is found."""
+
+    AUTO = "AUTO"
+    DIALLED = "DIALLED"
+    NATURAL = "NATURAL"
+
+
 class Reference(StrEnum):
     """The motion that is not damped."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .choices import DampingBy, StiffnessBy
+from .choices import BounceBy, DampingBy, StiffnessBy
 from .parameter import Affects, Choice, parameter
 
 
@@ -22,6 +22,19 @@ class Dials:
         30.0, "Bounce", "How far it swings past its rest shape, in percent of the way that it came from the other side",
         unit="%", least=0.0, most=90.0, soft_least=0.0, soft_most=80.0, animatable=True,
         only_with=("damping_by", DampingBy.DIALS, DampingBy.FIRST_MODE),
+        also_with=("bounce_by", BounceBy.AUTO, BounceBy.DIALLED),
+    )  # fmt: skip
+    bounce_by: str = parameter(
+        BounceBy.AUTO, "Bounce By", "Who says how far it swings past rest",
+        choices=(
+            Choice(BounceBy.AUTO, "Automatic", "Nature for cloth and ropes, the dial for all else"),
+            Choice(BounceBy.DIALLED, "Dial", "Bounce as dialled; what calms slowly then falls slowly too"),
+            Choice(
+                BounceBy.NATURAL, "Nature",
+                "As much as lets it fall, swing and fly with its real weight, and be at rest when Settle says",
+            ),
+        ),
+        section="thin", only_with=("damping_by", DampingBy.DIALS, DampingBy.FIRST_MODE),
     )  # fmt: skip
     follow_through: float = parameter(
         1.0, "Follow-through", "How strongly it is thrown when its pins start, stop and turn: 1 as in nature, 0 never",

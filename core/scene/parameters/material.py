@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...energies import ELASTIC_MODELS
+from ...energies import ELASTIC_MODELS, MEMBRANES
 from .choices import Struts
 from .parameter import Affects, Choice, parameter
 
@@ -42,10 +42,27 @@ class Materials:
         section="springs", affects=Affects.MODEL,
     )  # fmt: skip
     thickness: float = parameter(
-        10.0, "Thickness", "Of wires, and of the sheet that springs stand for: heavier and as much stiffer",
-        unit="mm", least=1e-3, most=1e5, soft_least=0.1, soft_most=100.0, section="springs", affects=Affects.MODEL,
+        10.0, "Thickness", "Of wires, ropes and sheets: heavier and as much stiffer",
+        unit="mm", least=1e-3, most=1e5, soft_least=0.1, soft_most=100.0, section="thin", affects=Affects.MODEL,
     )  # fmt: skip
     damp_swing: bool = parameter(
         True, "Damp the Swing", "Swinging about the pins calms down as dialled too; else only bending does",
-        section="springs", affects=Affects.MODEL,
+        section="thin", affects=Affects.MODEL,
+    )  # fmt: skip
+    bending: float = parameter(
+        1.0, "Bending", "How many times as stiff against bending as a solid sheet or wire of its thickness",
+        least=0.0, most=1e4, soft_least=0.0, soft_most=5.0, section="fabric", affects=Affects.MODEL,
+    )  # fmt: skip
+    shrink: float = parameter(
+        0.0, "Shrink", "How much shorter than modelled it is by itself: drawn tight; below 0 it is slack",
+        unit="%", least=-50.0, most=50.0, soft_least=-10.0, soft_most=10.0, section="fabric", affects=Affects.MODEL,
+    )  # fmt: skip
+    membrane: str = parameter(
+        MEMBRANES[0].name, "Weave", "The law between stretch and pull of the sheet",
+        choices=tuple(Choice(m.name, m.label, m.text) for m in MEMBRANES),
+        section="cloth", affects=Affects.MODEL,
+    )  # fmt: skip
+    pressure: float = parameter(
+        0.0, "Pressure", "Of the air in a closed sheet over that around it: blows it up, or draws it in below 0",
+        unit="Pa", least=-1e6, most=1e6, soft_least=-100.0, soft_most=100.0, section="cloth", affects=Affects.MODEL,
     )  # fmt: skip

@@ -142,3 +142,94 @@ def link_gradient(x: np.ndarray, weights: np.ndarray, lengths: np.ndarray, k: np
         size = np.sqrt(way @ way)
         total = total + s * np.outer(row, way if L == 0 else (size - L) * way / size)
     return total
+
+
+def plane(corners: np.ndarray) -> np.ndarray:
+    """Corners (3, 3) of a triangle in coordinates (3, 2) of its own plane."""
+    a, b = corners[1] - corners[0], corners[2] - corners[0]
+    first = a / np.sqrt(a @ a)
+    second = b - (b @ first) * first
+    second = second / np.sqrt(second @ second)
+    return np.array([[(c - corners[0]) @ first, (c - corners[0]) @ second] for c in corners])
+
+
+def sheet_moduli(stretch: float, poisson: float) -> tuple[float, float]:
+    """lambda and mu of plane stress in N/m, (6.15)."""
+    return stretch * poisson / (1 - poisson**2), stretch / (2 * (1 + poisson))
+
+
+def corotational(F: np.ndarray, lam: float, mu: float) -> np.ndarray:
+    """(6.14) of F (3, 2), by its singular values: their squares and their product are what F^T F says."""
+    C = F.T @ F
+    total = np.sqrt(C[0, 0] + C[1, 1] + 2 * np.sqrt(C[0, 0] * C[1, 1] - C[0, 1] * C[1, 0]))
+    squares = C[0, 0] + C[1, 1]
+    return mu * (squares - 2 * total + 2) + lam / 2 * (total - 2) ** 2
+
+
+def stvk_sheet(F: np.ndarray, lam: float, mu: float) -> np.ndarray:
+    """(6.5) in the plane."""
+    E = (F.T @ F - np.eye(2)) / 2
+    return lam / 2 * np.trace(E) ** 2 + mu * (E * E).sum()
+
+
+MEMBRANES: dict[str, Callable[..., np.ndarray]] = {"COROTATIONAL": corotational, "STVK": stvk_sheet}
+
+
+def membrane_energy(
+    model: str, rest: np.ndarray, faces: np.ndarray, x: np.ndarray, stretch: float, poisson: float
+) -> np.ndarray:
+    """J."""
+    lam, mu = sheet_moduli(stretch, poisson)
+    total = np.array(0.0)
+    for face in faces:
+        flat = plane(rest[face])
+        area = abs(np.linalg.det(flat[1:] - flat[0])) / 2
+        total = total + area * MEMBRANES[model](gradient(flat, x[face]), lam, mu)
+    return total
+
+
+def hinge_angle(a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray) -> float:
+    """Between the triangles a b c and b a d, positive where the normals open away from each other."""
+    n, m = np.cross(b - a, c - a), np.cross(a - b, d - b)
+    size = np.arccos(np.clip(n @ m / np.sqrt((n @ n) * (m @ m)), -1.0, 1.0))
+    return float(-size * np.sign(n @ (d - a)))
+
+
+def shell_energy(rest: np.ndarray, faces: np.ndarray, x: np.ndarray, rigidity: float, poisson: float) -> float:
+    """(6.17), triangle by triangle; the mesh is oriented alike."""
+    total = 0.0
+    for f in faces:
+        a, b, c = rest[f]
+        normal = np.cross(b - a, c - a)
+        area = np.linalg.norm(normal) / 2
+        shape = np.zeros((3, 3))
+        for k in range(3):
+            i, j, tip = f[k], f[(k + 1) % 3], f[(k + 2) % 3]
+            for g in faces:
+                if {i, j} < set(g) and set(g) != set(f):
+                    (other,) = set(g) - {i, j}
+                    bent = hinge_angle(x[i], x[j], x[tip], x[other]) - hinge_angle(
+                        rest[i], rest[j], rest[tip], rest[other]
+                    )
+                    edge = rest[j] - rest[i]
+                    across = np.cross(edge, normal)
+                    across = across / np.linalg.norm(across)
+                    shape += np.linalg.norm(edge) * bent / (2 * area) * np.outer(across, across)
+        total += rigidity * area / 2 * ((1 - poisson) * (shape * shape).sum() + poisson * np.trace(shape) ** 2)
+    return total
+
+
+def rod_energy(
+    rest: np.ndarray, triples: np.ndarray, x: np.ndarray, stiffness: np.ndarray, lengths: np.ndarray
+) -> float:
+    """(6.18) with the rest angle of (6.19)."""
+
+    def angle(p: np.ndarray) -> float:
+        a, b = p[1] - p[0], p[2] - p[1]
+        return float(np.arccos(np.clip(a @ b / np.sqrt((a @ a) * (b @ b)), -1.0, 1.0)))
+
+    total = 0.0
+    for triple, k, L in zip(triples, stiffness, lengths, strict=True):
+        now, r = angle(x[triple]), angle(rest[triple])
+        total += k / L * (np.sqrt(now**2 + r**2 / 4) - np.sqrt(r**2 + r**2 / 4)) ** 2
+    return total

@@ -1,0 +1,120 @@
+"""Cloth: a mesh's triangles as a sheet that resists stretching, shearing and bending (docs/physics.md section 6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..arrays import Array, Index
+from ..energies import MEMBRANES, Fabric, Pressure, ShellBending
+from ..errors import MeshError
+from ..geometry.surface import check_surface, open_edges, triangle_areas, welded
+from ..scene.body import Body
+from ..scene.parameters import Settings
+from ..system.block import Block
+from ..system.term import Factor, Potential, Term
+from .kind import BASE_YOUNG, Kind
+from .model import Model
+from .vertices import Held, doubled, painted_at, painted_lengths, vertex_model
+from .volume import softened
+
+# Poisson's ratio in the sheet's plane.
+POISSON = 0.3
+# A triangle that is lower than this part of its longest side is a line.
+_THIN = 1e-6
+
+FABRICS: dict[str, dict[str, float]] = {
+    "Silk": {"thickness": 1.0, "stiffness": 200.0, "density": 80.0, "bending": 0.27},
+    "Cotton": {"thickness": 1.0, "stiffness": 500.0, "density": 200.0, "bending": 1.1},
+    "Denim": {"thickness": 1.0, "stiffness": 2000.0, "density": 400.0, "bending": 2.7},
+}
+"""Settings of fabrics: with 1 mm, kPa are N/m of the sheet, and a thousandth of kg/m^3 is its kg/m^2.
+
+Their rigidities against bending are 5e-6, 5e-5 and 5e-4 N m.
+"""
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """The part of a mesh that is a sheet.
+
+    vertices: (n,) those that have a triangle.  triangles: (m, 3) of them.  areas: (m,) m^2.  doubles: see Moved.
+    """
+
+    vertices: Index
+    triangles: Index
+    areas: Array
+    doubles: Index
+
+    @staticmethod
+    def of(body: Body) -> Sheet:
+        """Raises MeshError where nothing has an area."""
+        points = body.surface.vertices
+        first, label = welded(points)
+        stands = first[label]
+        triangles = stands[body.surface.triangles]
+        areas = triangle_areas(points, triangles)
+        sides = np.linalg.norm(points[triangles] - points[np.roll(triangles, 1, axis=1)], axis=2).max(axis=1)
+        there = 2.0 * areas > _THIN * sides**2
+        triangles, areas = triangles[there], areas[there]
+        if not len(triangles):
+            raise MeshError(f"{body.name}: all faces are thinner than a hair; choose Rope or Springs as its Kind.")
+        vertices = np.unique(triangles)
+        place = np.full(len(points), -1)
+        place[vertices] = np.arange(len(vertices))
+        return Sheet(vertices, place[triangles], areas, doubled(stands, place))
+
+
+class Cloth(Kind):
+    """Triangles of a fabric."""
+
+    name = "CLOTH"
+    label = "Cloth"
+    text = "Every face is a piece of fabric: flags, clothes, curtains, paper, balloons"
+    natural = True
+
+    @staticmethod
+    def sections(settings: Settings) -> tuple[str, ...]:
+        return ("thin", "fabric", "cloth")
+
+    @staticmethod
+    def check(body: Body) -> None:
+        check_surface(body.surface)
+
+    @staticmethod
+    def build(body: Body) -> Model:
+        settings, sheet = body.settings, Sheet.of(body)
+        rest, triangles = body.surface.vertices[sheet.vertices], sheet.triangles
+        thickness = 1e-3 * settings.thickness
+        shares = np.bincount(triangles.ravel(), (sheet.areas / 3.0).repeat(3), minlength=len(rest)).astype(float)
+        held = Held.of(body, sheet.vertices, sheet.doubles, shares)
+        painted = painted_at(body.stiffness_map, sheet.vertices)
+        parts = np.ones(len(triangles)) if painted is None else softened(painted[triangles].mean(axis=1))
+        law = next(one for one in MEMBRANES if one.name == settings.membrane)
+        membrane = law(rest, triangles, Fabric(BASE_YOUNG * thickness, POISSON), parts)
+        sizes = painted_lengths(painted_at(body.length_map, sheet.vertices), triangles)
+        sizes *= 1.0 - settings.shrink / 100.0
+        if (sizes != 1.0).any():
+            membrane = membrane.shrunk(sizes)
+        # That of a plate; fabrics are less, or more, by the factor.
+        rigidity = settings.bending * BASE_YOUNG * thickness**3 / (12.0 * (1.0 - POISSON**2))
+        bending = ShellBending(rest, triangles, rigidity * parts, held.fixed(len(rest)), POISSON)
+        terms: tuple[Term, ...] = (Potential(membrane), Potential(bending), *held.springs, *_blown(body, sheet))
+        # A pinned face clamps what is hinged to it.
+        groups = (triangles, bending.hinges.nodes) if settings.bending > 0.0 else (triangles,)
+        block = Block(
+            body.name, rest, settings.density * thickness * shares, groups, terms, held.nodes, held.stiffness,
+            held.pace, not settings.damp_swing, net=True, centre=painted_at(body.centre_map, sheet.vertices),
+        )  # fmt: skip
+        return vertex_model(body, block, sheet.vertices, sheet.doubles, BASE_YOUNG * thickness)
+
+
+def _blown(body: Body, sheet: Sheet) -> tuple[Term, ...]:
+    """What the air inside pushes. Raises MeshError where it would get out."""
+    pressure = body.settings.pressure
+    if pressure == 0.0:
+        return ()
+    if open_edges(sheet.triangles):
+        raise MeshError(f"{body.name}: the sheet is open, so that it holds no air; close it or set Pressure to 0.")
+    return (Potential(Pressure(sheet.triangles, pressure), Factor.FIXED),)

@@ -1,0 +1,87 @@
+"""Triangles in space, each with coordinates of its own plane; and which of them meet at an edge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import bsr_matrix, csr_matrix
+
+from ..arrays import Array, Index
+from .strains import Green
+
+# Of a hinge's triangles, which corner of the one lies opposite the edge between the two others.
+_SIDES = ((0, 1, 2), (1, 2, 0), (2, 0, 1))
+
+
+def flattened(rest: Array, triangles: Index) -> tuple[Array, Array]:
+    """Gradients (m, 3, 2) 1/m of the linear shape functions in each triangle's own plane, and the areas (m,) m^2."""
+    corners = rest[triangles]
+    a, b = corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]
+    length = np.linalg.norm(a, axis=1)
+    unit = a / length[:, None]
+    along = (b * unit).sum(axis=1)
+    height = np.linalg.norm(b - along[:, None] * unit, axis=1)
+    # [[length, along], [0, height]] is the triangle in its plane; these are the rows of its inverse.
+    first = np.stack([1.0 / length, -along / (length * height)], axis=1)
+    second = np.stack([np.zeros(len(a)), 1.0 / height], axis=1)
+    return np.stack([-first - second, first, second], axis=1), np.asarray(0.5 * length * height)
+
+
+class PlaneGreen(Green):
+    """Green's strain of triangles that need not lie in one plane. shape: (m, 3, 2) as of flattened()."""
+
+    def __init__(self, shape: Array, triangles: Index) -> None:
+        self.elements, self.size, self._shape = triangles, 2, shape
+
+
+@dataclass(frozen=True)
+class Hinges:
+    """Edges that two triangles share.
+
+    nodes: (h, 4), the edge's ends and the corners opposite of it in both triangles.
+    faces: (h, 2) the triangles.
+    signs: (h, 2) of +1 or -1: whether an angle that is positive by the order of the nodes is so on the side to which
+        the triangle's own corners turn; a mesh need not be oriented alike.
+    """
+
+    nodes: Index
+    faces: Index
+    signs: Array
+
+    @staticmethod
+    def of(triangles: Index, count: int) -> Hinges:
+        """triangles: (m, 3) of so many nodes. Where more than two meet at an edge, each is hinged to the next."""
+        sides = np.concatenate([triangles[:, list(side)] for side in _SIDES])
+        faces = np.tile(np.arange(len(triangles)), 3)
+        keys = np.sort(sides[:, :2], axis=1) @ np.array([count, 1])
+        order = np.argsort(keys, kind="stable")
+        twin = np.flatnonzero(np.diff(keys[order]) == 0)
+        a, b = order[twin], order[twin + 1]
+        nodes = np.column_stack([sides[a], sides[b, 2]])
+        # The second triangle of a mesh oriented alike goes along the edge the other way.
+        signs = np.column_stack([np.ones(len(a)), np.where(sides[b, 0] == sides[a, 1], 1.0, -1.0)])
+        folded = nodes[:, 2] == nodes[:, 3]
+        return Hinges(nodes[~folded], np.column_stack([faces[a], faces[b]])[~folded], signs[~folded])
+
+
+class BlockPattern:
+    """Where blocks (3, 3) of elements go in a sparse matrix of all nodes; found once, filled often."""
+
+    def __init__(self, elements: Index, count: int) -> None:
+        """elements: (m, k) of so many nodes."""
+        k = elements.shape[1]
+        rows, columns = elements.repeat(k, axis=1).ravel(), np.tile(elements, (1, k)).ravel()
+        keys, where = np.unique(rows.astype(np.int64) * count + columns, return_inverse=True)
+        where = where.reshape(-1)
+        self._columns = (keys % count).astype(np.int32)
+        starts = np.bincount(keys // count, minlength=count)
+        self._starts = np.concatenate([[0], np.cumsum(starts)]).astype(np.int32)
+        self._sum = csr_matrix((np.ones(len(where)), (where, np.arange(len(where)))), shape=(len(keys), len(where)))
+        self._count = count
+
+    def matrix(self, blocks: Array) -> bsr_matrix:
+        """(3n, 3n) from (m, k, k, 3, 3)."""
+        data = (self._sum @ blocks.reshape(-1, 9)).reshape(-1, 3, 3)
+        size = 3 * self._count
+        return bsr_matrix((data, self._columns, self._starts), shape=(size, size))

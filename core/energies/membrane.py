@@ -1,0 +1,256 @@
+"""Membranes: sheets that resist stretching and shearing in their own plane (docs/physics.md section 6).
+
+F (3 x 2) maps a triangle's own plane to space. Corotational elasticity is quadratic in the stretches s1, s2 of F,
+
+    Psi = mu ((s1 - 1)^2 + (s2 - 1)^2) + lambda/2 (s1 + s2 - 2)^2
+
+Saint Venant-Kirchhoff's in Green's strain. Both per area, so that the moduli are in N/m.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.sparse import bsr_matrix, csr_matrix
+
+from ..arrays import Array, Index
+from ..elements.triangles import BlockPattern, flattened
+
+# A crushed triangle's area counts as no less than this part of its own.
+_LEAST = 1e-12
+
+
+@dataclass(frozen=True)
+class Fabric:
+    """Isotropic sheet: Young's modulus times thickness in N/m, and Poisson's ratio in its plane."""
+
+    stretch: float
+    poisson: float
+
+    @property
+    def mu(self) -> float:
+        """N/m."""
+        return self.stretch / (2.0 * (1.0 + self.poisson))
+
+    @property
+    def lam(self) -> float:
+        """Of plane stress, N/m."""
+        return self.stretch * self.poisson / (1.0 - self.poisson**2)
+
+
+class Membrane:
+    """Sum over triangles of weight * Psi(F).
+
+    triangles: (m, 3).  weights: (m,) m^2, the area at rest, less where it is painted softer.
+
+    A density gives value and stress (_stress) and the blocks of its Hessian (_blocks).
+    """
+
+    name: ClassVar[str]
+    label: ClassVar[str]
+    text: ClassVar[str]
+
+    def __init__(self, rest: Array, triangles: Index, fabric: Fabric, parts: Array | None = None) -> None:
+        """rest: (n, 3) m.  parts: (m,) of each triangle's stiffness; 1 if None."""
+        self._take(*flattened(rest, triangles), triangles, len(rest), fabric, parts)
+
+    def _take(
+        self, shape: Array, areas: Array, triangles: Index, count: int, fabric: Fabric, parts: Array | None
+    ) -> None:
+        self.triangles, self.fabric = triangles, fabric
+        self.weights = areas if parts is None else areas * parts
+        self.shape = shape
+        self._nodes, m = count, len(triangles)
+        # Row c*m + e of the operator gives column c of F in element e, so that one sparse product yields all F.
+        rows = (np.arange(2)[:, None, None] * m + np.arange(m)[None, :, None]).repeat(3, axis=2)
+        columns = np.broadcast_to(triangles[None], (2, m, 3))
+        values = self.shape.transpose(2, 0, 1)
+        self._gradient = csr_matrix((values.ravel(), (rows.ravel(), columns.ravel())), shape=(2 * m, count))
+        self._divergence = self._gradient.T.tocsr()
+        self._pattern = BlockPattern(triangles, count)
+        self.rounding = 0.0
+        self._rounded()
+
+    def _rounded(self) -> None:
+        modulus = self.fabric.lam + 2.0 * self.fabric.mu
+        self.rounding = 8.0 * float(np.finfo(float).eps) * modulus * float(self.weights.sum())
+
+    def shrunk(self, sizes: Array) -> Membrane:
+        """The same with rest lengths in every triangle times sizes (m,), and as much material as before."""
+        other = copy(self)
+        other._take(self.shape / sizes[:, None, None], self.weights, self.triangles, self._nodes, self.fabric, None)
+        return other
+
+    def scaled(self, parts: Array) -> Membrane:
+        other = copy(self)
+        other.weights = self.weights * parts[self.triangles].mean(axis=1)
+        other._rounded()
+        return other
+
+    def deformation(self, positions: Array) -> Array:
+        """The columns of F, (2, m, 3)."""
+        return np.asarray((self._gradient @ positions).reshape(2, -1, 3))
+
+    def value_gradient(self, positions: Array) -> tuple[float, Array]:
+        density, stress = self._stress(self.deformation(positions))
+        stress *= self.weights[:, None]
+        return float(self.weights @ density), np.asarray(self._divergence @ stress.reshape(-1, 3))
+
+    def hessian(self, positions: Array, project: bool) -> csr_matrix:
+        return self.blocks(positions, project).tocsr()
+
+    def blocks(self, positions: Array, project: bool) -> bsr_matrix:
+        """The Hessian by its blocks of (3, 3), which are found more quickly than single entries."""
+        ways, amounts = self._curvature(self.deformation(positions), project)
+        weighted = (amounts * self.weights[:, None, None]) @ ways
+        found = (ways.transpose(0, 2, 1) @ weighted).reshape(-1, 3, 3, 3, 3).transpose(0, 1, 3, 2, 4)
+        return self._pattern.matrix(found)
+
+    def laplacian(self) -> csr_matrix:
+        """(n, n) N/m: near to what each coordinate meets of the membrane, whichever way it lies."""
+        stiff = np.tile(self.weights * (2.0 * self.fabric.mu + 0.5 * self.fabric.lam), 2)
+        return (self._divergence.multiply(stiff[None, :]) @ self._gradient).tocsr()
+
+    def _stress(self, F: Array) -> tuple[Array, Array]:
+        """Psi (m,) N/m and dPsi/dF (2, m, 3) N/m."""
+        raise NotImplementedError
+
+    def _curvature(self, F: Array, project: bool) -> tuple[Array, Array]:
+        """Second derivatives over the weight, Z^T A Z: Z (m, k, 9) of the corners' coordinates, A (m, k, k) in N/m."""
+        raise NotImplementedError
+
+    def _along(self, *vectors: Array) -> Array:
+        """What a motion of the corners changes of F along vectors (m, 3), for both columns: two rows for each."""
+        rows = [self.shape[:, :, c, None] * vector[:, None, :] for vector in vectors for c in (0, 1)]
+        return np.stack(rows, axis=1).reshape(len(self.shape), -1, 9)
+
+
+@dataclass(frozen=True)
+class _Polar:
+    """F = R S of triangles: trace I and determinant J of S, and S^-1 and the columns of R."""
+
+    trace: Array
+    area: Array
+    inverse: tuple[Array, Array, Array]
+    rotation: Array
+
+    @staticmethod
+    def of(F: Array) -> _Polar:
+        a, b = F
+        aa, ab, bb = ((x * y).sum(axis=1) for x, y in ((a, a), (a, b), (b, b)))
+        area = np.maximum(np.linalg.norm(np.cross(a, b), axis=1), _LEAST)
+        trace = np.sqrt(aa + bb + 2.0 * area)
+        # S = (C + J 1)/I, and by Cayley and Hamilton S^-1 = (I 1 - S)/J.
+        scale = 1.0 / (trace * area)
+        first, mixed, second = scale * (bb + area), -scale * ab, scale * (aa + area)
+        rotation = np.stack([first[:, None] * a + mixed[:, None] * b, mixed[:, None] * a + second[:, None] * b], axis=0)
+        return _Polar(trace, area, (first, mixed, second), rotation)
+
+
+class Corotational(Membrane):
+    """Psi = mu (tr C - 2 I + 2) + lambda/2 (I - 2)^2, C = F^T F, I = s1 + s2; P = 2 mu F + k R, F = R S.
+
+    Its Hessian, with k = lambda (I - 2) - 2 mu, t = (r2, -r1) and the normal n = r1 x r2, is
+
+        dP = 2 mu dF + lambda R (R : dF) + k (t (t : dF)/I + n n^T dF S^-1)
+
+    so that its negative eigenvalues can be left out in closed form: of the turn in the plane, 2 mu + 2 k/I, and of the
+    2 x 2 matrix 2 mu 1 + k S^-1 across it.
+    """
+
+    name = "COROTATIONAL"
+    label = "Corotational"
+    text = "Alike at any stretch; stays calm where it is squeezed"
+
+    def _stress(self, F: Array) -> tuple[Array, Array]:
+        mu, lam, polar = self.fabric.mu, self.fabric.lam, _Polar.of(F)
+        over = polar.trace - 2.0
+        squares = (F * F).sum(axis=(0, 2))
+        density = mu * (squares - 2.0 * polar.trace + 2.0) + 0.5 * lam * over**2
+        return density, 2.0 * mu * F + (lam * over - 2.0 * mu)[:, None] * polar.rotation
+
+    def _curvature(self, F: Array, project: bool) -> tuple[Array, Array]:
+        mu, lam, polar = self.fabric.mu, self.fabric.lam, _Polar.of(F)
+        k = lam * (polar.trace - 2.0) - 2.0 * mu
+        r1, r2 = polar.rotation
+        turn, across = _without_negative(mu, k, polar) if project else _as_it_is(mu, k, polar)
+        # In the basis r1, r2, n of the columns of dF: 2 mu, lambda of r1 and r2 together, what the turn
+        # r1 * dF2 - r2 * dF1 over 2 meets beyond 2 mu, and the matrix across.
+        amounts = np.zeros((len(k), 6, 6))
+        amounts[:, range(4), range(4)] = 2.0 * mu
+        amounts[:, 0, 0] += lam
+        amounts[:, 3, 3] += lam
+        amounts[:, 0, 3] = amounts[:, 3, 0] = lam
+        more = 0.5 * turn - mu
+        amounts[:, 1, 1] += more
+        amounts[:, 2, 2] += more
+        amounts[:, 1, 2] = amounts[:, 2, 1] = -more
+        amounts[:, 4, 4], amounts[:, 5, 5] = across[0], across[2]
+        amounts[:, 4, 5] = amounts[:, 5, 4] = across[1]
+        return self._along(r1, r2, np.cross(r1, r2)), amounts
+
+
+def _as_it_is(mu: float, k: Array, polar: _Polar) -> tuple[Array, tuple[Array, Array, Array]]:
+    """What the turn in the plane meets, and the matrix across it."""
+    first, mixed, second = polar.inverse
+    return 2.0 * mu + 2.0 * k / polar.trace, (2.0 * mu + k * first, k * mixed, 2.0 * mu + k * second)
+
+
+def _without_negative(mu: float, k: Array, polar: _Polar) -> tuple[Array, tuple[Array, Array, Array]]:
+    """The same without negative eigenvalues."""
+    turn, (a, b, c) = _as_it_is(mu, k, polar)
+    return np.maximum(turn, 0.0), _positive(a, b, c)
+
+
+def _positive(a: Array, b: Array, c: Array) -> tuple[Array, Array, Array]:
+    """The positive part of symmetric matrices [[a, b], [b, c]]."""
+    middle, half = 0.5 * (a + c), 0.5 * (a - c)
+    radius = np.hypot(half, b)
+    high, low = np.maximum(middle + radius, 0.0), np.maximum(middle - radius, 0.0)
+    # m 1 + d (A - middle 1)/radius has the eigenvalues m + d and m - d.
+    mean, part = 0.5 * (high + low), 0.5 * (high - low) / np.maximum(radius, 1e-300)
+    return mean + part * half, part * b, mean - part * half
+
+
+class StVKMembrane(Membrane):
+    """Psi = lambda/2 tr(E)^2 + mu E:E with Green's strain E, [SRD] (13) in the plane.
+
+    Made positive, the stress of the Hessian's geometric part is without its compression ([SRD] after (9)).
+    """
+
+    name = "STVK"
+    label = "Saint Venant-Kirchhoff"
+    text = "The papers' own; it gives way where it is squeezed"
+
+    def _strain(self, F: Array) -> tuple[Array, tuple[Array, Array, Array]]:
+        a, b = F
+        e11, e22 = 0.5 * ((a * a).sum(axis=1) - 1.0), 0.5 * ((b * b).sum(axis=1) - 1.0)
+        e12 = 0.5 * (a * b).sum(axis=1)
+        mu, pressure = self.fabric.mu, self.fabric.lam * (e11 + e22)
+        stress = (pressure + 2.0 * mu * e11, 2.0 * mu * e12, pressure + 2.0 * mu * e22)
+        return 0.5 * (stress[0] * e11 + 2.0 * stress[1] * e12 + stress[2] * e22), stress
+
+    def _stress(self, F: Array) -> tuple[Array, Array]:
+        density, (s11, s12, s22) = self._strain(F)
+        a, b = F
+        return density, np.stack([s11[:, None] * a + s12[:, None] * b, s12[:, None] * a + s22[:, None] * b], axis=0)
+
+    def _curvature(self, F: Array, project: bool) -> tuple[Array, Array]:
+        mu, lam, (_, stress) = self.fabric.mu, self.fabric.lam, self._strain(F)
+        a, b, c = _positive(*stress) if project else stress
+        f1, f2 = F
+        # The strains' changes f1 . dF1, (f1 . dF2 + f2 . dF1)/2, f2 . dF2; and the stress on dF^T dF.
+        rows = self._along(f1, f2)
+        changes = np.stack([rows[:, 0], 0.5 * (rows[:, 1] + rows[:, 2]), rows[:, 3]], axis=1)
+        ways = np.concatenate([changes, self._along(*np.broadcast_to(np.eye(3)[:, None], (3, len(f1), 3)))], axis=1)
+        amounts = np.zeros((len(f1), 9, 9))
+        amounts[:, 0, 0] = amounts[:, 2, 2] = lam + 2.0 * mu
+        amounts[:, 0, 2] = amounts[:, 2, 0] = lam
+        amounts[:, 1, 1] = 4.0 * mu
+        for axis in (3, 5, 7):
+            amounts[:, axis, axis], amounts[:, axis + 1, axis + 1] = a, c
+            amounts[:, axis, axis + 1] = amounts[:, axis + 1, axis] = b
+        return ways, amounts

@@ -1,0 +1,68 @@
+"""Bounce = Nature: the overshoot with which what swings keeps its real weight (docs/decisions/0016).
+
+A law with a^2 + w^2 = lambda_1 has the inertia time s = h of nature: what follows it falls, swings and is thrown as it
+would be, and yet rests when it is dialled to.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from ..arrays import Array
+from .waveform import REST_FRACTION, visible_swings
+
+# Overshoots that are looked at.
+_CANDIDATES = np.concatenate([[0.001], np.linspace(0.002, 0.97, 1936)])
+# Peaks keep clear of REST_FRACTION, as far as they can: the last one that is seen is above the first number, the next
+# one below the second; else a neighbouring mode, which loses a bit more or less, would rest a swing earlier or later.
+# No overshoot above 0.58, 0.83 and 0.90 can: of many swings, one more or less matters less.
+_CLEAR = ((0.013, 0.0075), (0.0115, 0.0095), (0.0105, 0.0095), (0.01, 0.01))
+# What keeps clear is taken where the weight is nature's within this factor.
+_HEAVY = 1.35
+
+
+def natural_overshoot(settle: float, eigenvalue: float, stops: bool) -> float:
+    """settle: s.  eigenvalue: lambda_1 in 1/s^2.  stops: whether the settle time counts from a stop, not a release.
+
+    Where so short a settle time is wanted that nothing heavy calms in it, what is nearest: hardly an overshoot.
+    """
+    wanted = eigenvalue * settle**2
+    if wanted < _table(stops, *_CLEAR[0])[1].min():
+        return _nearest(_table(stops, *_CLEAR[0]), wanted)[0]
+    found = [_nearest(_table(stops, *clear), wanted) for clear in _CLEAR]
+    return next((one for one, off in found if off <= np.log(_HEAVY)), min(found, key=lambda pair: pair[1])[0])
+
+
+def shortest(eigenvalue: float, stops: bool) -> float:
+    """The settle time in s below which what swings has to be lighter than in nature."""
+    return float(np.sqrt(_table(stops, *_CLEAR[0])[1].min() / eigenvalue))
+
+
+def _nearest(table: tuple[Array, Array], wanted: float) -> tuple[float, float]:
+    """The overshoot whose square is nearest to one that is wanted, and how far that is, as a logarithm."""
+    overshoots, squares = table
+    off = np.abs(np.log(squares / wanted))
+    best = int(off.argmin())
+    return float(overshoots[best]), float(off[best])
+
+
+@lru_cache(maxsize=8)
+def _table(stops: bool, seen: float, unseen: float) -> tuple[Array, Array]:
+    """Overshoots (k,) that keep clear, and a^2 + w^2 of their laws for a settle time of a second, 1/s^2."""
+    swings = np.array([visible_swings(one) for one in _CANDIDATES])
+    clear = (swings == 0) | (_CANDIDATES**swings >= seen)
+    clear &= _CANDIDATES ** (swings + 1) <= unseen
+    overshoots, swings = _CANDIDATES[clear], swings[clear]
+    ratio = -np.pi / np.log(overshoots)
+    # With a = 1: between the last peak that is seen and the next zero |x| falls through REST_FRACTION once.
+    low, high = swings * np.pi / ratio, (swings + 1) * np.pi / ratio
+    sign = np.where(swings % 2 == 0, 1.0, -1.0)
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        x = np.exp(-middle) * (np.cos(ratio * middle) + np.sin(ratio * middle) / ratio)
+        above = sign * x > REST_FRACTION
+        low, high = np.where(above, middle, low), np.where(above, high, middle)
+    rest = high + (np.arctan2(ratio, 1.0) / ratio if stops else 0.0)
+    return overshoots, np.asarray(rest**2 * (1.0 + ratio**2))

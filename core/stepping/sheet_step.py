@@ -1,0 +1,134 @@
+"""Steps of systems with sheets: a scalar metric, Newton's steps by conjugate gradients (docs/physics.md section 1)."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+from scipy.sparse import block_diag, csr_matrix, diags
+
+from ..arrays import Array
+from ..energies import Energy, Membrane, ShellBending
+from ..solvers.factor import LowRankUpdate, Solve, factorise
+from ..solvers.inexact import Product, minimise_inexact
+from ..solvers.problem import Accepted
+from ..system.system import System
+from ..system.term import Factor
+from .step import Minimiser, Stepper, rounded
+from .step_problem import StepProblem
+from .touching import Metric
+
+# What moves a node by less than this part of the size in a step means nothing.
+_MEANT = 1e-8
+
+
+def has_sheet(system: System) -> bool:
+    """Whether any of it resists stretching as a sheet does."""
+    return any(block.is_sheet for block in system.blocks)
+
+
+def _over(solve: Solve, scale: float) -> Solve:
+    """The solve over a number."""
+    return lambda right: solve(right) / scale
+
+
+class Constant(Metric):
+    """A metric without what presses: that is as stiff as the sheet, and conjugate gradients see to it."""
+
+    def stiffen(self, weights: csr_matrix, blocks: Array) -> None:
+        pass
+
+
+class SheetProblem(StepProblem):
+    """psi with its Hessian as a product."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        system = self._stepper.system
+        size = min((block.size for block in system.blocks if block.groups), default=0.0)
+        # What is alike for each coordinate knows no turning.
+        alike = np.broadcast_to(np.eye(3), (len(self._stepper.free), 3, 3))
+        base = LowRankUpdate(_over(self._solve, self._scale), self._low_rank)
+        self._metric = Constant(self._stepper, base, self._solve, alike, self._scale, self._h)
+        self.noise = max(self.noise, _MEANT * size / self._h * float(np.sqrt(self._inertia.sum())))
+
+    def tangent(self, v: Array) -> Product:
+        free, low = self._stepper.free, self.low_rank
+        potentials = self._potentials.tangent(self.positions(v))
+        whole = np.zeros_like(self._next)
+        inertia, h = self._inertia[:, None], self._h
+
+        def product(way: Array) -> Array:
+            whole[free] = way
+            pushed = inertia * way + h * potentials(whole)[free]
+            if not low.empty:
+                pushed = pushed + low.combined(low.columns, low.signs * low.along(way.ravel())).reshape(-1, 3)
+            return np.asarray(pushed)
+
+        return product
+
+    def accept(self, v: Array, value: float, gradient: Array) -> Accepted:
+        found = super().accept(v, value, gradient)
+        return Accepted(found.value, found.gradient)
+
+    def motion(self, v: Array) -> float:
+        """Of what is no reference motion, nor flight."""
+        total = 0.0
+        for slots, terms in self._terms:
+            moved = v[slots] - terms.reference
+            if terms.columns.shape[2]:
+                moved = moved - (terms.inertia @ moved) / terms.inertia.sum()
+            total += float(terms.inertia @ (moved**2).sum(axis=1))
+        return float(np.sqrt(total))
+
+
+class SheetStepper(Stepper):
+    """Steps whose metric is that of each coordinate by itself, M/s + h sum w (2 mu + lambda/2) G G^T.
+
+    Without bending, which fills the factors; conjugate gradients make up for it.
+    """
+
+    problem = SheetProblem
+
+    def __init__(self, system: System) -> None:
+        # Its problems are SheetProblems.
+        super().__init__(system, cast(Minimiser, minimise_inexact))
+
+    def factor(self, h: float, inertia: Array, factors: Array, share: Array | None = None) -> Solve:
+        key = self._key(h, inertia, factors, share)
+        if key not in self._factors:
+            metric = diags(rounded(inertia)) + h * self._scalar(factors, share)
+            solve = factorise(metric.tocsr())
+
+            def threefold(right: Array) -> Array:
+                return np.asarray(solve(right.reshape(len(inertia), -1)).reshape(right.shape))
+
+            self._keep(key, threefold)
+        return self._factors[key]
+
+    def _scalar(self, factors: Array, share: Array | None) -> csr_matrix:
+        """Of the free nodes over the first of the factors (b,), (f, f) N/m."""
+        system, parts = self.system, []
+        for block, nodes, factor in zip(system.blocks, system.slices, factors, strict=True):
+            own = csr_matrix((len(block.rest), len(block.rest)))
+            for term in block.terms:
+                energy = term.at_rest(block.rest) if term.factor is Factor.MATERIAL else None
+                if energy is not None:
+                    energy = energy if share is None else energy.scaled(share[nodes])
+                    own = own + _scalar_of(energy, block.rest)
+            parts.append(float(factor) * own)
+        total = block_diag(parts, format="csr")
+        if system.joints is not None:
+            joints = system.joints if share is None else system.joints.scaled(share)
+            total = total + joints.difference.T @ diags(joints.strength(factors)) @ joints.difference
+        return total.tocsr()[self.free][:, self.free] / float(factors[0])
+
+
+def _scalar_of(energy: Energy, rest: Array) -> csr_matrix:
+    """About what each coordinate meets of an energy at rest, (n, n) N/m."""
+    if isinstance(energy, Membrane):
+        return energy.laplacian()
+    if isinstance(energy, ShellBending):
+        return csr_matrix((len(rest), len(rest)))
+    stiffness = energy.hessian(rest, True)
+    return 0.5 * sum((stiffness[k::3][:, k::3] for k in (1, 2)), stiffness[::3][:, ::3])

@@ -1,0 +1,78 @@
+"""Flags, ropes and tails, and how they come to rest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from builders import scene, still
+from dampsim.core.bodies.cloth import FABRICS
+from dampsim.core.geometry.surface import Surface
+from dampsim.core.measure.diagnostics import largest_distance
+from dampsim.core.scene.body import Body
+from dampsim.core.simulation.simulation import Simulation
+from dampsim.core.system.state import State
+from shapes import sheet
+
+
+def flag(count: int, name: str = "Flag", **more: object) -> Body:
+    """A square metre of cotton that hangs from its upper edge."""
+    flat = sheet(count).vertices
+    surface = Surface(name, np.column_stack([flat[:, 0], flat[:, 2], -flat[:, 1]]), sheet(count).triangles)
+    pins = more.pop("pins", (surface.vertices[:, 2] > -1e-9).astype(float))
+    return still(surface, pins, kind="CLOTH", **{**FABRICS["Cotton"], **more})  # type: ignore[arg-type]
+
+
+def line(name: str, points: np.ndarray, pinned: int, **more: object) -> Body:
+    """A rope through points (v, 3), the first so many of which are pinned."""
+    k = np.arange(len(points))
+    surface = Surface(name, points, np.zeros((0, 3), dtype=np.int64))
+    return still(surface, (k < pinned).astype(float), kind="ROPE", edges=np.stack([k[:-1], k[1:]], 1), **more)
+
+
+def rope(nodes: int = 21, **more: object) -> Body:
+    """A metre that hangs from its upper end."""
+    z = -np.linspace(0.0, 1.0, nodes)
+    dials = {"thickness": 10.0, "stiffness": 1e4, "density": 1000.0, "bending": 0.1, **more}
+    return line("Rope", np.column_stack([0.0 * z, 0.0 * z, z]), 1, **dials)
+
+
+def tail(nodes: int = 21, **more: object) -> Body:
+    """Half a metre along x, clamped by its first edge."""
+    x = 0.5 * np.arange(-1, nodes) / (nodes - 1)
+    return line("Tail", np.column_stack([x, 0.0 * x, 0.0 * x]), 2, **{"thickness": 20.0, "density": 500.0, **more})
+
+
+@dataclass(frozen=True)
+class Rest:
+    """settled: frames, from when the animation would have stopped.  substeps: of a frame.  iterations: mean of a frame.
+    eigenvalue: lambda_1 in 1/s^2.
+    """
+
+    settled: float
+    substeps: int
+    iterations: float
+    eigenvalue: float
+
+
+def let_go(body: Body, degrees: float, fps: float, frames: int) -> Rest:
+    """What hangs from pins along y = 0, z = 0 is turned about the x axis there, and let go."""
+    simulation = Simulation(scene(body, fps=fps, last=frames))
+    first = simulation.first_frame()
+    rest, (island,) = first.state.positions, simulation.islands
+    turn = np.radians(degrees)
+    matrix = np.array([[1.0, 0.0, 0.0], [0.0, np.cos(turn), -np.sin(turn)], [0.0, np.sin(turn), np.cos(turn)]])
+    start = State.at_rest(rest @ matrix.T, first.state.time)
+    distance, iterations = [1.0], []
+    size = largest_distance(start.positions, rest)
+    for frame in simulation.frames(replace(first, state=start)):
+        distance.append(largest_distance(frame.state.positions, rest) / size)
+        iterations.append(frame.iterations)
+    last = int(np.flatnonzero(np.array(distance) > 0.01)[-1])
+    part = (distance[last] - 0.01) / (distance[last] - distance[last + 1])
+    (controls,) = simulation.controls()
+    (law,) = controls.laws
+    value = island.system.eigenvalue_at(island.system.regions[0], simulation.factors(0))
+    count = simulation.dials.substeps(0, body.settings).count
+    return Rest(last + part + law.lead * fps, count, float(np.mean(iterations)), value)  # type: ignore[attr-defined]

@@ -1,0 +1,304 @@
+"""Cloth and ropes as kinds of bodies, against the theory of plates, rods and hanging chains."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.linalg import eigh
+from scipy.optimize import brentq
+from swinging import flag
+
+from builders import scene, still
+from dampsim.core.bodies.cloth import FABRICS, POISSON, Cloth
+from dampsim.core.bodies.kind import BASE_YOUNG
+from dampsim.core.bodies.rope import Rope, following
+from dampsim.core.damping.damping import ByPotential
+from dampsim.core.damping.dissipation import Dissipation
+from dampsim.core.damping.rayleigh import StiffnessDrag
+from dampsim.core.damping.strain_rate import BendingRate
+from dampsim.core.elements.triangles import PlaneGreen
+from dampsim.core.energies import DeadLoad, Fabric, RodBending, ShellBending, StVKMembrane
+from dampsim.core.energies.strain_energy import isotropic
+from dampsim.core.errors import MeshError
+from dampsim.core.geometry.rigid import rigid_basis
+from dampsim.core.geometry.surface import Surface
+from dampsim.core.papers.flat_scenes import cloth
+from dampsim.core.scene.body import Body
+from dampsim.core.simulation.simulation import Simulation
+from dampsim.core.simulation.statics import stepper
+from dampsim.core.solvers.modes import smallest_eigenvalue
+from dampsim.core.solvers.newton import minimise_newton
+from dampsim.core.solvers.problem import Outcome
+from dampsim.core.stepping.controls import Controls
+from dampsim.core.stepping.law import BackwardEulerLaw
+from dampsim.core.stepping.static import settled
+from dampsim.core.stepping.step import Stepper
+from dampsim.core.system.block import Block
+from dampsim.core.system.state import State
+from dampsim.core.system.system import assemble, build_system
+from dampsim.core.system.term import Factor, Potential
+from shapes import sheet, sphere
+
+# A plate of 1 mm that stands out.
+CARD: dict[str, Any] = {"thickness": 1.0, "stiffness": 1e6, "density": 500.0}
+
+
+def strip(segments: int, length: float = 0.3, width: float = 0.05, **more: Any) -> Body:
+    """Along x, clamped by its first row of faces, which lies before the origin."""
+    pitch = length / segments
+    x, y = np.linspace(-pitch, length, segments + 2), np.array([0.0, 0.5 * width, width])
+    a, b = np.meshgrid(x, y, indexing="ij")
+    k = (np.arange(segments + 1)[:, None] * 3 + np.arange(2)).ravel()
+    faces = np.concatenate([np.stack([k, k + 3, k + 4], 1), np.stack([k, k + 4, k + 1], 1)])
+    surface = Surface("Strip", np.column_stack([a.ravel(), b.ravel(), 0.0 * a.ravel()]), faces)
+    return still(surface, (surface.vertices[:, 0] < 1e-9).astype(float), kind="CLOTH", **{**CARD, **more})
+
+
+def rod(nodes: int, length: float = 0.3, clamped: bool = True, **more: Any) -> Body:
+    """Along x from the origin; clamped by one edge more before it."""
+    pitch = length / (nodes - 1)
+    x = np.arange(-1 if clamped else 0, nodes) * pitch
+    surface = Surface("Rod", np.column_stack([x, 0.0 * x, 0.0 * x]), np.zeros((0, 3), dtype=np.int64))
+    k = np.arange(len(x))
+    pins = more.pop("pins", (x < 1e-9).astype(float))
+    return still(surface, pins, kind="ROPE", edges=np.stack([k[:-1], k[1:]], 1), **more)
+
+
+def built(body: Body) -> Block:
+    return (Cloth if body.kind == "CLOTH" else Rope).build(body).block
+
+
+def hung(body: Body) -> np.ndarray:
+    return Simulation(scene(body, last=1)).first_frame().state.positions
+
+
+def frequency(body: Body) -> float:
+    """Of the first mode at rest, rad/s."""
+    block = built(body)
+    free, factor = np.flatnonzero(~block.fixed), body.settings.young / BASE_YOUNG
+    return float(np.sqrt(factor * smallest_eigenvalue(block.stiffness_at_rest(False), block.mass, free, 0)))
+
+
+def rigidity(body: Body) -> float:
+    """E I of a rod in N m^2, B of a sheet in N m."""
+    t, young = 1e-3 * body.settings.thickness, body.settings.young
+    plate = t**3 / (12.0 * (1.0 - POISSON**2))
+    return float(body.settings.bending * young * (np.pi * t**4 / 64.0 if body.kind == "ROPE" else plate))
+
+
+@pytest.mark.parametrize(("name", "wanted"), [("Silk", 5e-6), ("Cotton", 5e-5), ("Denim", 5e-4)])
+def test_fabrics_have_the_rigidities_that_are_said_of_them(name: str, wanted: float) -> None:
+    # Two digits are dialled.
+    assert rigidity(flag(3, **FABRICS[name])) == pytest.approx(wanted, rel=0.03)
+
+
+@pytest.mark.parametrize(("segments", "close"), [(10, 0.012), (20, 0.003), (40, 0.0008)])
+def test_a_clamped_strip_that_does_not_bend_across_sags_and_swings_as_a_beam_does(segments: int, close: float) -> None:
+    """With Poisson's ratio 0, B is a beam's E t^3/12 per width; close falls with the square of the segments."""
+    block, length = built(strip(segments)), 0.3
+    free = np.flatnonzero(~block.fixed)
+    bending = ShellBending(block.rest, block.groups[0], 1.0, block.fixed, 0.0)
+    assert bending.scalar is not None
+    stiffness, load = bending.scalar.toarray()[np.ix_(free, free)], block.mass[free].sum() / length
+    # The last row of nodes before the clamp carries half a segment.
+    load = float(block.mass.sum() / (length + length / segments)) / 0.05
+    sag = np.linalg.solve(stiffness, block.mass[free])[-3:].mean()
+    assert sag / (load * length**4 / 8.0) == pytest.approx(1.0, abs=close)
+    squared = eigh(stiffness, np.diag(block.mass[free]), eigvals_only=True)[0]
+    assert np.sqrt(squared) == pytest.approx(1.8751**2 / np.sqrt(load) / length**2, rel=close)
+
+
+def test_a_strip_sags_between_a_beam_and_a_plate() -> None:
+    body = strip(10)
+    found = hung(replace(body, settings=replace(body.settings, gravity_weight=1e-3)))
+    load, bending = body.settings.density * 1e-3, rigidity(body)
+    ratio = -found[-3:, 2].mean() / (9.81e-3 * load * 0.3**4 / (8.0 * bending))
+    # A beam's over a plate's rigidity is 1 - nu^2; with ten segments it sags by a hundredth more.
+    assert 1.0 < ratio < 1.01 / (1.0 - POISSON**2)
+
+
+@pytest.mark.parametrize(("nodes", "close"), [(11, 0.011), (21, 0.003)])
+def test_a_clamped_rod_sags_and_swings_as_a_beam_does(nodes: int, close: float) -> None:
+    body = rod(nodes, thickness=3.0, stiffness=1e6, density=1000.0, gravity_weight=1e-3)
+    length, load = 0.3, 1000.0 * np.pi * 9e-6 / 4.0
+    theory = 9.81e-3 * load * length**4 / (8.0 * rigidity(body))
+    assert -hung(body)[-1, 2] / theory == pytest.approx(1.0, abs=close)
+    assert frequency(body) == pytest.approx(1.8751**2 * np.sqrt(rigidity(body) / load) / length**2, rel=close)
+
+
+def test_a_rod_that_is_bent_far_is_the_elastica() -> None:
+    """A tip load of 10 E I/L^2, dead: tables of the elastica have a drop of 0.8106 and a reach of 0.4450."""
+    body = rod(21, length=1.0, thickness=10.0, stiffness=1e7)
+    block, load = built(body), np.zeros((22, 3))
+    load[-1, 2] = -10.0 * rigidity(body)
+    loaded = replace(block, terms=(*block.terms, Potential(DeadLoad(load), Factor.FIXED)))
+    system = assemble((loaded,), np.zeros(3), None)
+    factors = np.array([body.settings.young / BASE_YOUNG])
+    tip = settled(stepper(system), State.at_rest(system.rest), system.still(), 1e-8, factors).positions[-1]
+    # With 20 segments: 0.8118 and 0.4445.
+    assert (-tip[2], tip[0]) == pytest.approx((0.8106, 0.4450), rel=2e-3)
+
+
+def test_a_rope_between_two_pins_is_a_catenary() -> None:
+    nodes, span = 41, 0.8
+    s = np.linspace(0.0, 1.0, nodes)
+    points = np.column_stack([span * s, 0.0 * s, -0.3 * (1.0 - np.abs(2.0 * s - 1.0))])
+    k = np.arange(nodes)
+    body = still(
+        Surface("Chain", points, np.zeros((0, 3), dtype=np.int64)), np.isin(k, [0, nodes - 1]).astype(float),
+        kind="ROPE", edges=np.stack([k[:-1], k[1:]], 1), thickness=2.0, stiffness=1e6, bending=0.0,
+    )  # fmt: skip
+    c = brentq(lambda c: 2.0 * c * np.sinh(0.5 * span / c) - 1.0, 0.05, 5.0)
+    # 0.26544 m; the chain has 40 links.
+    assert -hung(body)[:, 2].min() == pytest.approx(c * (np.cosh(0.5 * span / c) - 1.0), rel=2e-3)
+
+
+@pytest.mark.parametrize("angle", [0.0, 30.0, 45.0, 90.0])
+def test_a_sheet_bends_alike_along_every_direction_of_its_mesh(angle: float) -> None:
+    """On a cylinder of 20 m, over B/2 per square metre and 1/R^2; outermost edges have no hinge, a fortieth of all."""
+    flat, R = sheet(41), 20.0
+    along = np.array([np.cos(np.radians(angle)), np.sin(np.radians(angle))])
+    across = np.array([-along[1], along[0]])
+    u, w = flat.vertices[:, :2] @ along, flat.vertices[:, :2] @ across
+    plane = R * np.sin(u / R)[:, None] * along + w[:, None] * across
+    x = np.column_stack([plane, R * (1.0 - np.cos(u / R))])
+    energy = ShellBending(flat.vertices, flat.triangles, 1.0, poisson=0.0).value_gradient(x)[0]
+    assert 0.97 < energy / (0.5 / R**2) < 1.001
+
+
+def test_a_square_metre_of_cotton_stretches_by_a_fifth_of_a_percent_under_its_weight() -> None:
+    """In one step a frame; half of its weight hangs on the mean of it: rho g L^2/(2 E t)."""
+    low = -hung(flag(17, **FABRICS["Cotton"]))[:, 2].min() - 1.0
+    assert low == pytest.approx(0.2 * 9.81 / (2.0 * 500.0), rel=0.02)
+
+
+def test_what_was_modelled_curved_is_at_rest_curved_and_swings_about_that() -> None:
+    flat = sheet(9)
+    bent = flat.vertices + np.array([0.0, 0.0, 0.3]) * np.sin(3.0 * flat.vertices[:, :1])
+    body = still(replace(flat, vertices=bent), np.zeros(len(bent)), kind="CLOTH", **FABRICS["Denim"])
+    gradient = sum(term.prepare(built(body).still(), {}).value_gradient(bent)[1] for term in built(body).terms)
+    assert np.abs(gradient).max() < 1e-9
+
+
+def test_shrunk_cloth_and_ropes_are_at_rest_so_much_shorter() -> None:
+    for body in (flag(5, shrink=10.0), rod(6, shrink=10.0, pins=np.zeros(7))):
+        block = built(body)
+        value = sum(energy.value_gradient(0.9 * block.rest)[0] for energy in block.energies)
+        assert abs(value) < 1e-12
+        assert block.elastic_energy(block.rest) > 1e-4
+
+
+def test_a_blown_up_ball_pulls_as_laplace_says() -> None:
+    """p R = 2 T for the mean pull T of a ball's skin; small strains of E t/(1 - nu) each way."""
+    ball = sphere(400)
+    pins = np.zeros(400)
+    pins[0] = 1.0
+    body = still(ball, pins, kind="CLOTH", pressure=20.0, thickness=1.0, stiffness=2000.0, gravity_weight=0.0)
+    x = Simulation(scene(body, last=60)).first_frame().state.positions
+    volume = np.einsum(
+        "ij,ij->", *(x[ball.triangles[:, 0]], np.cross(x[ball.triangles[:, 1]], x[ball.triangles[:, 2]]))
+    )
+    before = np.einsum(
+        "ij,ij->", ball.vertices[ball.triangles[:, 0]],
+        np.cross(ball.vertices[ball.triangles[:, 1]], ball.vertices[ball.triangles[:, 2]]),
+    )  # fmt: skip
+    strain = (volume / before) ** (1.0 / 3.0) - 1.0
+    # Of faces, not of a ball: their skin is a little flatter, and strains are half a percent.
+    assert strain == pytest.approx(20.0 / 2.0 * (1.0 - POISSON) / 2000.0, rel=0.05)
+
+
+def test_pressure_in_an_open_sheet_and_cloth_without_an_area_say_what_to_do() -> None:
+    with pytest.raises(MeshError, match="Flag: the sheet is open, so that it holds no air; close it"):
+        Cloth.build(flag(4, pressure=1.0))
+    line = Surface("Line", np.eye(3) * np.array([[1.0], [2.0], [3.0]]) @ np.ones((3, 3)), np.array([[0, 1, 2]]))
+    with pytest.raises(MeshError, match="Line: all faces are thinner than a hair; choose Rope or Springs"):
+        Cloth.build(still(line, kind="CLOTH"))
+
+
+def test_seams_hold_and_loose_vertices_stay_on_the_animation() -> None:
+    flat = sheet(3)
+    doubled = np.concatenate([flat.vertices, flat.vertices[[4]], [[5.0, 5.0, 5.0]]])
+    faces = flat.triangles.copy()
+    faces[-1][faces[-1] == 4] = 9
+    model = Cloth.build(still(Surface("Seam", doubled, faces), kind="CLOTH"))
+    assert len(model.block.rest) == 9
+    moved = model.block.rest + np.arange(9)[:, None] * 0.1
+    shown = model.skin(moved, doubled)
+    np.testing.assert_array_equal(shown[9], shown[4])
+    np.testing.assert_array_equal(shown[10], doubled[10])
+
+
+def test_of_edges_that_meet_the_straightest_are_one_rope() -> None:
+    """A T: the bar goes on, the stem is tied to it."""
+    rest = np.array([[-1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 0.0, -2.0]])
+    edges = np.array([[0, 1], [1, 2], [1, 3], [3, 4]])
+    found = {tuple(sorted(row)) for row in following(rest, edges).tolist()}
+    assert found == {(0, 1, 2), (1, 3, 4)}
+
+
+def test_strain_rate_damps_bending_and_stretching_but_no_turn_of_what_is_bent() -> None:
+    rng = np.random.default_rng(0)
+    flat = sheet(5)
+    x = flat.vertices + 0.1 * rng.standard_normal(flat.vertices.shape)
+    k = np.arange(25)
+    parts = [
+        BendingRate(ShellBending(flat.vertices, flat.triangles, 2.0), 0.3),
+        BendingRate(RodBending.of(x, np.stack([k[:-2], k[1:-1], k[2:]], 1), np.ones(23)), 0.3),
+        Dissipation(
+            PlaneGreen(StVKMembrane(flat.vertices, flat.triangles, Fabric(9.0, 0.3)).shape, flat.triangles),
+            isotropic(3.0, 4.0, 2), np.ones(len(flat.triangles)), 25,
+        ),
+    ]  # fmt: skip
+    rigid = rigid_basis(x, np.zeros((0, 3)), np.ones(25)).reshape(75, -1)
+    for part in parts:
+        C = part.matrix(x).toarray()
+        assert np.linalg.eigvalsh(C).min() > -1e-12 * np.abs(C).max()
+        assert np.abs(C @ rigid).max() < 1e-12 * np.abs(C).max()
+    # By differences: half of what is lost is the rate of the angles, squared by K_b.
+    shell, v, h = ShellBending(flat.vertices, flat.triangles, 2.0), rng.standard_normal(x.shape), 1e-6
+    J = shell.jacobian(x)
+    angles = (shell._angle.values((x + s * h * v)[shell.hinges.nodes])[:, 0] for s in (1.0, -1.0))
+    rate = np.subtract(*angles) / (2.0 * h)
+    np.testing.assert_allclose(J @ v.ravel(), rate, atol=1e-6 * np.abs(rate).max())
+    lost = v.ravel() @ (parts[0].matrix(x) @ v.ravel())
+    assert lost == pytest.approx(0.3 * rate @ shell.stiffness @ rate, rel=1e-6)
+
+
+@pytest.mark.long
+def test_a_swinging_cloth_keeps_its_swing_under_strain_rate_damping_and_not_under_rayleighs() -> None:
+    """[SRD] figure 3: 17 x 17, beta 0.15 s, steps of 5 ms; mean kinetic energies over the undamped one's."""
+    flat = cloth(17, np.arange(17))
+    block, rest = flat.blocks[0], flat.rest
+    (faces,) = block.groups
+    energy = StVKMembrane(rest, faces, Fabric(150.0, 0.5))
+    upright = np.column_stack([np.zeros(len(rest)), rest[:, 1], -rest[:, 0]])
+    system = build_system(
+        rest, faces, block.mass, (energy,), flat.gravity, np.arange(17), np.full(17, np.inf), modal=False
+    )
+    drag = 0.15 * isotropic(energy.fabric.lam, energy.fabric.mu, 2)
+    dampings = {
+        "none": None,
+        "rate": ByPotential(Dissipation(PlaneGreen(energy.shape, faces), drag, energy.weights, len(rest))),
+        "rayleigh": ByPotential(StiffnessDrag((energy,), 0.15)),
+    }
+
+    def mean(name: str, start: np.ndarray, steps: int) -> float:
+        one = dampings[name]
+        steps_of = Stepper(system, minimise_newton, one.matrix if one else None)
+        state, total = State.at_rest(start), 0.0
+        controls = Controls(tuple(BackwardEulerLaw() for _ in system.regions), 1.0, 1e-3)
+        for _ in range(steps):
+            state, report = steps_of.step(state, system.still(state.positions), 0.005, controls)
+            assert report.outcome is Outcome.CONVERGED
+            total += 0.5 * float(system.mass @ (state.velocities**2).sum(axis=1))
+        return total / steps
+
+    hanging = {name: mean(name, upright, 60) for name in dampings}
+    assert hanging["rate"] == pytest.approx(hanging["rayleigh"], rel=0.05)
+    assert hanging["rate"] < 0.1 * hanging["none"]
+    swinging = {name: mean(name, rest, 150) for name in dampings}
+    assert swinging["rate"] > 0.9 * swinging["none"]
+    assert swinging["rayleigh"] < 0.6 * swinging["none"]

@@ -1,0 +1,84 @@
+"""Sheets and ropes lie on things: they carry their weight there, and hang over edges and balls."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from swinging import line
+from test_contact_reports import last, plane, table
+
+from builders import scene, still
+from dampsim.core.bodies.cloth import FABRICS
+from dampsim.core.geometry.surface import Surface
+from dampsim.core.measure.contacts import pressing
+from dampsim.core.scene.body import Body
+from dampsim.core.scene.collider import Obstacle
+from dampsim.core.simulation.simulation import Simulation
+from dampsim.core.stepping.sheet_step import SheetStepper
+from shapes import sheet, sphere
+
+
+def cloth(count: int, height: float, kind: str = "CLOTH") -> Body:
+    """A level square metre of cotton around the z axis."""
+    flat = sheet(count)
+    points = flat.vertices - flat.vertices.mean(axis=0) + [0.0, 0.0, height]
+    return still(Surface("Cloth", points, flat.triangles), kind=kind, settle=12.0, **FABRICS["Cotton"])  # type: ignore[arg-type]
+
+
+def cord(count: int, height: float, kind: str = "ROPE") -> Body:
+    """A level metre of rope along the x axis."""
+    x = np.linspace(-0.5, 0.5, count)
+    points = np.column_stack([x, 0.0 * x + 0.01, 0.0 * x + height])
+    dials = {"thickness": 10.0, "stiffness": 1e4, "density": 1000.0, "bending": 0.1, "settle": 12.0}
+    return replace(line("Rope", points, 0, **dials), kind=kind)
+
+
+def ball(radius: float) -> Obstacle:
+    """One whose top is at the origin."""
+    round_ = sphere(300)
+    points = radius * (round_.vertices - [0.0, 0.0, 1.0])
+    return Obstacle("Ball", points, round_.triangles, lambda frame: points)
+
+
+@pytest.mark.parametrize("body", [cloth(9, 0.05), cord(21, 0.05), cord(21, 0.05, "SPRINGS")], ids=lambda one: one.kind)
+def test_what_lies_flat_presses_with_its_weight(body: Body) -> None:
+    simulation, frame = last(scene(body, last=30, obstacles=(plane(0.0),)))
+    name = body.surface.name
+    weight = float(simulation.system_of(name).mass.sum()) * 9.81
+    found = pressing(simulation, frame, name)
+    assert len(found) == len(body.surface.vertices)
+    np.testing.assert_allclose(found.total("Floor"), [0.0, 0.0, weight], atol=0.01 * weight)
+    # It is pressed in by less than a tenth of the contact distance.
+    distance = 0.005 * body.surface.size
+    heights = frame.state.positions[:, 2]
+    assert 0.9 * distance < heights.min()
+    assert heights.max() < 1.01 * distance
+
+
+def test_a_sheet_that_touches_takes_the_steps_of_sheets() -> None:
+    simulation = Simulation(scene(cloth(9, 0.05), last=10, obstacles=(plane(0.0),)))
+    assert isinstance(simulation.statics.steppers[0], SheetStepper)
+    assert max(frame.helped for frame in simulation.frames()) == 0
+
+
+@pytest.mark.parametrize("obstacle", [ball(0.3), table(0.0, 0.25)], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "body", [pytest.param(cloth(13, 0.05), marks=pytest.mark.slow), cord(41, 0.05)], ids=lambda one: one.kind
+)
+def test_what_is_thrown_over_something_hangs_down_outside_of_it(body: Body, obstacle: Obstacle) -> None:
+    simulation = Simulation(scene(body, last=30, obstacles=(obstacle,)))
+    low = 0.0
+    for frame in simulation.frames():
+        x = frame.state.positions
+        if obstacle.name == "Ball":
+            # The faces of the ball lie within a hundredth of its radius.
+            deep = 0.3 - np.linalg.norm(x - np.array([0.0, 0.0, -0.3]), axis=1)
+        else:
+            deep = np.minimum(0.25 - np.abs(x[:, 0]), -x[:, 2])
+            deep = np.minimum(deep, x[:, 2] + 0.3)
+        assert deep.max() < 0.003
+        low = min(low, float(x[:, 2].min()))
+    # Its ends hang: half a metre reaches as far over an edge, or around a ball.
+    assert low < -0.15
