@@ -69,9 +69,9 @@ def stack() -> Sequence[bpy.types.Object]:
 
 
 DROPS = (
-    Drop("jelly", jelly, ("add()", "floor()"), 19, 30.0),
+    Drop("jelly", jelly, ("add()", "floor()"), 19, 60.0),
     Drop("cube", cube, ("add()", "floor()"), 19, 120.0),
-    Drop("stack", stack, ("add()", "together()", "floor()"), 30, 120.0),
+    Drop("stack", stack, ("add()", "together()", "floor()"), 30, 240.0),
 )
 
 
