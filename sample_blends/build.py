@@ -596,6 +596,10 @@ if __name__ == "__main__":
     import dampsim
 
     dampsim.register()
+    # These use what is above.
+    from contact_scenes import SCENES
+
+    SAMPLES.update(SCENES)
     given = sys.argv[1:]
     chosen = [name for name in given if name in SAMPLES]
     folders = [Path(name) for name in given if name not in SAMPLES]

@@ -10,17 +10,27 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def parameters_page(parameters: Mapping[str, Any]) -> str:
-    """A table of core.scene.parameters.PARAMETERS."""
+def parameters_page(parameters: Mapping[str, Any], colliders: Mapping[str, Any]) -> str:
+    """Tables of core.scene.parameters.PARAMETERS and COLLIDER_PARAMETERS."""
     lines = [
         "# Parameters",
         "",
         "Made from `core/scene/parameters/` by `python run.py docs --parameters`. "
         "The names are those of `--set NAME=VALUE` on the command line.",
         "",
-        "| name | in the panel | default | range | what one sees |",
-        "|---|---|---|---|---|",
+        *_table(parameters),
+        "",
+        "## Colliders",
+        "",
+        "Of an object that others stop at, as `obj.dampsim_collider.roughness` in scripts.",
+        "",
+        *_table(colliders),
     ]
+    return "\n".join(lines) + "\n"
+
+
+def _table(parameters: Mapping[str, Any]) -> list[str]:
+    lines = ["| name | in the panel | default | range | what one sees |", "|---|---|---|---|---|"]
     for p in parameters.values():
         unit = f" {p.unit}" if p.unit else ""
         if isinstance(p.default, bool):
@@ -31,15 +41,15 @@ def parameters_page(parameters: Mapping[str, Any]) -> str:
             "yes, no" if isinstance(p.default, bool) else f"{p.least:g} to {p.most:g}{unit}"
         )
         lines.append(f"| `{p.name}` | {p.label} | {default} | {span} | {p.text} |")
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def main() -> None:
     sys.path.insert(0, str(ROOT / "tests"))
     import conftest  # noqa: F401  (loads the checkout as the package dampsim)
-    from dampsim.core.scene.parameters import PARAMETERS
+    from dampsim.core.scene.parameters import COLLIDER_PARAMETERS, PARAMETERS
 
-    (ROOT / "docs" / "parameters.md").write_text(parameters_page(PARAMETERS), encoding="utf-8")
+    (ROOT / "docs" / "parameters.md").write_text(parameters_page(PARAMETERS, COLLIDER_PARAMETERS), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,8 @@ import numpy as np
 from ..errors import DampSimError, PinError, SceneError, StepError
 from ..scene.parameters import PARAMETERS, Settings
 from ..simulation.simulation import Simulation
+from ..stepping.static import settled
+from ..stepping.step import Stepper
 from ..system.state import State
 from .curve import SettleCurve, released_curve
 from .release import Release, Still, pulled, watch
@@ -56,7 +58,7 @@ def _failed(body: str, error: StepError) -> DampSimError:
 
 
 def _deflected(simulation: Simulation, body: str, deflection: float) -> tuple[Still, State]:
-    """The body as it hangs, and pulled aside by that part of the size of its smallest region."""
+    """The body as it hangs in the air, and pulled aside by that part of the size of its smallest region."""
     settings = simulation.scene.body(body).settings
     if not settings.by_settle:
         raise SceneError(f"{body}: a release test measures Settle; dial the damping by Settle and Bounce.")
@@ -70,7 +72,12 @@ def _deflected(simulation: Simulation, body: str, deflection: float) -> tuple[St
     factors = simulation.factors(island)
     animated = simulation.sampled(simulation.scene.first).animated[-1]
     state = simulation.statics.settled_pose(island, animated, factors)
-    still = Still(system, state, simulation.posing.held(simulation.islands[island], animated), factors)
+    inputs = simulation.posing.held(simulation.islands[island], animated)
+    if system.contact is not None:
+        # What sticks to a floor where it was pulled to says nothing of Settle.
+        system = replace(system, contact=None)
+        state = settled(Stepper(system), State.at_rest(state.positions), inputs, settings.tolerance, factors)
+    still = Still(system, state, inputs, factors)
     size = min(float(np.ptp(system.rest[system.regions[k].free], axis=0).max()) for k in own)
     return still, pulled(still, deflection * size, own)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from ..geometry.closest import closest_of_lines
 from ..geometry.proximity import Triangles, nearest
 from ..geometry.triangles import unit
 from ..simulation.simulation import Simulation
-from ..stepping.held import NUMBERS, Holding, soonest
+from ..stepping.held import NUMBERS, Holding, fields, soonest
 from ..system.state import OF, State
 from ..system.system import System
 
@@ -24,6 +24,8 @@ from ..system.system import System
 SEEN = 1e-3
 # What is pressed with this part of its Young's modulus was pressed in, and did not begin inside.
 _SQUEEZED = 0.5
+# The part of a point that has to be free for it to give way.
+_FREE = 0.1
 # Sizes within which the surface that a point touches must be.
 _REACH = 1.0
 
@@ -71,7 +73,10 @@ class Sunk:
 
 @dataclass(frozen=True)
 class Touched:
-    """Of one body at one frame. soonest: s within which it cannot come to rest where it lies, 0 for no such limit."""
+    """Of one body at one frame.
+
+    soonest: s within which it cannot come to rest where it lies, of motions that can be seen; 0 for no limit.
+    """
 
     sunk: tuple[Sunk, ...] = ()
     soonest: float = 0.0
@@ -173,9 +178,26 @@ def _soonest(simulation: Simulation, number: int, block: int, state: State) -> f
     held = state.memory.get(f"{system.blocks[0].name}{OF}held")
     if held is None or held.shape != (len(system.regions), NUMBERS):
         return 0.0
-    laws = simulation.controls()[number].laws
-    known = [(Holding.unpacked(held[place]), laws[place]) for place in system.regions_of(block)]
-    return max((soonest(one, law) for one, law in known if one is not None), default=0.0)
+    laws, found = simulation.controls()[number].laws, 0.0
+    for place in system.regions_of(block):
+        known = Holding.unpacked(held[place])
+        soft = np.zeros(6) if known is None else _seen(system, place, known, state)
+        if known is not None and soft.any():
+            found = max(found, soonest(replace(known, softness=soft), laws[place]))
+    return found
+
+
+def _seen(system: System, place: int, held: Holding, state: State) -> Array:
+    """(6,) s^2, the softness of the shapes of a rigid motion as which it moves to be seen; 0 of the others."""
+    free = system.regions[place].free
+    mass, x = system.mass[free], state.positions[free]
+    offset = x - mass @ x / mass.sum()
+    shapes = fields(offset) @ held.shapes
+    speeds = shapes.T @ (mass[:, None] * state.velocities[free]).ravel()
+    # How far it carries its fastest node.
+    far = np.sqrt(held.softness) * np.abs(speeds) * np.linalg.norm(shapes.reshape(-1, 3, 6), axis=1).max(axis=0)
+    size = float(np.linalg.norm(np.ptp(x, axis=0)))
+    return np.asarray(np.where(far > SEEN * size, held.softness, 0.0))
 
 
 def _sunk(
@@ -185,6 +207,11 @@ def _sunk(
     # Of edges, their ends are counted where they are inside; what lies behind coarse faces one does not see.
     ends = kept.keys[:, [0, 3]]
     deep = (kept.depths > SEEN * size) & (model.seen[ends] == ends).all(axis=1)
+    # Where pins press a body into itself nobody can help it.
+    point = (kept.keys[:, 1] == POINT) & (kept.keys[:, 0] == kept.keys[:, 3])
+    free = model.operator @ (~simulation.islands[number].system.fixed).astype(float)
+    places = model.starts[kept.keys[:, 0]] + np.where(point, kept.keys[:, 2], 0)
+    deep &= ~point | (free[places] > _FREE)
     if not deep.any():
         return ()
     factors, found = simulation.factors(number), []

@@ -13,6 +13,7 @@ from ..bodies.kind import BASE_YOUNG
 from ..bodies.model import Model
 from ..contact.model import DISTANCE, ContactModel, Touchable
 from ..contact.moment import Obstructing, Span, Touching
+from ..geometry.outwards import turned_outwards
 from ..geometry.refined import refined
 from ..geometry.surface import welded
 from ..scene.body import Body
@@ -58,11 +59,15 @@ def contact_model(
 
 
 def sewn(vertices: Array, triangles: Index) -> Index:
-    """Triangles (t, 3), or edges, with one vertex in the place of several that lie in one place, as along seams."""
+    """Triangles (t, 3), or edges, with one vertex in the place of several that lie in one place, as along seams.
+
+    Triangles look outwards then.
+    """
     if not len(triangles):
         return triangles
     first, label = welded(vertices)
-    return np.asarray(first[label][triangles])
+    joined = np.asarray(first[label][triangles])
+    return turned_outwards(vertices, joined) if joined.shape[1] == 3 else joined
 
 
 def _touchables(body: Body, model: Model, place: int, start: int, nodes: int) -> tuple[Touchable, Touchable | None]:

@@ -88,10 +88,9 @@ def run_bake(options: argparse.Namespace) -> Report:
 def told(entry: dict[str, Any]) -> str:
     """Of a bake's entry in the report."""
     keys = f"{entry['keys']} shape keys, " if entry["keys"] else ""
-    return (
-        f"{entry['target'].lower()}: {keys}{entry['size'] / 1e6:.3g} MB, largest error {entry['error']:.2g} m, "
-        f"{entry['seconds']:.1f} s" + (f"; {job.retried(entry['helped'])}" if entry["helped"] else "")
-    )
+    said = [text for text in (job.retried(entry["helped"]), *entry["touched"]) if text]
+    cost = f"{entry['size'] / 1e6:.3g} MB, largest error {entry['error']:.2g} m, {entry['seconds']:.1f} s"
+    return "; ".join([f"{entry['target'].lower()}: {keys}{cost}", *said])
 
 
 def run_clear(options: argparse.Namespace) -> Report:

@@ -10,6 +10,7 @@ import bpy
 
 from ...core.errors import DampSimError, SceneError
 from ...core.frames.cache import FrameCache
+from ...core.measure.contacts import Report, Touched, touched
 from ...core.measure.curve import SettleCurve, simulation_curve
 from ...core.scene.scene import Scene
 from ...core.simulation.record import bake
@@ -24,6 +25,7 @@ from ..scene.on_disk import held
 from ..scene.outdated import remember
 from ..scene.results import keep_curve
 from ..scene.snapshot import check_object, take
+from ..scene.touched import sentences
 from ..targets import TARGETS, Shot, target
 from ..targets.keys import check_alone
 from ..work.steps import Step, each
@@ -35,8 +37,8 @@ from .write import write
 class Result:
     """Of one object's bake. keys, size: see bake.Cost.  error: m, largest distance of a vertex from the simulation at
     any frame, as it plays.  bound: m, what it had to stay below; None where the target is exact.  helped: in how many
-    steps another way had to be tried, of all that is simulated with it.  problem: why there is no bake, in a sentence;
-    then the rest says nothing."""
+    steps another way had to be tried, of all that is simulated with it.  touched: what contacts did, in sentences.
+    problem: why there is no bake, in a sentence; then the rest says nothing."""
 
     name: str
     target: str
@@ -48,6 +50,7 @@ class Result:
     bound: float | None = None
     seconds: float = 0.0
     helped: int = 0
+    touched: tuple[str, ...] = ()
     problem: str = ""
 
 
@@ -110,10 +113,11 @@ def run_group(
                 yield Step(progress.done, progress.total, progress.stage)
             cache.claim()
             sampler.leave()
-            results = []
+            results, reports = [], (yield from _touched(simulation, cache))
             for obj in group.members:
+                before, report = time.monotonic() - began, reports[obj.name]
                 try:
-                    result = yield from _written(sampler.of(obj), simulation, cache, helped, time.monotonic() - began)
+                    result = yield from _written(sampler.of(obj), simulation, cache, helped, before, report)
                 except DampSimError as error:
                     if group.alone:
                         raise
@@ -126,9 +130,9 @@ def run_group(
 
 
 def _written(
-    sampler: Sampler, simulation: Simulation, cache: FrameCache, helped: int, before: float
+    sampler: Sampler, simulation: Simulation, cache: FrameCache, helped: int, before: float, report: Report
 ) -> Generator[Step, None, Result]:
-    """The bake of one member. helped: see Result.  before: s that went by since it began."""
+    """The bake of one member. helped: see Result.  before: s since it began.  report: what contacts did."""
     began = time.monotonic()
     obj, taken = sampler.obj, simulation.scene
     kind = target(obj.dampsim.target)
@@ -143,10 +147,27 @@ def _written(
     keep_curve(obj, _curve(simulation, obj.name, cache, numbers), "bake")
     bound = None if kind.exact else shot.bound
     seconds = before + time.monotonic() - began
-    result = Result(obj.name, kind.name, taken.first, taken.last, cost.keys, cost.size, error, bound, seconds, helped)
+    said = tuple(sentences(report, obj, sampler.scene))
+    result = Result(
+        obj.name, kind.name, taken.first, taken.last, cost.keys, cost.size, error, bound, seconds, helped, said
+    )
     _keep(obj, result, taken)
     remember(obj, sampler.scene)
     return result
+
+
+def _touched(simulation: Simulation, cache: FrameCache) -> Generator[Step, None, dict[str, Report]]:
+    """What contacts did to each body."""
+    taken, bodies = simulation.scene, [body.name for body in simulation.scene.bodies]
+    if all(island.system.contact is None for island in simulation.islands):
+        return {name: Report() for name in bodies}
+    said: dict[str, list[tuple[int, Touched]]] = {name: [] for name in bodies}
+    for number in range(taken.first, taken.last + 1):
+        state = cache.read(number).state
+        for name in bodies:
+            said[name].append((number, touched(simulation, state, name)))
+        yield Step(number - taken.first + 1, taken.last - taken.first + 1, "Looking at contacts")
+    return {name: Report.of(found) for name, found in said.items()}
 
 
 def run_all(
@@ -182,6 +203,7 @@ def _keep(obj: bpy.types.Object, result: Result, taken: Scene) -> None:
     group.baked, group.baked_fps = result.target, taken.fps
     group.baked_keys, group.baked_size, group.baked_seconds = result.keys, result.size / 1e6, result.seconds
     group.baked_error, group.baked_helped, group.exported = result.error, result.helped, ""
+    group.baked_touched = "\n".join(result.touched)
     group.baked_part = 100.0 * result.error / taken.body(obj.name).surface.size
 
 

@@ -10,6 +10,7 @@ import bpy
 from ...core.arrays import Array
 from ...core.fields.field import Outside
 from ...core.frames.frame import Frame
+from ...core.measure.contacts import Touched
 from ...core.scene.parameters import ColliderDials, Settings
 from ..blender.modifiers import dialled_of, simulated_makers
 
@@ -21,11 +22,13 @@ class Kept:
     frame: as simulated.
     locals: (v, 3) float32 in each member's own space, by its number of the session.
     count: see core Sampled.
+    touched: what contacts say of members, by their number of the session; of those of which they say anything.
     """
 
     frame: Frame
     locals: Mapping[int, Array]
     count: int
+    touched: Mapping[int, Touched]
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from ...core.errors import DampSimError
 from ...core.fields.field import Outside
 from ...core.frames.frame import Frame
 from ...core.geometry.affine import transformed
+from ...core.measure.contacts import Report, Touched, touched
 from ...core.measure.curve import SettleCurve, simulation_curve
 from ...core.scene.fingerprint import digest, fingerprint, model_fingerprint
 from ...core.simulation.assembly import Assembly
@@ -120,6 +121,16 @@ class Session:
         place = [body.name for body in self.simulation.scene.bodies].index(name)
         return simulation_curve(self.simulation, name, frames, self._last.settings[-1][place])
 
+    def report(self, obj: bpy.types.Object) -> Report:
+        """What contacts did to a member in the frames that are verified."""
+        uid = obj.session_uid
+        said = ((kept.frame.number, kept.touched.get(uid)) for kept in self.frames[: self.verified])
+        return Report.of((number, one) for number, one in said if one is not None)
+
+    def obstacles_here(self, view_layer: bpy.types.ViewLayer, frame: float) -> dict[str, Array]:
+        """Where the colliders are now, which is at that frame: (v, 3) m by name. Raises the errors for the artist."""
+        return {name: reader.here(view_layer, frame) for name, reader in self._obstacles.items()}
+
     def begin(self, sampler: GroupSampler) -> None:
         """Read what never changes with the frame, which goes through frames. Raises the errors for the artist."""
         self._sampler, self._samples = sampler, {}
@@ -223,7 +234,15 @@ class Session:
 
     def _kept(self, sampled: Sampled, frame: Frame) -> Kept:
         shapes = {name: shape.astype(np.float32) for name, shape in frame.shapes.items()}
-        return Kept(replace(frame, shapes=shapes), self._locals(frame), sampled.count)
+        return Kept(replace(frame, shapes=shapes), self._locals(frame), sampled.count, self._touched(frame))
+
+    def _touched(self, frame: Frame) -> dict[int, Touched]:
+        """See Kept."""
+        assert self._sampler is not None
+        assert self.simulation is not None
+        known = self._bodies([member.obj for member in self._sampler.members])
+        said = {obj: touched(self.simulation, frame.state, name) for obj, (_, name) in known.items()}
+        return {obj.session_uid: one for obj, one in said.items() if one != Touched()}
 
     def _placed(self, place: int) -> None:
         """Show a frame that stays where it was: an edit may move the object and leave its vertices there."""

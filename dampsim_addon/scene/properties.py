@@ -217,6 +217,7 @@ class DampSimObject(HasTarget, HasContact, PropertyGroup):
     baked_part: FloatProperty(options={"HIDDEN"})
     baked_seconds: FloatProperty(options={"HIDDEN"})
     baked_helped: IntProperty(options={"HIDDEN"})
+    baked_touched: StringProperty(options={"HIDDEN"})
     exported: StringProperty(options={"HIDDEN"})
     swing: FloatProperty(
         name="Swing",
@@ -233,6 +234,10 @@ class DampSimObject(HasTarget, HasContact, PropertyGroup):
     show_worst: BoolProperty(
         name="Most Stretched", description="Mark the tetrahedron or spring that is stretched or squeezed most",
         options=set(),
+    )  # fmt: skip
+    show_contacts: BoolProperty(
+        name="Contacts", description="Mark where something presses on it, and draw how hard; in red what is inside of "
+        "something", options=set(),
     )  # fmt: skip
     show_links: BoolProperty(
         name="Links", description="Draw the points that links hold, and lines to where the others' are: rigid ones "

@@ -11,14 +11,12 @@ from ..scene.groups import group_of, groups_of
 from ..scene.objects import chosen, selected, simulated_in, working
 from ..scene.on_disk import known
 from ..scene.outdated import changed
+from ..scene.touched import length, small
 from ..targets import TARGETS, find
 from .bake_operators import DAMPSIM_OT_bake, DAMPSIM_OT_export
 from .doctor import DAMPSIM_OT_mend, findings
 from .layout import BOX, Child, field, wrapped
 from .operators import DAMPSIM_OT_clear
-
-# Errors below this, in percent or millimetres, are all the same to an artist.
-_LEAST = 1e-3
 
 
 class DAMPSIM_PT_bake(Child, Panel):
@@ -69,6 +67,8 @@ class DAMPSIM_PT_bake(Child, Panel):
             error = f"largest error {small(group.baked_part)}% ({length(group.baked_error, scene)})"
             wrapped(layout, f"{size}, {error}, {group.baked_seconds:.1f} s", "BLANK1", context)
             wrapped(layout, retried(group.baked_helped), "INFO", context)
+            for line in group.baked_touched.splitlines():
+                wrapped(layout, line, "INFO", context)
             layout.operator(DAMPSIM_OT_export.bl_idname, icon="EXPORT")
             wrapped(layout, f"Error after export: {group.exported}" if group.exported else "", "BLANK1", context)
 
@@ -119,14 +119,3 @@ def amount(keys: int, size: float) -> str:
     """size: MB."""
     much = f"{size:.3g} MB" if size >= 0.1 else f"{1000.0 * size:.2g} kB"
     return f"{keys} shape keys, {much}" if keys else f"{much} in a file"
-
-
-def length(value: float, scene: bpy.types.Scene) -> str:
-    """value: in Blender's units."""
-    metres = value * scene.unit_settings.scale_length
-    return f"{small(1000.0 * metres)} mm" if metres < 1.0 else f"{metres:.3g} m"
-
-
-def small(value: float) -> str:
-    """Not as 4.8e-09."""
-    return f"{value:.2g}" if value >= _LEAST or value == 0.0 else f"under {_LEAST:g}"

@@ -32,6 +32,12 @@ def _included(collider: bpy.types.Object, objects: Sequence[bpy.types.Object]) -
         obj.dampsim.collide = True
 
 
+def _landing(objects: Sequence[bpy.types.Object]) -> None:
+    """What falls onto a floor is meant to."""
+    for obj in objects:
+        obj.dampsim.let_fall = obj.dampsim.let_fall or _falls(obj)
+
+
 def _falls(obj: bpy.types.Object) -> bool:
     return not obj.dampsim.pin_group and not is_linked(obj)
 
@@ -60,6 +66,7 @@ class DAMPSIM_OT_floor(Operator):
         there = existing(context.scene)
         if there is not None:
             _included(there, objects)
+            _landing(objects)
             self.report({"INFO"}, f"{there.name}: it is there already; move it where you want it")
             return {"FINISHED"}
         try:
@@ -71,6 +78,7 @@ class DAMPSIM_OT_floor(Operator):
             return {"CANCELLED"}
         floor = made(context.collection, place, _limits(objects))
         _included(floor, objects)
+        _landing(objects)
         self.report({"INFO"}, f"{floor.name}: at a height of {place[2]:.4g}")
         return {"FINISHED"}
 

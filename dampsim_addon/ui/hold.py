@@ -6,6 +6,7 @@ import bpy
 from bpy.types import Context, UILayout
 
 from ..scene.objects import working
+from .contact_operators import DAMPSIM_OT_floor
 from .doctor import is_linked
 from .layout import BOX, field, wrapped
 from .pin_operators import DAMPSIM_OT_let_fall, DAMPSIM_OT_pin, DAMPSIM_OT_pin_bones, DAMPSIM_OT_pin_gradient
@@ -37,6 +38,7 @@ def draw(layout: UILayout, obj: bpy.types.Object, context: Context) -> None:
         (DAMPSIM_OT_pin, "VERTEXSEL"),
         (DAMPSIM_OT_pin_bones, "BONE_DATA"),
         (DAMPSIM_OT_pin_gradient, "IPO_EASE_IN_OUT"),
+        (DAMPSIM_OT_floor, "MESH_PLANE"),
         (DAMPSIM_OT_let_fall, "SORT_ASC"),
     ):
         box.operator(operator.bl_idname, icon=icon)

@@ -8,6 +8,7 @@ from bpy.types import Context
 
 from .. import live
 from ..scene.snapshot import GROUPS
+from ..scene.touched import sentences
 from . import stack_checks
 
 # How many frames are looked at for motion, and what part of the size is none.
@@ -57,6 +58,14 @@ def standing(obj: bpy.types.Object, context: Context) -> tuple[str, bool]:
     if session.verified == total and _still(session, obj):
         return "Live: it stays as it is; keyframe it, or what holds it", False
     return f"Live: {session.verified} of {total} frames, {session.megabytes:.0f} MB", False
+
+
+def touching(obj: bpy.types.Object, context: Context) -> list[str]:
+    """What contacts did to it in the frames that are known, in sentences."""
+    session = live.find(obj)
+    if obj.dampsim.baked or not obj.dampsim.live or session is None or session.simulation is None:
+        return []
+    return sentences(session.report(obj), obj, context.scene)
 
 
 def _still(session: live.Session, obj: bpy.types.Object) -> bool:

@@ -28,7 +28,7 @@ from .ghost_operators import (
 from .group_operators import DAMPSIM_OT_alone, DAMPSIM_OT_select_group, DAMPSIM_OT_together, apart
 from .layout import UNIT_X, Child, Sidebar, dial, dials, field, meant, sections, wrapped
 from .link_panel import DAMPSIM_PT_links
-from .live_line import standing
+from .live_line import standing, touching
 from .operators import DAMPSIM_OT_calibrate, DAMPSIM_OT_measure, DAMPSIM_OT_remove
 
 # In percent: what hangs nearer to what was modelled is kept.
@@ -75,6 +75,8 @@ class DAMPSIM_PT_main(Sidebar, Panel):
         field(column, group, "live", "Live", context)
         text, wrong = standing(obj, context)
         wrapped(layout, text, "ERROR" if wrong else "NONE", context)
+        for line in touching(obj, context):
+            wrapped(layout, line, "INFO", context)
 
 
 def _draw_add(layout: UILayout, context: Context) -> None:
@@ -200,7 +202,7 @@ class DAMPSIM_PT_show(Child, Panel):
 
     def draw(self, context: Context) -> None:
         column, obj = self.layout.column(), chosen(context)
-        for name in ("show_rest", "show_cage", "show_pins", "show_worst"):
+        for name in ("show_rest", "show_cage", "show_pins", "show_worst", "show_contacts"):
             column.prop(obj.dampsim, name)
         wrapped(column, "Drawn over what plays while Live is on", "INFO", context)
         if len(obj.dampsim.links):

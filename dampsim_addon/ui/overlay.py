@@ -1,4 +1,4 @@
-"""What is drawn over the viewport: rest shape, cage, pins, worst element, links and ghosts."""
+"""What is drawn over the viewport: rest shape, cage, pins, worst element, contacts, links and ghosts."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from mathutils import Vector
 
 from ...core.arrays import Array, Index
 from ...core.elements.assembly import edges_of
+from ...core.errors import DampSimError
+from ...core.frames.frame import Frame
 from ...core.geometry.rigid import rigid_motion
 from ...core.simulation.simulation import Simulation
 from ...core.system.state import State
@@ -23,7 +25,7 @@ from .. import live
 from ..scene.objects import visible
 from ..scene.registry import trusting
 from ..scene.results import ghosts_of
-from . import ghost_drawing, link_drawing
+from . import contact_drawing, ghost_drawing, link_drawing
 
 Color = tuple[float, float, float, float]
 _CAGE: Color = (0.35, 0.75, 1.0, 0.35)
@@ -33,6 +35,8 @@ _SOFT: Color = (1.0, 0.8, 0.2, 0.8)
 _WORST: Color = (1.0, 0.1, 0.7, 1.0)
 _RIGID: Color = (1.0, 0.4, 0.15, 1.0)
 _ELASTIC: Color = (0.5, 0.8, 1.0, 1.0)
+_PRESSED: Color = (0.2, 1.0, 0.85, 0.9)
+_DEEP: Color = (1.0, 0.1, 0.1, 1.0)
 _WORDS: Color = (1.0, 1.0, 1.0, 1.0)
 # Pixels: to be told apart where pins are many, and of a ghost's wires.
 _POINT, _WIRE = 3.0, 2.0
@@ -70,10 +74,14 @@ def stretches(simulation: Simulation, name: str, positions: Array) -> Array:
 class Drawn:
     """What is worked out of a state once, however often it is drawn."""
 
-    def __init__(self, simulation: Simulation, name: str, state: State) -> None:
-        self.simulation, self.name, self.state = simulation, name, state
+    def __init__(self, session: live.Session, simulation: Simulation, name: str, frame: Frame) -> None:
+        self.session, self.simulation, self.name, self.frame = session, simulation, name, frame
         self.block = simulation.model_of(name).block
-        self.nodes = simulation.nodes(state, name)
+        self.nodes = simulation.nodes(frame.state, name)
+
+    @property
+    def state(self) -> State:
+        return self.frame.state
 
     @functools.cached_property
     def cage(self) -> Index:
@@ -96,6 +104,18 @@ class Drawn:
         place = int(found.argmax())
         return self.block.groups[0][place], float(found[place])
 
+    @functools.cached_property
+    def contacts(self) -> contact_drawing.Shown | None:
+        """What presses on it; None where the colliders are not to be seen as they were."""
+        context, number = bpy.context, self.frame.number
+        if context.scene.frame_current != number:
+            return None
+        try:
+            obstacles = self.session.obstacles_here(context.view_layer, float(number))
+        except DampSimError:
+            return None
+        return contact_drawing.shown(self.simulation, self.frame, self.name, obstacles)
+
 
 # By the session's number of the object; the last one that was drawn.
 _drawn: dict[int, Drawn] = {}
@@ -110,10 +130,10 @@ def drawn(obj: bpy.types.Object, scene: bpy.types.Scene) -> Drawn | None:
         return None
     if session.standing(obj, scene, number) is not live.Standing.VALID:
         return None
-    state = session.frames[number - scene.frame_start].frame.state
+    frame = session.frames[number - scene.frame_start].frame
     last = _drawn.get(obj.session_uid)
-    if last is None or last.state is not state or last.simulation is not session.simulation:
-        last = _drawn[obj.session_uid] = Drawn(session.simulation, session.body_of(obj), state)
+    if last is None or last.state is not frame.state or last.simulation is not session.simulation:
+        last = _drawn[obj.session_uid] = Drawn(session, session.simulation, session.body_of(obj), frame)
     return last
 
 
@@ -158,6 +178,10 @@ def _draw_parts(group: bpy.types.PropertyGroup, found: Drawn) -> None:
         _points(positions[block.pinned[~hard]], _SOFT)
     if group.show_worst:
         _lines(positions, edges_of(found.worst[0][None]), _WORST, width=3.0)
+    if group.show_contacts and found.contacts is not None:
+        _segments(found.contacts.lines, _PRESSED, 2.0)
+        _points(found.contacts.points, _PRESSED, 2.0 * _POINT)
+        _points(found.contacts.deep, _DEEP, 2.0 * _POINT)
 
 
 def _segments(ends: Array, color: Color, width: float = 1.0) -> None:
@@ -230,6 +254,9 @@ def draw_pixels() -> None:
             tet, much = found.worst
             words = f"stretched {much:.2f} times" if np.isfinite(much) else "turned over"
             _text(context, found.nodes[tet].mean(axis=0), words, _WORDS, scale, down=-1.0)
+        if found is not None and obj.dampsim.show_contacts and found.contacts is not None:
+            for words, place in found.contacts.words:
+                _text(context, place, words, _WORDS, scale, down=1.5)
 
 
 def _text(context: bpy.types.Context, place: Array, text: str, color: Color, scale: float, down: float) -> None:

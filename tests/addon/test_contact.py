@@ -421,6 +421,8 @@ def test_a_floor_lies_where_one_would_put_it(load: Load, tmp_path: Path, low: fl
     obj = falling(tmp_path, low)
     assert bpy.ops.dampsim.floor() == {"FINISHED"}
     made = bpy.data.objects["Floor"]
+    # That it falls is meant now, and no fault.
+    assert obj.dampsim.let_fall
     # The ball's poles reach its radius, its sides nearly.
     assert made.location.z == pytest.approx(floor, abs=2e-4)
     np.testing.assert_allclose(made.location[:2], (1.0, 2.0), atol=EXACT)
@@ -445,6 +447,7 @@ def test_a_floor_lies_under_the_pose_of_the_first_frame_and_is_made_once(load: L
     assert bpy.ops.dampsim.floor() == {"FINISHED"}
     assert scene.frame_current == 6
     floor = bpy.data.objects["Floor"]
+    assert not obj.dampsim.let_fall
     # What is held lies on it, less its contact distance.
     assert lowest - 0.05 < floor.location.z < lowest
     assert limit.objects.get("Floor") == floor

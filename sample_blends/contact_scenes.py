@@ -1,0 +1,308 @@
+"""The samples of contact, that build.py builds: a fall on stairs, a stack, the belly of a runner, ears on a head."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import bpy
+import numpy as np
+from mathutils import Euler, Vector
+
+from build import (
+    frozen,
+    fused,
+    group,
+    key,
+    material,
+    mesh_object,
+    points,
+    primitive,
+    ramp,
+    simulate,
+    smooth,
+    stage,
+    start,
+)
+
+STILL = Euler((0.0, 0.0, 0.0))
+
+
+def stops(obj: bpy.types.Object, **dials: float) -> None:
+    """Make an object a collider."""
+    obj.dampsim_collider.is_collider = True
+    for name, value in dials.items():
+        setattr(obj.dampsim_collider, name, value)
+
+
+def floor() -> None:
+    """An infinite plane where the backdrop lies, which is drawn instead."""
+    mesh = mesh_object("Floor", [Vector((x, y, 0.0)) for x, y in ((-2, -2), (2, -2), (2, 2), (-2, 2))], [(0, 1, 2, 3)])
+    mesh.hide_render = True
+    mesh.display_type = "WIRE"
+    stops(mesh, plane=True)
+
+
+def rounded(name: str, look: bpy.types.Material, size: Vector, place: Vector, turn: Euler) -> bpy.types.Object:
+    """A box with soft edges, finely meshed."""
+    bpy.ops.mesh.primitive_cube_add(size=1.0)
+    obj = bpy.context.object
+    obj.scale = size
+    bpy.ops.object.transform_apply(location=False, rotation=False, scale=True)
+    bevel = obj.modifiers.new("Bevel", "BEVEL")
+    bevel.width, bevel.segments = 0.22 * min(size), 3
+    remesh = obj.modifiers.new("Remesh", "REMESH")
+    remesh.mode, remesh.voxel_size = "VOXEL", 0.14 * min(size)
+    obj.modifiers.new("Smooth", "SMOOTH").iterations = 3
+    frozen(obj)
+    obj.name = obj.data.name = name
+    obj.location, obj.rotation_euler = place, turn
+    obj.data.materials.append(look)
+    smooth(obj)
+    return obj
+
+
+def stairs() -> None:
+    """A block of jelly falls on stairs and tumbles down."""
+    scene = start(110)
+    stage(scene, (2.6, -7.6, 3.0), (0.2, 0.0, 0.75), 42)
+    lime = material(
+        "Lime Jelly", (0.10, 0.42, 0.03), Roughness=0.08, Subsurface_Weight=0.4, Subsurface_Scale=0.2,
+        Transmission_Weight=0.3, IOR=1.36, Coat_Weight=0.4,
+    )  # fmt: skip
+    stone = material("Stone", (0.42, 0.40, 0.38), Roughness=0.8)
+    # Treads that fall away, so that nothing stays on them. Looked at from y, counterclockwise.
+    steps, rise, tread, fall = 4, 0.34, 0.66, 0.12
+    left, top = -1.7, steps * (rise + fall)
+    profile = [(left, 0.0), (left + steps * tread, 0.0)]
+    for number in reversed(range(steps)):
+        low = top - number * (rise + fall) - fall
+        profile += [(left + (number + 1) * tread, low), (left + number * tread, low + fall)]
+    count, wide = len(profile), 1.3
+    vertices = [Vector((x, y, z)) for y in (-wide, wide) for x, z in profile]
+    faces = [tuple(range(count)), tuple(reversed(range(count, 2 * count)))]
+    faces += [((k + 1) % count, k, k + count, (k + 1) % count + count) for k in range(count)]
+    flight = mesh_object("Stairs", vertices, faces)
+    flight.data.materials.append(stone)
+    stops(flight)
+    floor()
+    block = rounded(
+        "Jelly",
+        lime,
+        Vector((0.62, 0.62, 0.62)),
+        Vector((left + 0.5 * tread, 0.0, top + 1.0)),
+        Euler((0.25, 0.55, 0.2)),
+    )
+    simulate(
+        block, pin_group="", let_fall=True, settle=30.0, bounce=45.0, stiffness_by="SAG", sag=9.0, resolution=1200,
+        friction=0.25,
+    )  # fmt: skip
+
+
+def stack() -> None:
+    """Five cushions of jelly fall onto one another, and stay a stack."""
+    scene = start(110)
+    stage(scene, (1.9, -7.0, 2.3), (0.0, 0.0, 0.85), 48)
+    looks = [
+        material(
+            name, color, Roughness=0.1, Subsurface_Weight=0.4, Subsurface_Scale=0.2, Transmission_Weight=0.2, IOR=1.36,
+            Coat_Weight=0.4,
+        )
+        for name, color in (
+            ("Raspberry", (0.62, 0.012, 0.06)), ("Orange", (0.80, 0.20, 0.01)), ("Lemon", (0.80, 0.55, 0.02)),
+            ("Lime", (0.10, 0.42, 0.03)), ("Blueberry", (0.05, 0.06, 0.45)),
+        )
+    ]  # fmt: skip
+    floor()
+    cushions = []
+    for number, look in enumerate(looks):
+        wide = 1.1 - 0.14 * number
+        place = Vector((0.03 * (-1) ** number, 0.02 * (number - 2), 0.32 + 0.55 * number))
+        turn = Euler((0.05 * (-1) ** number, 0.06, 0.5 * number))
+        cushions.append(rounded(look.name, look, Vector((wide, wide, 0.34)), place, turn))
+    for obj in cushions:
+        simulate(
+            obj, pin_group="", let_fall=True, settle=20.0, bounce=25.0, stiffness_by="SAG", sag=12.0, resolution=400,
+            friction=0.7,
+        )  # fmt: skip
+    together(cushions)
+
+
+def together(objects: list[bpy.types.Object]) -> None:
+    """Simulate objects together, each stopping at the others."""
+    bpy.ops.object.select_all(action="DESELECT")
+    for obj in objects:
+        obj.select_set(True)
+    bpy.context.view_layer.objects.active = objects[0]
+    assert bpy.ops.dampsim.together() == {"FINISHED"}
+    assert all(obj.dampsim.touch_together for obj in objects)
+
+
+def ears() -> None:
+    """A hound's ears lie on its head, and slap against it as it is shaken."""
+    scene = start(120)
+    stage(scene, (4.3, -3.7, 1.6), (0.05, 0.0, 0.78), 50)
+    coat = material("Coat", (0.33, 0.13, 0.04), Roughness=0.6, Subsurface_Weight=0.08, Subsurface_Scale=0.05)
+    velvet = material("Velvet", (0.16, 0.05, 0.02), Roughness=0.7, Subsurface_Weight=0.1, Subsurface_Scale=0.05)
+    black = material("Eye", (0.01, 0.01, 0.012), Roughness=0.05, Coat_Weight=1.0)
+    neck = bpy.data.objects.new("Neck", None)
+    neck.location = (-0.17, 0.0, 0.35)
+    scene.collection.objects.link(neck)
+
+    # Looks along +x.
+    head = fused(
+        "Head",
+        [
+            (Vector((0.0, 0.0, 1.0)), Vector((0.44, 0.40, 0.42)), STILL),
+            (Vector((0.42, 0.0, 0.86)), Vector((0.34, 0.22, 0.20)), Euler((0.0, 0.15, 0.0))),
+            (Vector((0.62, 0.0, 0.82)), Vector((0.17, 0.17, 0.15)), STILL),
+            (Vector((-0.17, 0.0, 0.55)), Vector((0.25, 0.25, 0.55)), Euler((0.0, -0.1, 0.0))),
+        ],
+        0.05,
+    )
+    head.data.materials.append(coat)
+    stops(head)
+    parts = [head]
+    for name, spot, size in (
+        ("Eye.L", (0.36, 0.19, 1.13), (0.06, 0.06, 0.075)),
+        ("Eye.R", (0.36, -0.19, 1.13), (0.06, 0.06, 0.075)),
+        ("Nose", (0.78, 0.0, 0.90), (0.06, 0.08, 0.05)),
+    ):
+        parts.append(
+            primitive(bpy.ops.mesh.primitive_uv_sphere_add, name, black, location=spot, scale=size, segments=24)
+        )
+    primitive(
+        bpy.ops.mesh.primitive_cylinder_add, "Stand", black, radius=0.34, depth=0.3, vertices=64,
+        location=(-0.17, 0, 0.15),
+    )  # fmt: skip
+    flaps = []
+    for side in (-1.0, 1.0):
+        # From the crown out and down, a hand's width off the cheek.
+        balls = []
+        for t in np.linspace(0.0, 1.0, 24):
+            wide = 0.07 + 0.13 * math.sin(math.pi * min(0.25 + 0.6 * t, 1.0))
+            spot = Vector((-0.05 + 0.05 * t, side * (0.26 + 0.42 * t**0.6), 1.31 - 0.10 * t - 0.62 * t * t))
+            balls.append((spot, Vector((wide, 0.045, 0.09)), Euler((side * (0.9 - 0.7 * t), 0.0, 0.0))))
+        ear = fused(f"Ear.{'L' if side > 0 else 'R'}", balls, 0.032)
+        ear.data.materials.append(velvet)
+        group(ear, "Pin", ramp(-np.abs(points(ear)[:, 1]), -0.36, -0.30))
+        flaps.append(ear)
+    for part in (*parts, *flaps):
+        part.parent = neck
+        part.matrix_parent_inverse = neck.matrix_basis.inverted()
+
+    turns = {
+        1: (0.0, 0.0, 0.0), 12: (0.0, 0.0, 0.0), 20: (0.55, 0.0, 0.0), 34: (0.55, 0.0, 0.0), 42: (0.0, 0.0, 0.0),
+        50: (0.0, 0.0, 0.5), 55: (0.0, 0.0, -0.5), 60: (0.0, 0.0, 0.5), 65: (0.0, 0.0, -0.5), 71: (0.0, 0.0, 0.0),
+        84: (0.0, 0.35, 0.0), 92: (0.0, -0.15, 0.0), 98: (0.0, 0.0, 0.0),
+    }  # fmt: skip
+    key(neck, "rotation_euler", {frame: Euler(turn) for frame, turn in turns.items()})
+    for ear in flaps:
+        simulate(
+            ear, settle=16.0, bounce=20.0, stiffness_by="SAG", sag=35.0, resolution=900, friction=0.4,
+        )  # fmt: skip
+
+
+def runner() -> None:
+    """Somebody round runs on the spot: belly and thighs, of one mesh, meet at every step."""
+    scene = start(120)
+    stage(scene, (4.6, -5.4, 1.7), (0.1, 0.0, 1.02), 50)
+    skin = material("Troll", (0.10, 0.16, 0.42), Roughness=0.5, Subsurface_Weight=0.15, Subsurface_Scale=0.05)
+    black = material("Eye", (0.01, 0.01, 0.012), Roughness=0.05, Coat_Weight=1.0)
+
+    # Looks along +x. The belly hangs out before the thighs, a little above them.
+    balls = [
+        (Vector((-0.02, 0.0, 1.22)), Vector((0.28, 0.34, 0.40)), STILL),
+        (Vector((0.0, 0.0, 0.92)), Vector((0.25, 0.31, 0.20)), STILL),
+        (Vector((0.24, 0.0, 1.10)), Vector((0.32, 0.36, 0.29)), STILL),
+        (Vector((0.05, 0.0, 1.83)), Vector((0.24, 0.23, 0.26)), STILL),
+        (Vector((0.0, 0.0, 1.60)), Vector((0.12, 0.12, 0.15)), STILL),
+    ]
+    for side in (-1.0, 1.0):
+        for t in np.linspace(0.0, 1.0, 9):
+            balls.append((Vector((0.0, side * 0.17, 0.84 - 0.40 * t)), Vector((0.145 - 0.035 * t,) * 3), STILL))
+            balls.append((Vector((0.0, side * 0.17, 0.44 - 0.38 * t)), Vector((0.105 - 0.035 * t,) * 3), STILL))
+            balls.append(
+                (Vector((-0.02, side * (0.33 + 0.36 * t), 1.45 - 0.02 * t)), Vector((0.09 - 0.025 * t,) * 3), STILL)
+            )
+        balls.append((Vector((0.07, side * 0.17, 0.06)), Vector((0.16, 0.08, 0.06)), STILL))
+        balls.append((Vector((-0.02, side * 0.74, 1.43)), Vector((0.09, 0.09, 0.07)), STILL))
+    body = fused("Runner", balls, 0.042)
+    body.data.materials.append(skin)
+
+    rig_data = bpy.data.armatures.new("Rig")
+    rig = bpy.data.objects.new("Rig", rig_data)
+    scene.collection.objects.link(rig)
+    bpy.context.view_layer.objects.active = rig
+    bpy.ops.object.mode_set(mode="EDIT")
+    spots: dict[str, tuple[tuple[float, float, float], tuple[float, float, float], str]] = {
+        "hips": ((0.0, 0.0, 0.85), (0.0, 0.0, 1.10), ""), "chest": ((0.0, 0.0, 1.10), (0.0, 0.0, 1.60), "hips"),
+    }  # fmt: skip
+    for name, side in (("L", 1.0), ("R", -1.0)):
+        spots[f"thigh.{name}"] = ((0.0, 0.17 * side, 0.84), (0.0, 0.17 * side, 0.44), "hips")
+        spots[f"shin.{name}"] = ((0.0, 0.17 * side, 0.44), (0.0, 0.17 * side, 0.05), f"thigh.{name}")
+        spots[f"arm.{name}"] = ((-0.02, 0.30 * side, 1.45), (-0.02, 0.75 * side, 1.43), "chest")
+    for name, (start_at, end_at, parent) in spots.items():
+        bone = rig_data.edit_bones.new(name)
+        bone.head, bone.tail = start_at, end_at
+        if parent:
+            bone.parent = rig_data.edit_bones[parent]
+    bpy.ops.object.mode_set(mode="OBJECT")
+
+    x, y, z = points(body).T
+    # The belly hangs in front of the thighs: only what is behind or below it is leg.
+    belly = ramp(x, 0.08, 0.20) * ramp(z, 0.80, 0.88) * ramp(-z, -1.42, -1.25)
+    leg = ramp(-z, -0.90, -0.78) * (1.0 - belly)
+    shin = ramp(-z, -0.48, -0.40)
+    arm = ramp(np.abs(y), 0.28, 0.38) * ramp(z, 1.30, 1.38)
+    chest = ramp(z, 1.02, 1.20)
+    weights = {}
+    for name, side in (("L", 1.0), ("R", -1.0)):
+        half = ramp(side * y, -0.03, 0.03)
+        weights[f"thigh.{name}"] = half * leg * (1.0 - shin)
+        weights[f"shin.{name}"] = half * leg * shin
+        weights[f"arm.{name}"] = half * arm
+    rest = np.clip(1.0 - leg - arm, 0.0, 1.0)
+    weights |= {"hips": rest * (1.0 - chest), "chest": rest * chest}
+    total = sum(weights.values())
+    for name, weight in weights.items():
+        group(body, name, weight / total)
+    group(body, "Pin", np.clip(1.0 - 2.0 * belly, 0.0, 1.0))
+    body.modifiers.new("Armature", "ARMATURE").object = rig
+    body.parent = rig
+    for name, spot in (("Eye.L", (0.26, 0.09, 1.88)), ("Eye.R", (0.26, -0.09, 1.88))):
+        eye = primitive(
+            bpy.ops.mesh.primitive_uv_sphere_add, name, black, location=spot, scale=(0.03,) * 3, segments=24
+        )
+        eye.parent, eye.parent_type, eye.parent_bone = rig, "BONE", "chest"
+        tip = rig_data.bones["chest"].matrix_local.copy()
+        tip.translation = rig_data.bones["chest"].tail_local
+        eye.matrix_parent_inverse = tip.inverted()
+
+    pose = rig.pose.bones
+    for bone in pose:
+        bone.rotation_mode = "XYZ"
+    # From the tenth frame on a step every seven.
+    lift, back, pace = 1.0, -0.5, 7
+    for name, first, side in (("L", 0, 1.0), ("R", 1, -1.0)):
+        thigh, shin_turn, swing = {1: 0.0, 8: 0.0}, {1: 0.0, 8: 0.0}, {1: 0.0, 8: 0.0}
+        for step in range(12):
+            up = (step + first) % 2 == 0
+            frame = 10 + pace * (step + 1)
+            thigh[frame], shin_turn[frame], swing[frame] = (lift, 1.2, -0.6) if up else (back, 0.5, 0.6)
+        thigh[112], shin_turn[112], swing[112] = 0.0, 0.0, 0.0
+        key(pose[f"thigh.{name}"], "rotation_euler", {f: Euler((0.0, 0.0, -a)) for f, a in thigh.items()})
+        key(pose[f"shin.{name}"], "rotation_euler", {f: Euler((0.0, 0.0, a)) for f, a in shin_turn.items()})
+        down = 0.85
+        key(pose[f"arm.{name}"], "rotation_euler", {f: Euler((-side * down, 0.0, a)) for f, a in swing.items()})
+    rises = {1: 0.0, 8: 0.0, 10: -0.10}
+    for step in range(12):
+        rises[13 + pace * step], rises[17 + pace * step] = 0.02, -0.10
+    rises[112] = 0.0
+    key(pose["hips"], "location", {frame: (0.0, rise, 0.0) for frame, rise in rises.items()})
+    simulate(
+        body, settle=18.0, bounce=30.0, stiffness_by="SAG", sag=5.0, resolution=3000, touch_self=True, friction=0.2,
+    )  # fmt: skip
+
+
+SCENES: dict[str, Callable[[], None]] = {"stairs": stairs, "stack": stack, "ears": ears, "runner": runner}

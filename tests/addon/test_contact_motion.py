@@ -1,0 +1,320 @@
+"""Contact with real motion, from the click on Add Floor to what plays, bakes, resumes, and is measured."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import bpy
+import numpy as np
+import pytest
+from scenes import TARGETS, armature, fresh, size, world
+from test_contact import box, collider, keyed
+from test_live import assert_same_bits, baked, frames, play
+
+pytestmark = pytest.mark.bpy
+Load = Callable[[str], ModuleType]
+# Of the size: what nobody sees.
+SEEN = 1e-3
+# Falls 0.3 m, and lands within frame 7.
+SHOT = 20
+
+
+def jelly(cache: Path, low: float = 0.3, name: str = "Jelly", **dials: Any) -> bpy.types.Object:
+    """A ball of 1 m that nothing holds, its lowest point at a height."""
+    bpy.ops.mesh.primitive_ico_sphere_add(subdivisions=3, radius=0.5, location=(0.0, 0.0, low + 0.5))
+    return simulated(bpy.context.object, cache, name, **dials)
+
+
+def block(cache: Path, low: float, name: str = "Block", cuts: int = 4, **dials: Any) -> bpy.types.Object:
+    """A cube of 1 m, subdivided."""
+    bpy.ops.mesh.primitive_cube_add(size=1.0, location=(0.0, 0.0, low + 0.5))
+    bpy.ops.object.mode_set(mode="EDIT")
+    bpy.ops.mesh.subdivide(number_cuts=cuts)
+    bpy.ops.object.mode_set(mode="OBJECT")
+    return simulated(bpy.context.object, cache, name, **dials)
+
+
+def simulated(obj: bpy.types.Object, cache: Path, name: str, **dials: Any) -> bpy.types.Object:
+    obj.name = obj.data.name = name
+    assert bpy.ops.dampsim.add() == {"FINISHED"}
+    group = obj.dampsim
+    group.cache_folder, group.resolution, group.settle, group.bounce = str(cache), 200, 8.0, 20.0
+    group.target = "POINT_CACHE"
+    for dial, value in dials.items():
+        setattr(group, dial, value)
+    return obj
+
+
+def on_floor(cache: Path, **dials: Any) -> bpy.types.Object:
+    """The jelly, and what Add Floor puts under it."""
+    obj = jelly(cache, **dials)
+    assert bpy.ops.dampsim.floor() == {"FINISHED"}
+    assert bpy.data.objects["Floor"].location.z == pytest.approx(0.0, abs=1e-5)
+    return obj
+
+
+def surfaces(made: list[Any], name: str = "Jelly") -> np.ndarray:
+    """(f, v, 3) m."""
+    return np.array([frame.shapes[name] for frame in made], dtype=float)
+
+
+def triangles(obj: bpy.types.Object) -> np.ndarray:
+    obj.data.calc_loop_triangles()
+    return np.array([tuple(one.vertices) for one in obj.data.loop_triangles])
+
+
+def lands(heights: np.ndarray) -> None:
+    """Lowest points by frame, over a floor at 0 of what is 1 m: it falls freely at first, and comes to lie on it."""
+    fallen = heights[0] - heights[3]
+    # A fall is ahead by half a step, of a frame at most: 1 + 2 + 3 instead of 9 / 2.
+    assert 1.0 < fallen / (0.5 * 9.81 * (3.0 / 24.0) ** 2) < 1.34
+    assert heights.min() >= -SEEN * 3.0**0.5
+    # Within its contact distance, of half a hundredth of a box's diagonal.
+    assert heights[-1] < 0.005 * 3.0**0.5 + SEEN
+
+
+def test_a_jelly_falls_on_its_floor_and_live_is_the_bake_to_the_byte(
+    load: Load, live: ModuleType, tmp_path: Path
+) -> None:
+    fresh(SHOT)
+    obj = on_floor(tmp_path)
+    play(1, SHOT)
+    played = frames(live, obj)
+    shown = [world(obj, frame) for frame in range(1, SHOT + 1)]
+    lands(np.array([points[:, 2].min() for points in shown]))
+    made = baked(load, obj)
+    assert_same_bits(played, made)
+    for one, other in zip(played, made, strict=True):
+        assert {k: v.tobytes() for k, v in one.state.memory.items()} == {
+            k: v.tobytes() for k, v in other.state.memory.items()
+        }
+    assert any(len(frame.state.memory.get("Jelly\x1fcontacts", ())) for frame in made)
+    for frame, points in enumerate(shown, 1):
+        assert np.abs(world(obj, frame) - points).max() == 0.0
+
+
+@pytest.mark.parametrize("stop", [9, 15])
+def test_a_bake_that_is_stopped_while_it_touches_resumes_to_equal_bytes(load: Load, tmp_path: Path, stop: int) -> None:
+    fresh(SHOT)
+    obj = on_floor(tmp_path)
+    whole = baked(load, obj)
+    assert len(whole[stop - 1].state.memory["Jelly\x1fcontacts"])
+    job = load("dampsim_addon.jobs.bake")
+    steps = job.run(bpy.context.scene, bpy.context.view_layer, obj, True)
+    next(step for step in steps if step.text == "Simulating" and step.done == stop)
+    steps.close()
+    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+    assert cache.numbers() == list(range(1, stop + 1))
+    assert bpy.ops.dampsim.bake(resume=True) == {"FINISHED"}
+    again = [cache.read(number) for number in cache.numbers()]
+    assert_same_bits(whole, again)
+    assert [sorted(one.state.memory) for one in whole] == [sorted(one.state.memory) for one in again]
+    for one, other in zip(whole, again, strict=True):
+        assert all(one.state.memory[key].tobytes() == other.state.memory[key].tobytes() for key in one.state.memory)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_every_target_plays_the_landing(load: Load, tmp_path: Path, target: str) -> None:
+    fresh(SHOT)
+    obj = on_floor(tmp_path, target=target)
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+    made = surfaces([cache.read(number) for number in range(1, SHOT + 1)])
+    off = 1e-5 if obj.dampsim.baked_part < 1e-3 else 0.01 * obj.dampsim.bound_percent
+    for frame, points in enumerate(made, 1):
+        assert np.abs(world(obj, frame) - points).max() <= 1.01 * off * size(made[0])
+    lands(made[:, :, 2].min(axis=1))
+
+
+def test_ghosts_land_too_as_a_bake_with_their_dials(load: Load, tmp_path: Path) -> None:
+    fresh(SHOT)
+    obj = on_floor(tmp_path)
+    assert bpy.ops.dampsim.ghost_add() == {"FINISHED"}
+    obj.dampsim.settle, obj.dampsim.bounce = 4.0, 0.0
+    assert bpy.ops.dampsim.ghost_add() == {"FINISHED"}
+    assert bpy.ops.dampsim.compare() == {"FINISHED"}
+    shown = load("dampsim_addon.scene.results").ghosts_of(obj)
+    for surface in shown.surfaces:
+        lands(np.asarray(surface)[:, :, 2].min(axis=1))
+    made = np.array([frame.surface for frame in baked(load, obj)], dtype=np.float32)
+    assert shown.surfaces[1].tobytes() == made.tobytes()
+    assert np.abs(shown.surfaces[0] - shown.surfaces[1]).max() > SEEN
+
+
+def test_a_sweep_and_the_command_line_go_over_what_lands(
+    load: Load, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    fresh(SHOT)
+    obj = on_floor(tmp_path / "cache")
+    cli, out = load("dampsim_addon.cli"), tmp_path / "sweep"
+    assert cli.main(["sweep", "--set", "settle=6,12", "--pictures", "0", "--output", str(out)]) == cli.DONE
+    with (out / "sweep.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["settle"] for row in rows] == ["6", "12"]
+    path, report = tmp_path / "scene.blend", tmp_path / "report.json"
+    bpy.ops.wm.save_as_mainfile(filepath=str(path))
+    arguments = ["bake", "--set", "friction=0.2", "--target", "mdd", "--report", str(report)]
+    assert cli.main(arguments) == cli.DONE
+    (entry,) = json.loads(report.read_text(encoding="utf-8"))["objects"]
+    assert (entry["problem"], entry["target"]) == ("", "MDD")
+    assert cli.main(["info"]) == cli.DONE
+    assert "stops at Floor" in capfd.readouterr().out
+    obj = bpy.data.objects["Jelly"]
+    lands(np.array([world(obj, frame)[:, 2].min() for frame in range(1, SHOT + 1)]))
+
+
+def test_what_is_held_and_rests_on_the_floor_calibrates_and_shows_its_curve(
+    load: Load, live: ModuleType, tmp_path: Path
+) -> None:
+    fresh(60)
+    obj = jelly(tmp_path, low=0.0, settle=10.0, bounce=0.0)
+    group = obj.vertex_groups.new(name="Pin")
+    group.add([v.index for v in obj.data.vertices if v.co.z > 0.3], 1.0, "REPLACE")
+    obj.dampsim.pin_group = "Pin"
+    assert bpy.ops.dampsim.floor() == {"FINISHED"}
+    assert bpy.ops.dampsim.calibrate() == {"FINISHED"}
+    shown = load("dampsim_addon.scene.results").curve_of(obj)
+    assert shown.curve.rest == pytest.approx(10.0, abs=1.0)
+    # A push into the floor, and a stop.
+    keyed(obj, f1=0.5, f6=0.5, f10=0.45)
+    play(1, 60)
+    assert load("dampsim_addon.scene.results").curve_of(obj).source == "playback"
+    lowest = surfaces(frames(live, obj))[:, :, 2].min()
+    assert lowest >= bpy.data.objects["Floor"].location.z - SEEN
+
+
+def slope(tmp_path: Path, **dials: Any) -> tuple[bpy.types.Object, bpy.types.Object]:
+    """A block on a floor that rises 0.3 in 1, which it grips up to 0.5."""
+    obj = block(tmp_path, 0.01, stiffness_by="MODULUS", stiffness=2000.0, friction=0.5, **dials)
+    assert bpy.ops.dampsim.floor() == {"FINISHED"}
+    floor = bpy.data.objects["Floor"]
+    floor.location = (0.0, 0.0, 0.0)
+    for one in (obj, floor):
+        one.rotation_euler.y = np.arctan(0.3)
+    return obj, floor
+
+
+@pytest.mark.parametrize("whose", ["body", "collider"])
+def test_keyframed_friction_lets_it_go_when_it_is_dialled_to(
+    load: Load, live: ModuleType, tmp_path: Path, whose: str
+) -> None:
+    fresh(30)
+    obj, floor = slope(tmp_path)
+    group, path = (obj.dampsim, "friction") if whose == "body" else (floor.dampsim_collider, "roughness")
+    for frame, factor in ((16, 1.0), (17, 0.0)):
+        setattr(group, path, factor * (0.5 if whose == "body" else 1.0))
+        group.keyframe_insert(path, frame=frame)
+    play(1, 30)
+    middles = surfaces(frames(live, obj), "Block").mean(axis=1)
+    along = (middles - middles[11]) @ np.array([np.cos(np.arctan(0.3)), 0.0, -np.sin(np.arctan(0.3))])
+    # It sticks: less than can be seen in the frames before.
+    assert np.abs(along[11:16]).max() < SEEN
+    # And slides as on ice, from some time between the keyframes on.
+    time = (30.0 - np.array([16.0, 17.0])) / 24.0
+    far = 0.5 * 9.81 * np.sin(np.arctan(0.3)) * time**2
+    assert 0.95 * far[1] < along[29] < 1.05 * far[0]
+
+
+def test_a_keyframed_distance_lifts_what_lies_there(load: Load, live: ModuleType, tmp_path: Path) -> None:
+    fresh(48)
+    obj = block(tmp_path, 0.01, stiffness_by="MODULUS", stiffness=2000.0, bounce=0.0)
+    assert bpy.ops.dampsim.floor() == {"FINISHED"}
+    group = bpy.data.objects["Floor"].dampsim_collider
+    for frame, value in ((14, 0.0), (26, 0.1)):
+        group.thickness = value
+        group.keyframe_insert("thickness", frame=frame)
+    play(1, 48)
+    lows = surfaces(frames(live, obj), "Block")[:, :, 2].min(axis=1)
+    assert lows[47] - lows[13] == pytest.approx(0.1, abs=SEEN)
+    assert np.diff(lows[13:26]).min() > -SEEN
+
+
+def deforming(other: bpy.types.Object) -> None:
+    """The table's top is thrown up on one side by a bone."""
+    bpy.context.view_layer.objects.active = other
+    armature(other)
+
+
+def keyed_up(other: bpy.types.Object) -> None:
+    keyed(other, f1=-1.0, f8=-1.0, f12=-0.7, f20=-0.8)
+
+
+def inside_out(other: bpy.types.Object) -> None:
+    """As keyed, and modelled with normals that look inwards."""
+    other.data.flip_normals()
+    keyed_up(other)
+
+
+@pytest.mark.parametrize("move", [deforming, keyed_up, inside_out])
+def test_nothing_passes_through_a_collider_that_moves(
+    load: Load, live: ModuleType, tmp_path: Path, move: Callable[[bpy.types.Object], None]
+) -> None:
+    fresh(SHOT)
+    other = collider("Table", place=(0.0, 0.0, -1.0))
+    bpy.context.view_layer.objects.active = other
+    bpy.ops.object.mode_set(mode="EDIT")
+    bpy.ops.mesh.select_all(action="SELECT")
+    bpy.ops.mesh.subdivide(number_cuts=3)
+    bpy.ops.object.mode_set(mode="OBJECT")
+    move(other)
+    obj = jelly(tmp_path, low=0.1)
+    play(1, SHOT)
+    depth = load("core.geometry.crossings").depth_between
+    own, its, made = triangles(obj), triangles(other), surfaces(frames(live, obj))
+    if move is inside_out:
+        its = its[:, ::-1]
+    deep = [depth(made[frame - 1], own, world(other, frame, True), its) for frame in range(1, SHOT + 1)]
+    assert max(deep) <= SEEN * size(made[0])
+    # It was carried up, or thrown off.
+    assert np.abs(made[-1].mean(axis=0) - made[5].mean(axis=0)).max() > 0.05
+
+
+def test_blenders_collision_stops_it_and_what_is_baked_apart_too(load: Load, live: ModuleType, tmp_path: Path) -> None:
+    fresh(SHOT)
+    table = box("Table", place=(0.0, 0.0, -1.0))
+    table.modifiers.new("Collision", "COLLISION")
+    obj = jelly(tmp_path / "a", low=0.1)
+    play(1, SHOT)
+    made = surfaces(frames(live, obj))
+    depth = load("core.geometry.crossings").depth_between
+    assert max(depth(one, triangles(obj), world(table, 1), triangles(table)) for one in made) <= SEEN * size(made[0])
+    # Baked, it is a collider itself.
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    obj.dampsim_collider.is_collider = True
+    # Where it is farthest up.
+    top = made[:, :, 2].max()
+    upper = block(tmp_path / "b", top + 0.05, "Upper")
+    play(1, SHOT)
+    found = surfaces(frames(live, upper), "Upper")
+    deep = [depth(found[k], triangles(upper), world(obj, k + 1), triangles(obj)) for k in range(SHOT)]
+    # A single vertex, the ball's tip, stops all of it.
+    assert max(deep) <= 2.0 * SEEN * size(found[0])
+    assert found[:, :, 2].min() > 0.5
+
+
+def test_what_is_simulated_together_stacks(load: Load, live: ModuleType, tmp_path: Path) -> None:
+    scene = fresh(36)
+    lower, upper = (block(tmp_path, low, name, 2) for name, low in (("Lower", 0.02), ("Upper", 1.06)))
+    lower.select_set(True)
+    assert bpy.ops.dampsim.together() == {"FINISHED"}
+    bpy.context.view_layer.objects.active = lower
+    assert bpy.ops.dampsim.floor() == {"FINISHED"}
+    play(1, scene.frame_end)
+    made = frames(live, lower)
+    below, above = surfaces(made, "Lower"), surfaces(made, "Upper")
+    depth = load("core.geometry.crossings").depth_between
+    deep = [depth(a, triangles(lower), b, triangles(upper)) for a, b in zip(below, above, strict=True)]
+    assert max(deep) <= SEEN * size(below[0])
+    assert below[:, :, 2].min() >= -SEEN
+    # It lies on the other one, which bears its weight: both shortened, none beside the other.
+    assert 0.85 < above[-1][:, 2].min() < 1.02
+    assert np.abs(above[-1].mean(axis=0) - below[-1].mean(axis=0))[:2].max() < 0.02
+    assert np.abs(above[-1] - above[-2]).max() < SEEN
+    for one, other in zip(made, baked(load, lower), strict=True):
+        assert one.state.positions.tobytes() == other.state.positions.tobytes()
+        assert all(one.state.memory[key].tobytes() == other.state.memory[key].tobytes() for key in one.state.memory)

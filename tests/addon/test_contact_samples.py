@@ -1,0 +1,69 @@
+"""The samples of contact: nothing passes through anything that can be seen, at frames and between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import bpy
+import numpy as np
+import pytest
+from scenes import size, world
+from test_contact_motion import SEEN, triangles
+
+pytestmark = [pytest.mark.bpy, pytest.mark.slow]
+Load = Callable[[str], ModuleType]
+SAMPLES = Path(__file__).parents[2] / "sample_blends"
+
+
+def free(obj: bpy.types.Object) -> np.ndarray:
+    """(v,) whether no pin holds a vertex at all."""
+    pins = obj.vertex_groups.get(obj.dampsim.pin_group)
+    held = (
+        [any(one.group == pins.index and one.weight > 0.0 for one in v.groups) for v in obj.data.vertices]
+        if pins
+        else []
+    )
+    return ~np.array(held, dtype=bool) if pins else np.ones(len(obj.data.vertices), dtype=bool)
+
+
+@pytest.mark.parametrize(
+    ("name", "last", "touched"), [("stairs", 70, 12), ("stack", 30, 14), ("ears", 60, 20), ("runner", 32, 17)]
+)
+def test_nothing_passes_through_anything(load: Load, name: str, last: int, touched: int, tmp_path: Path) -> None:
+    bpy.ops.wm.open_mainfile(filepath=str(SAMPLES / f"{name}.blend"))
+    scene = bpy.context.scene
+    assert 100 <= scene.frame_end <= 150
+    scene.frame_end = last
+    objects = [obj for obj in scene.objects if obj.dampsim.enabled]
+    for obj in objects:
+        obj.dampsim.cache_folder = str(tmp_path)
+    results = load("dampsim_addon.api").bake(objects, target="POINT_CACHE")
+    assert [result.problem for result in results] == [""] * len(objects)
+    geometry = load("core.geometry.crossings")
+    surface = load("core.geometry.proximity").Triangles
+    cache = load("dampsim_addon.scene.caches").frame_cache(objects[0])
+    assert any(len(one) for key, one in cache.read(touched).state.memory.items() if key.endswith("\x1fcontacts"))
+    colliders = [obj for obj in scene.objects if obj.type == "MESH" and obj.dampsim_collider.is_collider]
+    loose, faces = {obj: free(obj) for obj in objects}, {obj: triangles(obj) for obj in (*objects, *colliders)}
+    for half in range(2, 2 * last + 1):
+        there = {obj: world(obj, 0.5 * half) for obj in faces}
+        for obj in objects:
+            own, limit = there[obj], SEEN * size(there[obj])
+            for other in colliders:
+                if other.dampsim_collider.plane:
+                    assert own[:, 2].min() > other.location.z - limit
+                elif loose[obj].all():
+                    assert geometry.depth_between(own, faces[obj], there[other], faces[other]) < limit
+                else:
+                    # It grows out of what it touches, where it is pinned.
+                    assert geometry.inside_depth(own[loose[obj]], surface(there[other], faces[other])).max() < limit
+            for other in objects:
+                if other.name > obj.name:
+                    assert geometry.depth_between(own, faces[obj], there[other], faces[other]) < limit
+            if obj.dampsim.touch_self:
+                edges, met = geometry.crossing_edges(own, faces[obj], own, faces[obj])
+                # In the creases of its joints the animation itself goes through itself.
+                soft = loose[obj][edges].all(axis=1) & loose[obj][faces[obj][met]].all(axis=1)
+                assert not soft.any()

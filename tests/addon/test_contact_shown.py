@@ -1,0 +1,134 @@
+"""What contact found is shown: forces over the viewport, and sentences on depth and on rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import bpy
+import numpy as np
+import pytest
+from scenes import fresh, world
+from test_drawing import REDRAWS, redraw, sealed
+
+pytestmark = pytest.mark.bpy
+Load = Callable[[str], ModuleType]
+
+
+def ball(cache: Path, low: float, **dials: object) -> bpy.types.Object:
+    """A ball of 1 m, its lowest point at a height, over a floor at 0."""
+    bpy.ops.mesh.primitive_uv_sphere_add(segments=16, ring_count=8, radius=0.5, location=(0.0, 0.0, 0.5))
+    obj = bpy.context.object
+    assert bpy.ops.dampsim.add() == {"FINISHED"}
+    assert bpy.ops.dampsim.floor() == {"FINISHED"}
+    bpy.data.objects["Floor"].location.z = -low
+    for name, value in {"cache_folder": str(cache), "resolution": 200, **dials}.items():
+        setattr(obj.dampsim, name, value)
+    return obj
+
+
+def play(last: int) -> None:
+    for frame in range(1, last + 1):
+        bpy.context.scene.frame_set(frame)
+
+
+def test_what_begins_inside_is_told_while_it_plays_and_after_the_bake(
+    load: Load, live: ModuleType, tmp_path: Path
+) -> None:
+    fresh(12)
+    obj = ball(tmp_path, -0.1)
+    play(12)
+    session = live.find(obj)
+    number, deepest = session.report(obj).sunk[0]
+    # A step takes it out at half of its size in a second, or less.
+    assert number == 2
+    assert 0.0 < deepest.depth <= 0.1
+    told = f"{deepest.points} points are inside of Floor, {1000.0 * deepest.depth:.2g} mm deep, at frame 2"
+    assert [text for text in redraw(load) if text.startswith(told[:20])]
+    sentence = load("dampsim_addon.scene.touched").sentences(session.report(obj), obj, bpy.context.scene)[0]
+    assert sentence == f"{told}; they come out slowly"
+    with sealed():
+        for _ in range(REDRAWS):
+            redraw(load)
+    obj.dampsim.target = "POINT_CACHE"
+    result = load("dampsim_addon.api").bake([obj])[0]
+    assert sentence in result.touched
+    assert obj.dampsim.baked_touched.splitlines() == list(result.touched)
+    told_there = load("dampsim_addon.cli.baking").told
+    assert sentence in told_there({**vars(result), "helped": 0})
+    assert [text for text in redraw(load) if text.startswith(told[:20])]
+    # A bake that touches nothing takes it back.
+    obj.location.z = 5.0
+    assert load("dampsim_addon.api").bake([obj], restart=True)[0].touched == ()
+    assert not obj.dampsim.baked_touched
+
+
+def test_a_rest_that_the_ground_delays_is_told_beside_the_dial(load: Load, live: ModuleType, tmp_path: Path) -> None:
+    scene = fresh(16)
+    # So soft that it swings on its own foot for longer than a frame.
+    obj = ball(tmp_path, 0.02, settle=1.0, stiffness_by="MODULUS", stiffness=1000.0)
+    play(16)
+    report = live.find(obj).report(obj)
+    frames = report.soonest * 24.0
+    assert frames > 2.0
+    sentences = load("dampsim_addon.scene.touched").sentences
+    said = f"Rests after {np.ceil(frames):.0f} frames at the soonest here: it swings on what it lies on"
+    assert sentences(report, obj, scene) == [said]
+    obj.dampsim.settle = frames
+    assert sentences(report, obj, scene) == []
+    obj.dampsim.settle, obj.dampsim.damping_by = 1.0, "TAU_KAPPA"
+    assert sentences(report, obj, scene) == []
+
+
+def test_the_viewport_draws_the_forces_that_carry_the_weight(
+    load: Load, live: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = fresh(40)
+    obj = ball(tmp_path, 0.0, settle=6.0, bounce=0.0)
+    obj.dampsim.show_contacts = True
+    play(40)
+    overlay, put = load("dampsim_addon.ui.overlay"), []
+    state = SimpleNamespace(blend_set=lambda *_: None, depth_test_set=lambda *_: None)
+    context = SimpleNamespace(
+        scene=scene,
+        view_layer=bpy.context.view_layer,
+        object=obj,
+        space_data=SimpleNamespace(overlay=SimpleNamespace(show_overlays=True)),
+        preferences=bpy.context.preferences,
+    )
+    monkeypatch.setattr(overlay, "gpu", SimpleNamespace(state=state))
+    monkeypatch.setattr(overlay, "bpy", SimpleNamespace(context=context))
+    for name in ("_lines", "_points", "_text"):
+        monkeypatch.setattr(overlay, name, lambda *given, **_: put.append(given))
+    overlay.draw_view()
+    overlay.draw_pixels()
+    found = overlay.drawn(obj, scene).contacts
+    low = world(obj, 40)[:, 2].min()
+    assert len(found.points) >= 1
+    np.testing.assert_allclose(found.points[:, 2], low, atol=2e-3)
+    rises = found.lines[1::2] - found.lines[::2]
+    assert (rises[:, 2] > 0.0).all()
+    assert np.linalg.norm(rises, axis=1).max() == pytest.approx(0.2 * 3.0**0.5, rel=0.01)
+    (words, _), weight = found.words[0], 9.81 * live.find(obj).simulation.system_of("Sphere").mass.sum()
+    assert words.startswith("Floor: ")
+    # It has stopped, to what a frame shows of it.
+    assert 1000.0 * float(words.split()[1]) == pytest.approx(weight, rel=0.1)
+    assert words.endswith(" kN")
+    newtons = load("dampsim_addon.ui.contact_drawing").newtons
+    assert [newtons(force) for force in (2.5e6, 999.0, 1.5, 0.0021)] == ["2.5 MN", "999 N", "1.5 N", "2.1 mN"]
+    assert words in [word for given in put for word in given if isinstance(word, str)]
+    once = len(put)
+    monkeypatch.setattr(load("dampsim_addon.ui.contact_drawing"), "pressing", None)
+    with sealed():
+        for _ in range(REDRAWS):
+            overlay.draw_view()
+            overlay.draw_pixels()
+    assert len(put) == (REDRAWS + 1) * once
+    assert not len(found.deep)
+    # What cannot be read of a collider now is not drawn.
+    monkeypatch.undo()
+    floor = bpy.data.objects["Floor"]
+    drawn = overlay.Drawn(live.find(obj), live.find(obj).simulation, "Sphere", live.find(obj).frames[-1].frame)
+    floor.hide_viewport = True
+    assert drawn.contacts is None

@@ -1,0 +1,72 @@
+"""Faces look outwards, however they were modelled."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from builders import gridded
+from dampsim.core.geometry.outwards import turned_outwards
+from dampsim.core.geometry.surface import welded
+
+
+def volume(vertices: np.ndarray, triangles: np.ndarray) -> float:
+    a, b, c = vertices[triangles].transpose(1, 0, 2)
+    return float(np.einsum("ti,ti->", a, np.cross(b, c)) / 6.0)
+
+
+def flipped(triangles: np.ndarray, which: np.ndarray) -> np.ndarray:
+    return np.where(which[:, None], triangles[:, [0, 2, 1]], triangles)
+
+
+def box(size: float, place: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+    made = gridded("Box", (place - size,) * 3, (place + size,) * 3, size)
+    first, label = welded(made.vertices)
+    return made.vertices[first], label[made.triangles]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.6, 1.0])
+def test_a_closed_surface_looks_outwards_however_many_of_its_faces_did_not(share: float) -> None:
+    vertices, triangles = box(1.0)
+    assert volume(vertices, triangles) == pytest.approx(8.0)
+    chance = np.random.default_rng(1)
+    for far in (0.0, 30.0):
+        found = turned_outwards(vertices + far, flipped(triangles, chance.random(len(triangles)) < share))
+        np.testing.assert_array_equal(found, triangles)
+
+
+def test_each_piece_looks_outwards_and_a_cavity_inwards() -> None:
+    (large, a), (other, b), (hole, c) = box(1.0), box(0.5, 4.0), box(0.5)
+    vertices = np.concatenate([large, other, hole])
+    pieces = [a, b + len(large), c + len(large) + len(other)]
+    inside_out = np.concatenate([piece[:, [0, 2, 1]] for piece in pieces])
+    found = turned_outwards(vertices, inside_out)
+    # Of what is turned inwards as it was modelled, the hole is one only where what is around it looks outwards.
+    assert volume(vertices, found[: len(a)]) == pytest.approx(8.0)
+    assert volume(vertices, found[len(a) : len(a) + len(b)]) == pytest.approx(1.0)
+    hollow = np.concatenate([pieces[0], pieces[1], pieces[2][:, [0, 2, 1]]])
+    np.testing.assert_array_equal(turned_outwards(vertices, hollow), hollow)
+
+
+def test_an_open_sheet_is_one_way_round_as_most_of_it_was() -> None:
+    vertices, triangles = box(1.0)
+    sheet = triangles[vertices[triangles][:, :, 2].min(axis=1) < 0.9]
+    which = np.zeros(len(sheet), dtype=bool)
+    which[:5] = True
+    for turn in (False, True):
+        wanted = flipped(sheet, np.full(len(sheet), turn))
+        np.testing.assert_array_equal(turned_outwards(vertices, flipped(wanted, which)), wanted)
+
+
+def test_a_moebius_strip_stays_as_it_is() -> None:
+    count = 12
+    strip = np.array([[2 * k, 2 * k + 1, 2 * k + 2, 2 * k + 3] for k in range(count)])
+    ends = {2 * count: 1, 2 * count + 1: 0}
+    triangles = np.concatenate([strip[:, [0, 1, 2]], strip[:, [2, 1, 3]]])
+    triangles = np.vectorize(lambda k: ends.get(k, k))(triangles)
+    angle = np.repeat(np.linspace(0.0, 2.0 * np.pi, count, endpoint=False), 2)
+    side = np.tile([-0.2, 0.2], count)
+    ring = 1.0 + side * np.cos(0.5 * angle)
+    vertices = np.stack([ring * np.cos(angle), ring * np.sin(angle), side * np.sin(0.5 * angle)], axis=1)
+    np.testing.assert_array_equal(turned_outwards(vertices, triangles), triangles)
+    assert len(turned_outwards(vertices, triangles[:0])) == 0

@@ -1,0 +1,159 @@
+"""Within the real window: what an artist drops lands on the floor that a click puts there, and on each other.
+
+All of it by clicks and keys; the viewport draws what presses where. The pictures are those of docs/first_minute.md.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import bpy
+import numpy as np
+from mathutils import Quaternion, Vector
+
+sys.path.insert(0, str(Path(__file__).parent))
+import scenes
+from events import click, into_view, ours, picture, run, shell, shot, sidebar, until
+from looks import watched
+
+# Falls for half a second, and calms down for one.
+FRAMES = 40
+# Parts of the size: what nobody sees, and what stands on something is nearer to it than this.
+SEEN, NEAR = 1e-3, 0.01
+# Pixels of the window, from its upper left corner: the viewport's middle and the panel.
+VIEW = (424, 84, 890, 640)
+
+
+@dataclass(frozen=True)
+class Drop:
+    """make: the artist's work; returns what is selected.  clicks: the buttons, one after the other.
+
+    frame: of the picture.  within: s, in which it is to have played from the last click on.
+    """
+
+    name: str
+    make: Callable[[], Sequence[bpy.types.Object]]
+    clicks: Sequence[str]
+    frame: int
+    within: float
+
+
+def jelly() -> Sequence[bpy.types.Object]:
+    """As Blender adds it, and moved up."""
+    bpy.ops.mesh.primitive_uv_sphere_add(location=(0.0, 0.0, 2.5))
+    bpy.context.object.data.shade_smooth()
+    return [bpy.context.object]
+
+
+def cube() -> Sequence[bpy.types.Object]:
+    """The cube that everybody begins with, eight vertices, turned and moved up."""
+    bpy.ops.mesh.primitive_cube_add(location=(0.0, 0.0, 3.0), rotation=(0.3, 0.2, 0.1))
+    return [bpy.context.object]
+
+
+def stack() -> Sequence[bpy.types.Object]:
+    """Three that fall onto one another."""
+    made = []
+    for number in range(3):
+        bpy.ops.mesh.primitive_uv_sphere_add(segments=24, ring_count=12, location=(0.0, 0.0, 1.3 + 1.5 * number))
+        bpy.context.object.scale.z = 0.5
+        bpy.ops.object.transform_apply(location=False, rotation=False)
+        bpy.context.object.data.shade_smooth()
+        made.append(bpy.context.object)
+    return made
+
+
+DROPS = (
+    Drop("jelly", jelly, ("add()", "floor()"), 19, 60.0),
+    Drop("cube", cube, ("add()", "floor()"), 19, 120.0),
+    Drop("stack", stack, ("add()", "together()", "floor()"), 30, 240.0),
+)
+
+
+def look(objects: Sequence[bpy.types.Object]) -> None:
+    """Frame them and the ground beside the panel."""
+    view = sidebar()[1].spaces.active.region_3d
+    top = max((obj.matrix_world @ Vector(corner)).z for obj in objects for corner in obj.bound_box)
+    view.view_perspective, view.view_location = "PERSP", (0.0, 0.0, 0.45 * top)
+    view.view_distance = 2.4 * max(top, 3.0)
+    view.view_rotation = Quaternion((0.75, 0.58, 0.19, 0.25))
+
+
+def drop(one: Drop) -> Iterator[float]:
+    scene = scenes.new_scene(one.name, FRAMES)
+    objects = one.make()
+    scene.frame_set(1)
+    for other in scene.objects:
+        other.select_set(other in objects)
+    bpy.context.view_layer.objects.active = objects[0]
+    look(objects)
+    yield 1.0
+    for command in one.clicks:
+        yield from click(command)
+        yield 0.7
+    assert all(obj.dampsim.enabled for obj in objects)
+    floor = next(obj for obj in scene.objects if obj.dampsim_collider.plane)
+    assert bpy.context.object == objects[0], "Add Floor has chosen another object"
+    shot(f"contact_{one.name}_0")
+
+    into_view()
+    began = time.monotonic()
+    shell("xdotool", "key", "space")
+    yield from until(lambda: verified(objects[0]) >= FRAMES, one.within, f"{one.name} to play")
+    spent = time.monotonic() - began
+    shell("xdotool", "key", "Escape")
+    yield from until(lambda: not bpy.context.screen.is_animation_playing, 5, "ESC to stop the playback")
+    for obj in objects:
+        obj.dampsim.show_contacts = True
+    for frame in (8, one.frame, FRAMES):
+        scene.frame_set(frame)
+        yield 1.0
+        shot(f"contact_{one.name}_{frame}")
+        if frame == one.frame:
+            picture(f"first_minute_{one.name}", *VIEW)
+    yield 0.5
+
+    lows, sizes = [], []
+    for obj in objects:
+        shown = np.array([points for points, _ in watched(obj, list(range(1, FRAMES + 1)))])
+        size = float(np.ptp(shown[0], axis=0).max())
+        lows.append(shown[:, :, 2].min(axis=1) - floor.location.z)
+        sizes.append(size)
+        assert shown[0][:, 2].mean() - shown[-1][:, 2].mean() > 0.1 * size, f"{obj.name}: it does not fall"
+    print(
+        f"window: {one.name}: {FRAMES} frames in {spent:.1f} s; lowest {100.0 * min(lows[0]) / sizes[0]:.2f}% of its "
+        f"size over the floor, {100.0 * lows[0][-1] / sizes[0]:.2f}% at the end",
+        flush=True,
+    )
+    assert min(map(np.min, lows)) > -SEEN * max(sizes), f"{one.name}: something is seen below the floor"
+    assert lows[0][-1] < NEAR * sizes[0], f"{one.name}: it does not lie on the floor"
+    for low, above in pairwise(lows):
+        assert above[-1] > low[-1] + 0.2 * sizes[0], f"{one.name}: one has gone through the other"
+
+
+def verified(obj: bpy.types.Object) -> int:
+    session = ours("dampsim_addon.live").find(obj)
+    assert not (session and session.problem), session.problem
+    return session.verified if session else 0
+
+
+def contact() -> Iterator[float]:
+    for obj in list(bpy.data.objects):
+        bpy.data.objects.remove(obj)
+    _, area, region = sidebar()
+    area.spaces.active.show_region_ui = True
+    area.spaces.active.show_gizmo = False
+    bpy.context.preferences.system.viewport_aa = "OFF"
+    yield 2.0
+    region.active_panel_category = "DampSim"
+    yield 2.0
+    for one in DROPS:
+        yield from drop(one)
+
+
+run(contact(), "contact")
