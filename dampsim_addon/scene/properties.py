@@ -239,6 +239,7 @@ class DampSimObject(HasTarget, HasContact, PropertyGroup):
         "in orange, soft ones in blue", default=True, options=set(),
     )  # fmt: skip
     measured_fill: FloatProperty(options={"HIDDEN"})
+    measured_shell: BoolProperty(options={"HIDDEN"})
     measured_eigenvalue: FloatProperty(options={"HIDDEN"})
     loop_error: FloatProperty(options={"HIDDEN"}, default=-1.0)
     baked_fps: FloatProperty(options={"HIDDEN"})

@@ -18,6 +18,7 @@ from .add_operators import CONVERTIBLE, DAMPSIM_OT_add, DAMPSIM_OT_convert_add, 
 from .advanced_panel import DAMPSIM_PT_advanced
 from .bake_panel import DAMPSIM_PT_bake
 from .contact_panel import DAMPSIM_PT_collider, DAMPSIM_PT_contact
+from .fabric_operators import draw_fabrics
 from .field_panel import DAMPSIM_PT_fields
 from .ghost_operators import (
     DAMPSIM_OT_compare,
@@ -52,7 +53,13 @@ class DAMPSIM_PT_main(Sidebar, Panel):
         hold.draw(layout, obj, context)
         column = layout.column()
         column.enabled = not working(context)
-        draw_presets(column, group)
+        if group.kind_note:
+            field(column, group, "kind", "Kind", context)
+            wrapped(column, group.kind_note[:1].upper() + group.kind_note[1:], "INFO", context)
+        if group.kind == "CLOTH":
+            draw_fabrics(column, group)
+        else:
+            draw_presets(column, group)
         dialled = column.column(align=True)
         for parameter in meant(group, "dials"):
             if not parameter.choices:
