@@ -154,6 +154,7 @@ class DampSimObject(HasTarget, HasContact, PropertyGroup):
         name="Effector Collection",
         description="Only force fields of this collection act on it; those of the whole scene if empty",
     )
+    curve: PointerProperty(type=Object, name="Curve", description="What follows the rope when it is baked")
     together: StringProperty(options={"HIDDEN"})
     member: StringProperty(options={"HIDDEN"})
     links: CollectionProperty(type=DampSimLink)
