@@ -17,7 +17,7 @@ from ..geometry.outwards import turned_outwards
 from ..geometry.refined import refined
 from ..geometry.surface import welded
 from ..scene.body import Body
-from ..scene.parameters import ColliderDials, Front, Settings
+from ..scene.parameters import ColliderDials, Depth, Front, Settings
 from ..scene.scene import Scene
 from ..system.system import System
 from .sampling import Animated
@@ -175,4 +175,5 @@ def touching(start: TouchPose | None, end: TouchPose | None) -> Touching | None:
     )
     dials = end.settings
     backward = dials.friction if dials.front == Front.NONE else dials.friction_back
-    return Touching(Span(start.surface, end.surface), dials.contact_distance, dials.friction, backward, around)
+    same = dials.depth == Depth.CONSISTENT
+    return Touching(Span(start.surface, end.surface), dials.contact_distance, dials.friction, backward, around, same)

@@ -246,3 +246,17 @@ def test_a_loose_piece_of_a_mesh_lands_on_a_pinned_one_where_it_touches_itself()
             assert np.abs(shapes[-1] - shapes[-4]).max() < 1e-3
         else:
             assert gap.min() < -1.0
+
+
+@pytest.mark.parametrize(("over", "way"), [(0.03, "NEAREST"), (0.12, "NEAREST"), (0.12, "CONSISTENT")])
+def test_what_begins_inside_comes_out_slowly_and_all_one_way(over: float, way: str) -> None:
+    """A block of 0.2 m that begins in a slab as thick: beyond the middle of it the nearest ways out tear it apart.
+
+    It may come out with 0.5 of its size (0.35 m) a second, and lies as if it had been put there then.
+    """
+    slab = collider(gridded("Slab", (-0.3, -0.3, -0.2), (0.3, 0.3, 0.0), 0.1))
+    body = block(low=(-0.1, -0.1, -over), start_settled=False, depth=way)
+    low = [float(f.surface[:, 2].min()) for f in Simulation(scene(body, last=34, obstacles=(slab,))).frames()]
+    # And 5% more, as what is soft comes out of it.
+    assert np.diff(low).max() <= 1.05 * 0.5 * SIZE / 24.0
+    assert -R < low[-1] < 1.1 * R

@@ -78,7 +78,8 @@ class Step:
         offset = np.concatenate([0.0 * one.ended if one.body else one.ended for one in self.things])
         drift = np.concatenate([(0.0 if one.body else 1.0) * (one.ended - one.surface.vertices) for one in self.things])
         numbers = np.array([(one.distance, one.friction, one.backward, one.young) for one in self.things]).T
-        self.moment = Moment(model, start, offset, drift, *numbers, self.h)
+        none = np.zeros(len(numbers.T), dtype=bool)
+        self.moment = Moment(model, start, offset, drift, *numbers, none, self.h)
         self.nodes = np.concatenate([one.ended for one in bodies])
 
     def points(self, place: int) -> set[int]:
