@@ -210,3 +210,17 @@ def test_what_begins_inside_is_led_out_the_nearest_way_and_later_only_what_staye
     memory = ContactMemory.of(mine.key, np.zeros((len(mine), 3)), forces, depths)
     left = Step([Thing(body), obstacle(cube)], memory=memory).rows()
     assert len(left.key[(left.key[:, 0] == 0) & (left.key[:, 1] == POINT)]) == 5
+
+
+@pytest.mark.parametrize("consistent", [True, False])
+def test_what_begins_in_a_slab_by_more_than_half_of_it_leaves_it_where_it_came_from(consistent: bool) -> None:
+    slab, body = (
+        gridded("Slab", (-0.5, -0.5, -0.1), (0.5, 0.5, 0.0), 0.1),
+        gridded("Body", (-0.1, -0.1, -0.06), (0.1, 0.1, 0.14), 0.05),
+    )
+    rows = Step([Thing(body, consistent=consistent), obstacle(slab)], memory=None).rows()
+    rows = rows.some((rows.key[:, 0] == 0) & (rows.key[:, 1] == POINT))
+    below = body.vertices[rows.key[:, 2], 2] < 0.0
+    # Not half of it down and half of it up, to which all of it is nearest.
+    assert below.sum() >= 25
+    np.testing.assert_allclose(rows.normal[below], np.tile([0.0, 0.0, 1.0], (int(below.sum()), 1)), atol=1e-6)
