@@ -135,8 +135,10 @@ class Detection:
         deep = sign * near.distance < -_DEEP * distance
         keep = ~deep
         meetings: list[_Found] = [(near.point[keep], near.triangle[keep], near.weights[keep], normal[keep])]
-        # What ended deep, or beyond, must have come through.
+        # What ended deep must have come through, and what is fast may have, and be beyond.
         doubtful = near.point[deep]
+        if second.closed:
+            doubtful = np.union1d(doubtful, np.flatnonzero(moved > second.thickness))
         if len(doubtful):
             hits = swept_points(before[doubtful], there[doubtful], began.vertices, surface.vertices, second.triangles)
             if len(hits.point):

@@ -85,6 +85,13 @@ class Touchable:
         return not self.plane and closed(self.triangles)
 
     @cached_property
+    def thickness(self) -> float:
+        """m, half of the mean one of a closed surface: its volume over its area."""
+        a, b, c = (self.rest[self.triangles[:, k]] - self.rest.mean(axis=0) for k in range(3))
+        area = float(triangle_areas(self.rest, self.triangles).sum())
+        return abs(float(np.einsum("ti,ti->", a, np.cross(b, c)))) / 6.0 / max(area, 1e-300)
+
+    @cached_property
     def around(self) -> Index:
         """(v, d) the triangles at each vertex, some of them several times; any for a vertex without."""
         flat = self.triangles.ravel()
