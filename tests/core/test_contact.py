@@ -213,17 +213,23 @@ def test_what_stands_on_spikes_comes_to_rest() -> None:
     assert abs(frames[-1].surface[:, 2].mean() - 0.1) < 0.02
 
 
-def ridden(direction: np.ndarray, settle: float, bounce: float, **more: Any) -> Outcome:
-    """A block on rough ground that moves steadily, m/s, and stops; its surface from rest, from the stop on."""
+def ride(direction: np.ndarray, settle: float, **more: Any) -> tuple[Simulation, list[Frame]]:
+    """A block on rough ground that moves steadily, m/s, and stops; the frames from the stop on."""
     stop = 10 + round(2.5 * settle)
 
     def path(frame: float) -> np.ndarray:
         return direction * (min(frame, stop) - 1.0) / 24.0
 
-    body = block(low=(-0.1, -0.1, 0.95 * R), settle=settle, bounce=bounce, friction=5.0, **more)
-    _, frames = frames_of(scene(body, last=stop + round(2.0 * settle) + 20, obstacles=(plane(path=path),)))
-    ways = np.array([one.surface for one in frames[stop - 1 :]]) - frames[-1].surface
-    return Outcome.of(ways, [one.iterations for one in frames[stop - 1 :]], 1)
+    body = block(low=(-0.1, -0.1, 0.95 * R), settle=settle, friction=5.0, **more)
+    last = stop + round(2.0 * settle) + 20
+    simulation, frames = frames_of(scene(body, last=last, obstacles=(plane(path=path),)))
+    return simulation, frames[stop - 1 :]
+
+
+def outcome(frames: list[Frame]) -> Outcome:
+    """Of the surface, from where it rests in the end."""
+    ways = np.array([one.surface for one in frames]) - frames[-1].surface
+    return Outcome.of(ways, [one.iterations for one in frames], 1)
 
 
 @pytest.mark.parametrize(
@@ -242,17 +248,16 @@ def ridden(direction: np.ndarray, settle: float, bounce: float, **more: Any) -> 
 def test_what_rides_on_the_ground_rests_as_dialled_after_a_stop(
     settle: float, more: dict[str, float], direction: tuple[float, ...]
 ) -> None:
-    found = ridden(np.array(direction), settle, 0.0, **more)
+    found = outcome(ride(np.array(direction), settle, **more)[1])
     assert found.rest == pytest.approx(settle, abs=1.0)
     assert found.overshoot < 0.02
 
 
 @pytest.mark.parametrize("stiffness", [40.0, pytest.param(100.0, marks=pytest.mark.slow)])
 def test_what_cannot_rest_as_soon_as_dialled_says_how_soon_it_can(stiffness: float) -> None:
-    dials = {"settle": 6.0, "friction": 5.0, "stiffness": stiffness}
-    simulation, frames = frames_of(scene(block(low=(-0.1, -0.1, 0.95 * R), **dials), last=40, obstacles=(plane(),)))
-    soonest = 24.0 * touched(simulation, frames[-1].state, "Block").soonest
-    found = ridden(np.array([0.3, 0.0, 0.0]), 6.0, 0.0, stiffness=stiffness)
+    simulation, frames = ride(np.array([0.3, 0.0, 0.0]), 6.0, stiffness=stiffness)
+    soonest = 24.0 * max(touched(simulation, one.state, "Block").soonest for one in frames)
+    found = outcome(frames)
     assert found.rest == pytest.approx(max(soonest, 6.0), abs=1.0)
     # And does not swing, as it would by a tenth on what gives way.
     assert found.overshoot < 0.01
