@@ -21,8 +21,10 @@ from .ui import (
     add_operators,
     bake_operators,
     contact_operators,
+    curve_operators,
     doctor,
     earlier_law_operators,
+    fabric_operators,
     ghost_operators,
     going_on,
     group_operators,
@@ -35,9 +37,10 @@ from .ui import (
 )
 
 MODULES = (
-    contact_properties, properties, registry, earlier_law, force_fields, colliders, overlaps, saving, on_disk, outdated,
-    results, live, operators, add_operators, earlier_law_operators, pin_operators, bake_operators, ghost_operators,
-    group_operators, link_operators, link_panel, contact_operators, doctor, presets, going_on, main_panel, overlay, cli,
+    contact_properties, properties, registry, earlier_law, force_fields, colliders, overlaps, saving, on_disk,
+    outdated, results, live, operators, add_operators, curve_operators, fabric_operators, earlier_law_operators,
+    pin_operators, bake_operators, ghost_operators, group_operators, link_operators, link_panel, contact_operators,
+    doctor, presets, going_on, main_panel, overlay, cli,
 )  # fmt: skip
 
 

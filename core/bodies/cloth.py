@@ -16,6 +16,7 @@ from ..system.block import Block
 from ..system.term import Factor, Potential, Term
 from .kind import BASE_YOUNG, Kind
 from .model import Model
+from .shell import OF_A_SIDE, struts_across
 from .vertices import Held, doubled, painted_at, painted_lengths, vertex_model
 from .volume import softened
 
@@ -28,10 +29,12 @@ FABRICS: dict[str, dict[str, float]] = {
     "Silk": {"thickness": 1.0, "stiffness": 200.0, "density": 80.0, "bending": 0.27},
     "Cotton": {"thickness": 1.0, "stiffness": 500.0, "density": 200.0, "bending": 1.1},
     "Denim": {"thickness": 1.0, "stiffness": 2000.0, "density": 400.0, "bending": 2.7},
+    "Leather": {"thickness": 1.0, "stiffness": 5000.0, "density": 900.0, "bending": 4.4},
+    "Rubber Sheet": {"thickness": 1.0, "stiffness": 1000.0, "density": 1100.0, "bending": 1.0},
 }
 """Settings of fabrics: with 1 mm, kPa are N/m of the sheet, and a thousandth of kg/m^3 is its kg/m^2.
 
-Their rigidities against bending are 5e-6, 5e-5 and 5e-4 N m.
+Their rigidities against bending are 5e-6, 5e-5, 5e-4, 2e-3 and 9e-5 N m.
 """
 
 
@@ -86,13 +89,16 @@ class Cloth(Kind):
     def build(body: Body) -> Model:
         settings, sheet = body.settings, Sheet.of(body)
         rest, triangles = body.surface.vertices[sheet.vertices], sheet.triangles
-        thickness = 1e-3 * settings.thickness
         shares = np.bincount(triangles.ravel(), (sheet.areas / 3.0).repeat(3), minlength=len(rest)).astype(float)
+        across = None if settings.pressure else struts_across(rest, triangles, shares)
+        # A shell has two sides.
+        thickness = 1e-3 * settings.thickness * (1.0 if across is None else 0.5)
         held = Held.of(body, sheet.vertices, sheet.doubles, shares)
         painted = painted_at(body.stiffness_map, sheet.vertices)
         parts = np.ones(len(triangles)) if painted is None else softened(painted[triangles].mean(axis=1))
         law = next(one for one in MEMBRANES if one.name == settings.membrane)
-        membrane = law(rest, triangles, Fabric(BASE_YOUNG * thickness, POISSON), parts)
+        stretch = BASE_YOUNG * thickness * (1.0 if across is None else OF_A_SIDE)
+        membrane = law(rest, triangles, Fabric(stretch, POISSON), parts)
         sizes = painted_lengths(painted_at(body.length_map, sheet.vertices), triangles)
         sizes *= 1.0 - settings.shrink / 100.0
         if (sizes != 1.0).any():
@@ -101,6 +107,8 @@ class Cloth(Kind):
         rigidity = settings.bending * BASE_YOUNG * thickness**3 / (12.0 * (1.0 - POISSON**2))
         bending = ShellBending(rest, triangles, rigidity * parts, held.fixed(len(rest)), POISSON)
         terms: tuple[Term, ...] = (Potential(membrane), Potential(bending), *held.springs, *_blown(body, sheet))
+        if across is not None:
+            terms = (*terms, Potential(across))
         # A pinned face clamps what is hinged to it.
         groups = (triangles, bending.hinges.nodes) if settings.bending > 0.0 else (triangles,)
         block = Block(

@@ -6,6 +6,7 @@ import numpy as np
 
 from ..arrays import Array, Index, Mask
 from ..geometry.box import around
+from ..geometry.penetration import consistent_depth
 from ..geometry.proximity import Forbidden, Nearest, Triangles, nearest, signed
 from ..geometry.swept import swept_points
 from .edges import meeting_edges
@@ -22,6 +23,10 @@ _REACH = 2.0
 _BEHIND = 0.5
 # What lies deeper than so many contact distances must have gone through the triangle within the step.
 _DEEP = 2.0
+# What begins deeper inside than this part of what it is in leaves it all the same way, asked or not.
+_DEEP_START = 0.3
+# So does what its nearest ways out would tear apart: their mean is shorter than this.
+_TORN = 0.5
 # Parts of a surface that are nearer to each other at rest than so many contact distances do not touch.
 _NEIGHBOURS = 2.5
 # A point meets only what faces some of the faces around it: their normals times the met one's are below this.
@@ -245,7 +250,25 @@ class Detection:
         near = nearest(surface, there[lost], 0.5 * surface.size)
         sign, normal = signed(surface, near)
         deep = sign < 0.0
+        torn = deep.any() and float(np.linalg.norm(normal[deep].mean(axis=0))) < _TORN
+        far = near.distance[deep].max(initial=0.0) > _DEEP_START * surface.size
+        if torn or far or self.moment.consistent[[a, b]].any():
+            return self._same_way(a, b, which, lost)
         return lost[near.point[deep]], near.triangle[deep], near.weights[deep], normal[deep]
+
+    def _same_way(self, a: int, b: int, which: Index, lost: Index) -> _Found:
+        """Points that began inside of a closed surface: all of a piece one way, by where the step began ([MSS])."""
+        first, places = self.model.surfaces[a], self.moment.start[self.model.points_of(a)]
+        began = self._start(b)
+        inside = np.zeros(len(places), dtype=bool)
+        near = nearest(began, places[which[lost]], np.inf)
+        inside[which[lost[near.point[signed(began, near)[0] < 0.0]]]] = True
+        edges = np.concatenate([first.sides[0], first.wires])
+        found = consistent_depth(places, edges, inside, began)
+        mine = lost[found.depth[which[lost]] > 0.0]
+        out = found.direction[which[mine]]
+        met = nearest(began, places[which[mine]] + found.depth[which[mine]][:, None] * out, np.inf)
+        return mine[met.point], met.triangle, met.weights, out[met.point]
 
 
 def _faced(surface: Triangles, around: Index, points: Index, normals: Array) -> Mask:

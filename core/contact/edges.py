@@ -14,7 +14,7 @@ from .model import Touchable
 from .moment import Moment
 
 # Contact distances within which edges are looked for, beside the way that is made; how far behind they may have begun.
-_REACH, _BEHIND = 2.0, 0.5
+_REACH, _BEHIND = 2.0, 2.0
 # Deeper than so many contact distances another face is what is met.
 _DEEP = 4.0
 # An edge touches in the directions between its two faces' normals, to this part more.

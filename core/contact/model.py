@@ -36,6 +36,7 @@ class Touchable:
     rough: (v,) painted parts of the friction; None where not painted.
     front: (v, 3) the way in which it slides more easily, unit vectors at rest; None where all ways are alike.
     shares: (v,) m^2 that vertices stand for; None for a third of the triangles around each.
+    fold: m, edges longer than so may become sharp where it deforms.
     wires: (w, 2) edges of what has no triangles; their ends touch, as wide as the usual contact distance.
     """
 
@@ -51,6 +52,7 @@ class Touchable:
     rough: Array | None = None
     front: Array | None = None
     shares: Array | None = None
+    fold: float = np.inf
     wires: Index = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
 
     @property
@@ -94,11 +96,13 @@ class Touchable:
 
     @cached_property
     def sharp(self) -> Index:
-        """Which of the sides are sharp: there the surface turns outwards, or ends."""
+        """Which of the sides are sharp, or may become so: there the surface turns outwards, or ends."""
         found, _, _ = sharp_edges(self.rest, self.triangles, _SHARP)
         count = len(self.rest)
-        keys = self.sides[0] @ np.array([count, 1])
-        return np.flatnonzero(np.isin(keys, np.sort(found, axis=1) @ np.array([count, 1])))
+        ends = self.sides[0]
+        now = np.isin(ends @ np.array([count, 1]), np.sort(found, axis=1) @ np.array([count, 1]))
+        long = np.linalg.norm(self.rest[ends[:, 0]] - self.rest[ends[:, 1]], axis=1) > self.fold
+        return np.flatnonzero(now | long)
 
     @cached_property
     def sides(self) -> tuple[Index, Index]:

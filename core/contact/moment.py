@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, Mask
 from .model import DISTANCE, ContactModel
 
 
@@ -46,6 +46,7 @@ class Touching:
     span: of its surface, as it is animated.  distance: m, 0 for the usual part of its size.
     friction, backward: forwards, or in all directions, and backwards.
     obstacles: of the scene, the same for all bodies of a system.
+    consistent: whether all points of a piece that begins inside of something leave it the same way.
     """
 
     span: Span
@@ -53,18 +54,19 @@ class Touching:
     friction: float = 0.5
     backward: float = 0.5
     obstacles: tuple[Obstructing, ...] = ()
+    consistent: bool = False
 
     def part(self, index: int, parts: int) -> Touching:
         """One of several equal parts of the step."""
         around = tuple(Obstructing(one.span.part(index, parts), one.roughness, one.thickness) for one in self.obstacles)
-        return Touching(self.span.part(index, parts), self.distance, self.friction, self.backward, around)
+        return replace(self, span=self.span.part(index, parts), obstacles=around)
 
     def ended(self) -> Touching:
         """The same with all that moves where it is at the end."""
         around = tuple(
             Obstructing(Span(one.span.end, one.span.end), one.roughness, one.thickness) for one in self.obstacles
         )
-        return Touching(Span(self.span.end, self.span.end), self.distance, self.friction, self.backward, around)
+        return replace(self, span=Span(self.span.end, self.span.end), obstacles=around)
 
     @property
     def is_still(self) -> bool:
@@ -80,6 +82,7 @@ class Moment:
     distance: (s,) m, the contact distance of each surface.
     friction, backward: (s,) of bodies; obstacles have their roughness.
     young: (s,) Pa, none for obstacles.
+    consistent: (s,) see Touching; of obstacles never.
     """
 
     model: ContactModel
@@ -90,6 +93,7 @@ class Moment:
     friction: Array
     backward: Array
     young: Array
+    consistent: Mask
     h: float
     kept: dict[object, object] = field(default_factory=dict)
 
@@ -118,7 +122,9 @@ class Moment:
                 distance = own.distance or DISTANCE * surface.size
                 numbers.append((distance, own.friction, own.backward, surface.young * float(factors[surface.block])))
         distance, friction, backward, young = np.array(numbers).T
-        return Moment(model, start, offset, offset - (start - carried), distance, friction, backward, young, h)
+        own = [None if one.is_obstacle else touching[one.block] for one in model.surfaces]
+        same = np.array([one is not None and one.consistent for one in own])
+        return Moment(model, start, offset, offset - (start - carried), distance, friction, backward, young, same, h)
 
     def points(self, positions: Array) -> Array:
         """(N, 3) m of all points at the step's end, for positions (n, 3) of the nodes."""

@@ -13,6 +13,9 @@ from ..errors import MeshError
 
 # Vertices nearer to each other than this part of the size count as one.
 _WELD = 1e-6
+# A closed surface larger than so many squares of its thickness can be a shell, with two sides that do not meet; and one
+# of so many has to: it would take 20,000 tetrahedra for cells of half of that.
+SHELL, THINNEST = 300.0, 6700.0
 
 
 @dataclass(frozen=True)
@@ -125,6 +128,22 @@ def open_part(vertices: Array, triangles: Index) -> float:
     a, b = (vertices[ends[:, k]] - middle[hole] for k in (0, 1))
     fans = 0.5 * float(np.linalg.norm(np.cross(a, b), axis=1).sum())
     return fans / max(float(triangle_areas(vertices, triangles).sum()), 1e-30)
+
+
+def mean_thickness(vertices: Array, triangles: Index) -> float:
+    """Of what a closed surface encloses, m: that of a plate of its volume between two of its halves."""
+    if not len(triangles):
+        return 0.0
+    corners = vertices[triangles] - vertices.mean(axis=0)
+    area = float(triangle_areas(vertices, triangles).sum())
+    return 2.0 * abs(float(np.linalg.det(corners).sum())) / 6.0 / max(area, 1e-300)
+
+
+def is_shell(vertices: Array, triangles: Index, squares: float = SHELL) -> bool:
+    """Whether a closed surface is larger than so many squares of its thickness."""
+    area = float(triangle_areas(vertices, triangles).sum()) if len(triangles) else 0.0
+    thick = mean_thickness(vertices, triangles)
+    return 0.0 < squares * thick**2 < area
 
 
 def _border(triangles: Index) -> Index:

@@ -17,7 +17,7 @@ from ..geometry.outwards import turned_outwards
 from ..geometry.refined import refined
 from ..geometry.surface import welded
 from ..scene.body import Body
-from ..scene.parameters import ColliderDials, Front, Settings
+from ..scene.parameters import ColliderDials, Depth, Front, Settings
 from ..scene.scene import Scene
 from ..system.system import System
 from .sampling import Animated
@@ -97,7 +97,7 @@ def _touchables(body: Body, model: Model, place: int, start: int, nodes: int) ->
     hold = np.concatenate([hold, held])
     flesh = Touchable(body.name, rest, fine.triangles, both, hold, fine.operator, place, seen.young)
     # A corner stands for what is near to it in both.
-    seen = replace(seen, shares=flesh.areas[: len(vertices)])
+    seen = replace(seen, shares=flesh.areas[: len(vertices)], fold=model.spacing)
     return _rough(body, seen, None), _rough(body, flesh, fine.operator)
 
 
@@ -175,4 +175,5 @@ def touching(start: TouchPose | None, end: TouchPose | None) -> Touching | None:
     )
     dials = end.settings
     backward = dials.friction if dials.front == Front.NONE else dials.friction_back
-    return Touching(Span(start.surface, end.surface), dials.contact_distance, dials.friction, backward, around)
+    same = dials.depth == Depth.CONSISTENT
+    return Touching(Span(start.surface, end.surface), dials.contact_distance, dials.friction, backward, around, same)

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..arrays import Array, Mask
 from ..contact.detection import Detection
+from ..contact.hardening import SEEN, Hardening
 from ..contact.memory import ContactMemory
 from ..contact.moment import Moment
 from ..contact.rows import ContactEnergy, Rows
@@ -27,8 +28,8 @@ from .step_problem import StepProblem
 _PASSES = 3
 # Contact distances by which a contact may be missed, or be another one there than it was taken for.
 _MISSED, _OTHER = 0.1, 0.3
-# By how many it may be inside of what it was not known to touch, in the end.
-_SEEN = 0.2
+# How often what is pressed too far in is tried with harder contacts.
+_HARDENED = 3
 # What rests is slower than so many times what gravity makes of a step.
 _SLOW = 3.0
 # Friction that pulls with more than this part of what it can is about to give way.
@@ -102,7 +103,8 @@ class ContactStep:
         )
         iterations = evaluations = 0
         first = 0.0
-        for attempt in range(_PASSES + 1):
+        hardening, hardened, attempt = Hardening(), 0, 0
+        while True:
             problem.touch(rows, pressing, v)
             noise = problem.noise + (problem.contacts.noise(problem.positions(v), self.h) if problem.contacts else 0.0)
             # Where it starts near its end, a part of what it starts with would be too little.
@@ -116,15 +118,18 @@ class ContactStep:
             v = minimum.velocities
             x = problem.positions(v)
             found = self.detection(x)
-            if _same(rows, found, x):
+            same = _same(rows, found, x)
+            if same and (hardened == _HARDENED or not hardening.more(found, x)):
                 break
-            if attempt == _PASSES:
+            hardened += same
+            found = hardening(found)
+            if attempt == _PASSES + hardened:
                 if _gone_through(rows, found, x):
                     minimum = replace(minimum, outcome=Outcome.TOUCHING)
                 break
             pressing = _carried(rows, found, x)
             more = around.touched | self._touched(found, ContactEnergy(found, pressing).at(x).force > 0.0)
-            rows = found
+            rows, attempt = found, attempt + 1
             if more != around.touched:
                 around = replace(around, touched=more)
                 problem = made(around)
@@ -266,7 +271,7 @@ def _gone_through(rows: Rows, found: Rows, x: Array) -> bool:
     """Whether something is where it can be seen, inside of what was not known to touch it."""
     known = ContactMemory.of(rows.key, rows.begun, np.ones(len(rows)), rows.distance)
     behind = -ContactEnergy(found, np.zeros(len(found))).at(x).gap - found.out
-    return bool((behind[known.places(found.key) < 0] > _SEEN * found.distance[known.places(found.key) < 0]).any())
+    return bool((behind[known.places(found.key) < 0] > SEEN * found.distance[known.places(found.key) < 0]).any())
 
 
 def _carried(rows: Rows, found: Rows, x: Array) -> Array:

@@ -29,6 +29,7 @@ from ..scene.touched import sentences
 from ..targets import TARGETS, Shot, target
 from ..targets.keys import check_alone
 from ..work.steps import Step, each
+from . import led_curves
 from .prepare import prepared
 from .write import write
 
@@ -98,6 +99,7 @@ def run_group(
         check_scene(scene, obj)
         check_alone(obj)
         target(obj.dampsim.target).check(obj)
+        led_curves.check(obj)
     with GroupSampler(scene, view_layer, group.members) as sampler:
         taken = take(sampler)
         overlaps.note(taken, group.members)
@@ -141,6 +143,7 @@ def _written(
     body = taken.body(obj.name)
     shot = Shot(sampler, cache, numbers, folder, bound_of(sampler.scene, obj, body.surface.size))
     cost, error = yield from write(shot, kind)
+    yield from led_curves.lead(shot)
     for other in TARGETS:
         if other is not kind:
             other.forget(folder)

@@ -11,6 +11,7 @@ from ..scene.groups import group_of
 from ..scene.on_disk import held, look
 from ..targets import TARGETS, Storage
 from ..targets.keys import check_alone
+from . import led_curves
 
 
 def clear(obj: bpy.types.Object) -> None:
@@ -40,4 +41,5 @@ def clear(obj: bpy.types.Object) -> None:
 def _clear_scene(obj: bpy.types.Object) -> None:
     for storage in Storage:
         targets.clear(obj, storage)
+    led_curves.clear(obj)
     obj.dampsim.baked = ""

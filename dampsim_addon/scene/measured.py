@@ -16,6 +16,7 @@ from ..blender.animation import curves
 from ..blender.marks import is_ours
 from ..blender.modifiers import DEFORMING, dialled_of, simulated_makers
 from ..blender.sampler import frame_rate, gravity, positions
+from . import new_dials
 from .colliders import layer_of, stopping
 from .properties import read_settings
 
@@ -25,6 +26,8 @@ def note(obj: bpy.types.Object, scene: bpy.types.Scene, simulation: Simulation) 
     group, name = obj.dampsim, obj.name
     model, system = simulation.model_of(name), simulation.system_of(name)
     group.measured_fill = model.fill
+    # What is filled well asks for no other kind.
+    group.measured_shell = model.fill < 0.5 and new_dials.shell_thickness(obj) > 0.0
     island, _ = simulation.place(name)
     factors = simulation.factors(island)
     group.measured_eigenvalue = min((system.eigenvalue_at(r, factors) for r in system.regions), default=0.0)

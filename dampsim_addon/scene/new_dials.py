@@ -5,8 +5,10 @@ from __future__ import annotations
 import bpy
 import numpy as np
 
+from ...core.geometry.affine import transformed
+from ...core.geometry.surface import is_shell, mean_thickness, open_edges, welded
 from ...core.scene.parameters import StiffnessBy
-from ..blender.sampler import gravity
+from ..blender.sampler import gravity, positions
 
 # New springs' Young's modulus in parts of the pressure at the foot of a column of their height: they hang by their
 # whole length and by few of them, and stretch by a fraction of a percent. Solids are dialled by their Sag.
@@ -29,8 +31,25 @@ def dial(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
             group.stiffness = float(f"{_FIRM * pressure:.2g}")
 
 
+def shell_thickness(obj: bpy.types.Object) -> float:
+    """Of a closed mesh that is too thin for tetrahedra, m; 0 for any other."""
+    mesh = obj.data
+    if not len(mesh.polygons):
+        return 0.0
+    mesh.calc_loop_triangles()
+    flat = np.empty(3 * len(mesh.loop_triangles), dtype=np.int32)
+    mesh.loop_triangles.foreach_get("vertices", flat)
+    places = transformed(np.array(obj.matrix_world), positions(mesh).astype(float))
+    first, label = welded(places)
+    places, faces = places[first], label[flat.reshape(-1, 3)]
+    return mean_thickness(places, faces) if not open_edges(faces) and is_shell(places, faces) else 0.0
+
+
 def thin(obj: bpy.types.Object) -> None:
-    """No thicker than its kind is at that size."""
+    """No thicker than its kind is at that size; a closed shell of cloth as thick as it is modelled."""
     height = max(*obj.dimensions)
-    if height > 0.0:
+    thick = shell_thickness(obj) if obj.dampsim.kind == "CLOTH" else 0.0
+    if thick > 0.0:
+        obj.dampsim.thickness = float(f"{1000.0 * thick:.3g}")
+    elif height > 0.0:
         obj.dampsim.thickness = min(obj.dampsim.thickness, 1000.0 * THIN[obj.dampsim.kind] * height)

@@ -154,6 +154,7 @@ class DampSimObject(HasTarget, HasContact, PropertyGroup):
         name="Effector Collection",
         description="Only force fields of this collection act on it; those of the whole scene if empty",
     )
+    curve: PointerProperty(type=Object, name="Curve", description="What follows the rope when it is baked")
     together: StringProperty(options={"HIDDEN"})
     member: StringProperty(options={"HIDDEN"})
     links: CollectionProperty(type=DampSimLink)
@@ -244,6 +245,7 @@ class DampSimObject(HasTarget, HasContact, PropertyGroup):
         "in orange, soft ones in blue", default=True, options=set(),
     )  # fmt: skip
     measured_fill: FloatProperty(options={"HIDDEN"})
+    measured_shell: BoolProperty(options={"HIDDEN"})
     measured_eigenvalue: FloatProperty(options={"HIDDEN"})
     loop_error: FloatProperty(options={"HIDDEN"}, default=-1.0)
     baked_fps: FloatProperty(options={"HIDDEN"})

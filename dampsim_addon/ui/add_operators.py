@@ -6,7 +6,7 @@ import bpy
 from bpy.types import Context, Operator
 
 from ...core.errors import SceneError
-from ...core.geometry.surface import open_part
+from ...core.geometry.surface import THINNEST, is_shell, open_part
 from ..blender.modifiers import simulated_makers
 from ..blender.own_operators import called
 from ..blender.sampler import Sampler, positions
@@ -29,7 +29,7 @@ def addable(obj: bpy.types.Object) -> bool:
 
 
 class DAMPSIM_OT_add(Operator):
-    """Simulate the selected meshes: closed ones as solid bodies, open ones and wires as springs along their edges"""
+    """Simulate the selected meshes: closed ones as solid bodies, open and thin ones as cloth, wires as ropes"""
 
     bl_idname = "dampsim.add"
     bl_label = "Add"
@@ -76,10 +76,13 @@ def _fitting(obj: bpy.types.Object, scene: bpy.types.Scene) -> tuple[str, str]:
 
 def _fitting_of(mesh: bpy.types.Mesh) -> tuple[str, str]:
     if len(mesh.edges) and not len(mesh.polygons):
-        return "SPRINGS", "it has no faces, so its edges become springs"
-    part = open_part(positions(mesh).astype(float), triangles(mesh))
+        return "ROPE", "it has no faces, so its edges become ropes"
+    places, faces = positions(mesh).astype(float), triangles(mesh)
+    part = open_part(places, faces)
     if part > _HOLES:
-        return "SPRINGS", "its surface is open, so its edges become springs"
+        return "CLOTH", "its surface is open, so it becomes cloth"
+    if not part and is_shell(places, faces, THINNEST):
+        return "CLOTH", "it is closed but thin, so its two sides become a shell of cloth"
     holes = " but for small holes" if part else ""
     return "SOLID", f"its surface is closed{holes}, so it becomes a solid body"
 

@@ -105,7 +105,17 @@ def _coarse(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
     has_tets = "tets" in kind(obj.dampsim.kind).sections(read_settings(obj))
     if not has_tets or not 0.0 < fill < _COARSE:
         return None
-    return Finding(f"The tetrahedra are coarse: only {100.0 * fill:.0f}% of them is filled", "Twice as Many", _refine)
+    text = f"The tetrahedra are coarse: only {100.0 * fill:.0f}% of them is filled"
+    shell = None
+    if obj.dampsim.kind == "SOLID" and obj.dampsim.measured_shell:
+        tip = "Simulate its two sides as cloth that is held apart, which takes no tetrahedra"
+        shell = Finding("", "As a Shell", _shell, tip)
+    return Finding(text, "Twice as Many", _refine, "Raise Resolution", shell)
+
+
+def _shell(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
+    obj.dampsim.kind = "CLOTH"
+    obj.dampsim.measured_fill = 0.0
 
 
 def _refine(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:

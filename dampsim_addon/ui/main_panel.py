@@ -18,6 +18,8 @@ from .add_operators import CONVERTIBLE, DAMPSIM_OT_add, DAMPSIM_OT_convert_add, 
 from .advanced_panel import DAMPSIM_PT_advanced
 from .bake_panel import DAMPSIM_PT_bake
 from .contact_panel import DAMPSIM_PT_collider, DAMPSIM_PT_contact
+from .curve_operators import DAMPSIM_OT_curve_rope, led_by
+from .fabric_operators import draw_fabrics
 from .field_panel import DAMPSIM_PT_fields
 from .ghost_operators import (
     DAMPSIM_OT_compare,
@@ -52,7 +54,13 @@ class DAMPSIM_PT_main(Sidebar, Panel):
         hold.draw(layout, obj, context)
         column = layout.column()
         column.enabled = not working(context)
-        draw_presets(column, group)
+        if group.kind_note:
+            field(column, group, "kind", "Kind", context)
+            wrapped(column, group.kind_note[:1].upper() + group.kind_note[1:], "INFO", context)
+        if group.kind == "CLOTH":
+            draw_fabrics(column, group)
+        else:
+            draw_presets(column, group)
         dialled = column.column(align=True)
         for parameter in meant(group, "dials"):
             if not parameter.choices:
@@ -87,7 +95,7 @@ def _draw_add(layout: UILayout, context: Context) -> None:
         wrapped(layout, f"{obj.name} is linked from another file, which DampSim does not change", "INFO", context)
         layout.operator(DAMPSIM_OT_local_add.bl_idname, icon="LIBRARY_DATA_INDIRECT")
     elif obj is not None and obj.type in CONVERTIBLE:
-        wrapped(layout, f"{obj.name} is no mesh; only meshes can be simulated", "INFO", context)
+        _draw_curve(layout, obj, context)
         layout.operator(DAMPSIM_OT_convert_add.bl_idname, icon="OUTLINER_OB_MESH")
     elif not others:
         wrapped(layout, "Select a mesh and press Add", "INFO", context)
@@ -95,6 +103,18 @@ def _draw_add(layout: UILayout, context: Context) -> None:
         row = layout.row()
         row.scale_y = 1.4
         row.operator(DAMPSIM_OT_add.bl_idname, icon="ADD")
+
+
+def _draw_curve(layout: UILayout, obj: bpy.types.Object, context: Context) -> None:
+    """Of what is no mesh."""
+    rope = led_by(obj) if obj.type == "CURVE" else None
+    if rope is not None:
+        wrapped(layout, f"{obj.name} follows {rope.name} when that is baked", "INFO", context)
+    elif obj.type == "CURVE":
+        wrapped(layout, f"{obj.name} can follow a rope along its middle", "INFO", context)
+        layout.operator(DAMPSIM_OT_curve_rope.bl_idname, icon="OUTLINER_OB_CURVE")
+    else:
+        wrapped(layout, f"{obj.name} is no mesh; only meshes can be simulated", "INFO", context)
 
 
 def _draw_group(layout: UILayout, context: Context) -> None:

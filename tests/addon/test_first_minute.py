@@ -126,7 +126,7 @@ def test_an_object_with_small_holes_is_a_solid_and_a_sleeve_is_not(load: Load) -
     sleeve = bpy.context.object
     select(monkey, sleeve)
     assert bpy.ops.dampsim.add() == {"FINISHED"}
-    assert (monkey.dampsim.kind, sleeve.dampsim.kind) == ("SOLID", "SPRINGS")
+    assert (monkey.dampsim.kind, sleeve.dampsim.kind) == ("SOLID", "CLOTH")
     assert "small holes" in monkey.dampsim.kind_note
     with load("dampsim_addon.blender.sampler").GroupSampler(
         bpy.context.scene, bpy.context.view_layer, [monkey]

@@ -71,6 +71,21 @@ def cube(name: str = "Cube", x: float = 0.0) -> bpy.types.Object:
     return obj
 
 
+def plate(name: str = "Plate") -> bpy.types.Object:
+    """A metre wide and 1 cm thick, held at one side, in a sway."""
+    bpy.ops.mesh.primitive_cube_add(size=1.0)
+    obj = bpy.context.object
+    obj.name = obj.data.name = name
+    bpy.ops.object.mode_set(mode="EDIT")
+    bpy.ops.mesh.subdivide(number_cuts=5)
+    bpy.ops.object.mode_set(mode="OBJECT")
+    for vertex in obj.data.vertices:
+        vertex.co.z *= 0.01
+    _pin(obj, [v.index for v in obj.data.vertices if v.co.x < -0.3])
+    _sway(obj, 0.1)
+    return obj
+
+
 def _kept(obj: bpy.types.Object, cache: object, **dials: object) -> bpy.types.Object:
     """Added, as tests want it: coarse, quick, into the test's own folder."""
     add(obj, cache, **dials)
@@ -104,14 +119,14 @@ def members(load: Load, obj: bpy.types.Object) -> list[str]:
     return [member.name for member in load("dampsim_addon.scene.groups").group_of(obj).members]
 
 
-@pytest.mark.parametrize(("make", "kind"), [(wire, "SPRINGS"), (grid, "SPRINGS"), (cube, "SOLID")])
+@pytest.mark.parametrize(("make", "kind"), [(wire, "ROPE"), (grid, "CLOTH"), (cube, "SOLID"), (plate, "CLOTH")])
 def test_add_takes_the_kind_that_the_mesh_asks_for_and_says_so(
     tmp_path: Path, make: Callable[[], bpy.types.Object], kind: str
 ) -> None:
     fresh()
     obj = _kept(make(), tmp_path)
     assert obj.dampsim.kind == kind
-    assert ("springs" in obj.dampsim.kind_note) == (kind == "SPRINGS")
+    assert {"ROPE": "ropes", "CLOTH": "cloth", "SOLID": "solid"}[kind] in obj.dampsim.kind_note
     obj.dampsim.kind = "SOLID"
     assert obj.dampsim.kind_note == ""
 
@@ -139,29 +154,33 @@ def test_what_is_thin_bakes_and_plays_as_simulated(load: Load, tmp_path: Path, s
     assert obj.data.shape_keys is None
 
 
+@pytest.mark.parametrize("kind", ["", "SPRINGS"])
 @pytest.mark.parametrize("make", [grid, wire, lambda: wire(0.03, name="Hair")], ids=["grid", "wire", "3 cm"])
-def test_new_springs_stretch_by_a_fraction_of_a_percent_and_sag_to_be_seen(
-    load: Load, make: Callable[[], bpy.types.Object]
+def test_what_is_new_and_thin_stretches_by_a_fraction_of_a_percent_and_sags_to_be_seen(
+    load: Load, make: Callable[[], bpy.types.Object], kind: str
 ) -> None:
     scene = fresh()
     obj = make()
     select(obj)
     # With the stiffness that it chooses itself.
     assert bpy.ops.dampsim.add() == {"FINISHED"}
+    obj.dampsim.kind = kind or obj.dampsim.kind
     snapshot, sampler = load("dampsim_addon.scene.snapshot"), load("dampsim_addon.blender.sampler")
     with sampler.GroupSampler(scene, bpy.context.view_layer, [obj]) as reading:
         taken = snapshot.take(reading)
         frame = load("core.simulation.simulation").Simulation(taken).first_frame()
     body = taken.bodies[0]
-    rest, hanging = (points[body.edges] for points in (body.surface.vertices, frame.shapes[obj.name]))
+    lines = np.array([edge.vertices[:] for edge in obj.data.edges])
+    rest, hanging = (points[lines] for points in (body.surface.vertices, frame.shapes[obj.name]))
     before, after = (np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1) for ends in (rest, hanging))
     # The edges at a net's corners carry all of it, so that they stretch by a percent or two.
     assert 5e-4 < np.median(after / before - 1.0) < 1e-2
     assert (after / before - 1.0).max() < 0.04
     sag = np.ptp(frame.shapes[obj.name][:, 2]) / body.surface.size
     assert 0.02 < sag < 0.2
-    # mm, and no more than a fiftieth of its size.
-    assert obj.dampsim.thickness == pytest.approx(min(10.0, 20.0 * max(obj.dimensions)), rel=1e-6)
+    # mm, and no more than a fiftieth of its size, a hundredth of ropes', a thousandth of cloth's.
+    part = load("dampsim_addon.scene.new_dials").THIN["CLOTH" if kind == "" and obj.name == "Grid" else kind or "ROPE"]
+    assert obj.dampsim.thickness <= 1.0001 * min(10.0, 1000.0 * part * max(obj.dimensions))
 
 
 @pytest.mark.slow

@@ -424,7 +424,7 @@ def test_an_open_solid_with_solidify_says_what_to_do(load: Load, tmp_path: Path)
 def test_add_sees_the_whole_and_not_the_half(tmp_path: Path) -> None:
     fresh()
     assert half(tmp_path, "MIRROR").dampsim.kind == "SOLID"
-    assert half(tmp_path, name="Open").dampsim.kind == "SPRINGS"
+    assert half(tmp_path, name="Open").dampsim.kind == "CLOTH"
 
 
 @pytest.mark.slow

@@ -96,9 +96,9 @@ def drawn_ghosts(load: Load, monkeypatch: pytest.MonkeyPatch, obj: bpy.types.Obj
     return batches
 
 
-def compared(obj: bpy.types.Object, cache: Path) -> None:
+def compared(obj: bpy.types.Object, cache: Path, **dials: Any) -> None:
     """Two ghosts of an object that is to be added."""
-    add(obj, cache, resolution=100)
+    add(obj, cache, resolution=100, **dials)
     for settle in (5.0, 10.0):
         obj.dampsim.settle = settle
         assert bpy.ops.dampsim.ghost_add() == {"FINISHED"}
@@ -156,7 +156,7 @@ def test_ghosts_with_faces_are_drawn_by_these_and_loose_edges_of_springs_as_line
     sheet.data.edges.add(1)
     sheet.data.edges[-1].vertices = (0, fringe)
     sheet.data.update()
-    compared(sheet, tmp_path)
+    compared(sheet, tmp_path, kind="SPRINGS")
     batches = drawn_ghosts(load, monkeypatch, sheet)
     assert [one.sort for one in batches] == ["TRIS", "LINES"] * 2
     assert all(one.pos.shape == (2, 3) for one in batches[1::2])

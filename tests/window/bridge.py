@@ -81,7 +81,7 @@ def bridge() -> Iterator[float]:
     yield 1.5
     yield from click("add()")
     yield from until(lambda: box.dampsim.enabled, 5, "Add by a click")
-    assert (wire.dampsim.kind, box.dampsim.kind) == ("SPRINGS", "SOLID")
+    assert (wire.dampsim.kind, box.dampsim.kind) == ("ROPE", "SOLID")
     for obj in (wire, box):
         obj.dampsim.cache_folder = str(SHOTS / "bodies")
         obj.dampsim.resolution = 100

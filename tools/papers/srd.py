@@ -447,7 +447,7 @@ def _parameters(claims: list[Claim]) -> str:
         Claim(
             "Less damping shows more folds (figure 4, λ_d = 30 and μ_d = 20 against 1.5 and 1)",
             PARTLY if folds[1] > folds[0] else FAILS,
-            f"on a patch that hangs by two corners triangles meet at {folds[0]:.1f}° and {folds[1]:.1f}° on average; the shirts are not there: bodies do not touch",
+            f"on a patch that hangs by two corners triangles meet at {folds[0]:.1f}° and {folds[1]:.1f}° on average; the shirts are not there, and nothing touches in this scene",
             0.1,
         ),
     ]
@@ -737,7 +737,7 @@ def srd() -> str:
         Claim(
             "The shirts of figures 1 and 4",
             FAILS,
-            "not there: cloth and yarns are no kinds of bodies yet, and bodies do not touch; one patch and one rod stand for them below",
+            "not there: yarns are no kind of body yet, and these scenes were made before bodies touched; one patch and one rod stand for them below",
             0.0,
         ),
     ]

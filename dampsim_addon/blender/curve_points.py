@@ -1,0 +1,121 @@
+"""A curve's middle line as a polyline, and the control points that put it elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import bpy
+import numpy as np
+
+from ...core.arrays import Array, Index
+
+_HANDLES = ("co", "handle_left", "handle_right")
+# Control points that are looked for by least squares stay near where they were, by this part of what samples count.
+_NEAR = 1e-4
+
+
+@dataclass(frozen=True)
+class Line:
+    """points: (v, 3) in the curve's space.  edges: (e, 2).  first: the first point of each open spline."""
+
+    points: Array
+    edges: Index
+    first: list[int]
+
+
+@dataclass(frozen=True)
+class Follower:
+    """Control points and handles (c, 3) that take a curve along with its middle line.
+
+    rest: (c, 3).  inverse: (c, v).
+    """
+
+    rest: Array
+    inverse: Array
+
+    def __call__(self, moved: Array) -> Array:
+        """moved: (v, 3), how far the middle line's points are from where they were."""
+        return self.rest + np.asarray(self.inverse @ moved)
+
+
+@contextmanager
+def _bare(curve: bpy.types.Curve) -> Iterator[tuple[bpy.types.Object, bpy.types.Curve]]:
+    """A copy without thickness, for a while, whose handles stay where they are put."""
+    data = curve.copy()
+    data.dimensions, data.bevel_depth, data.extrude, data.offset, data.bevel_object = "3D", 0.0, 0.0, 0.0, None
+    data.taper_object, data.bevel_factor_start, data.bevel_factor_end = None, 0.0, 1.0
+    for spline in data.splines:
+        for point in spline.bezier_points:
+            point.handle_left_type = point.handle_right_type = "FREE"
+    obj = bpy.data.objects.new(data.name, data)
+    try:
+        yield obj, data
+    finally:
+        bpy.data.objects.remove(obj)
+        bpy.data.curves.remove(data)
+
+
+def _sampled(obj: bpy.types.Object) -> tuple[Array, Index]:
+    mesh = obj.to_mesh()
+    if mesh is None:
+        # Of a curve without points.
+        return np.zeros((0, 3)), np.zeros((0, 2), dtype=np.int64)
+    points, edges = np.empty(3 * len(mesh.vertices)), np.empty(2 * len(mesh.edges), dtype=np.int64)
+    mesh.vertices.foreach_get("co", points)
+    mesh.edges.foreach_get("vertices", edges)
+    obj.to_mesh_clear()
+    return points.reshape(-1, 3), edges.reshape(-1, 2)
+
+
+def _handles(data: Any) -> list[tuple[Any, str]]:
+    """All that can be put somewhere: control points and handles, in one order. data: splines, or a shape key's data."""
+    points = [point for spline in data for point in (spline.bezier_points or spline.points)]
+    return [(point, name) for point in points for name in _names(point)]
+
+
+def _names(point: Any) -> tuple[str, ...]:
+    return _HANDLES if hasattr(point, "handle_left") else ("co",)
+
+
+def _places(handles: list[tuple[Any, str]]) -> Array:
+    return np.array([getattr(point, name)[:3] for point, name in handles], dtype=float).reshape(-1, 3)
+
+
+def middle_line(curve: bpy.types.Curve) -> Line:
+    """Of a Bezier, NURBS or poly curve, as finely as Blender draws it."""
+    with _bare(curve) as (obj, _):
+        points, edges = _sampled(obj)
+    # Along each spline the points follow each other.
+    ends = np.bincount(edges.ravel(), minlength=len(points))
+    follows = np.zeros(len(points), dtype=bool)
+    follows[edges.max(axis=1)[np.abs(edges[:, 0] - edges[:, 1]) == 1]] = True
+    return Line(points, edges, np.flatnonzero((ends == 1) & ~follows).tolist())
+
+
+def follower(curve: bpy.types.Curve) -> Follower:
+    """How a curve's control points follow its middle line: exactly where there are as many, else by least squares."""
+    with _bare(curve) as (obj, data):
+        handles = _handles(data.splines)
+        rest, (before, _) = _places(handles), _sampled(obj)
+        columns = np.empty((len(before), len(handles)))
+        step = max(float(np.ptp(before, axis=0).max()), 1e-3)
+        for number, (point, name) in enumerate(handles):
+            place = tuple(getattr(point, name))
+            setattr(point, name, (place[0] + step, *place[1:]))
+            columns[:, number] = (_sampled(obj)[0][:, 0] - before[:, 0]) / step
+            setattr(point, name, place)
+    square = columns.T @ columns
+    near = _NEAR**2 * np.trace(square) / max(len(square), 1) * np.eye(len(square))
+    return Follower(rest, np.linalg.solve(square + near, columns.T))
+
+
+def put(key: bpy.types.ShapeKey, places: Array) -> None:
+    """Control points and handles (c, 3) of a curve's shape key."""
+    row = 0
+    for entry in key.data:
+        for name in _names(entry):
+            setattr(entry, name, places[row])
+            row += 1

@@ -1,0 +1,74 @@
+"""Curves that follow a rope of their middle line: as absolute shape keys, beside the rope's own bake."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import bpy
+import numpy as np
+
+from ...core.errors import SceneError
+from ...core.geometry.affine import transformed
+from ..blender.curve_points import Line, follower, middle_line, put
+from ..blender.marks import BASIS, frame_name, is_ours
+from ..targets import Shot, keys
+from ..work.steps import Step
+
+
+def curve_of(obj: bpy.types.Object) -> bpy.types.Object | None:
+    """The curve that follows a rope, if there is one."""
+    curve = obj.dampsim.curve
+    return curve if curve is not None and curve.type == "CURVE" and curve.library is None else None
+
+
+def check(obj: bpy.types.Object) -> None:
+    """Raise SceneError where the curve cannot follow."""
+    curve = curve_of(obj)
+    if curve is None:
+        return
+    shape = curve.data.shape_keys
+    if shape is not None and any(not is_ours(key.name) for key in shape.key_blocks):
+        raise SceneError(f"{obj.name}: its curve {curve.name} has shape keys of its own; remove them before baking.")
+    if curve.mode != "OBJECT":
+        raise SceneError(f"{curve.name}: leave {curve.mode.title()} Mode before baking.")
+    _line(obj, curve)
+
+
+def _line(obj: bpy.types.Object, curve: bpy.types.Object) -> Line:
+    line = middle_line(curve.data)
+    if len(line.points) != len(obj.data.vertices):
+        raise SceneError(
+            f"{obj.name}: its curve {curve.name} has got other points since; remove the rope and make another one."
+        )
+    return line
+
+
+def lead(shot: Shot) -> Generator[Step]:
+    """Let the curve of what was baked go along."""
+    obj = shot.sampler.obj
+    curve = curve_of(obj)
+    if curve is None:
+        return
+    clear(obj)
+    line, follow = _line(obj, curve), follower(curve.data)
+    curve.shape_key_add(name=BASIS, from_mix=False).interpolation = "KEY_LINEAR"
+    made = []
+    for done, number in enumerate(shot.numbers, 1):
+        shot.sampler.go(number)
+        world = shot.cache.shape(number, obj.name)
+        local = transformed(np.linalg.inv(shot.sampler.matrix()), np.asarray(world, dtype=float))
+        key = curve.shape_key_add(name=frame_name(number), from_mix=False)
+        key.interpolation = "KEY_LINEAR"
+        put(key, follow(local - line.points))
+        made.append(key)
+        yield Step(done, len(shot.numbers), "Leading the curve")
+    block = curve.data.shape_keys
+    block.use_relative = False
+    keys.animate(curve, {"eval_time": [(number, key.frame) for number, key in zip(shot.numbers, made, strict=True)]})
+
+
+def clear(obj: bpy.types.Object) -> None:
+    """Give the curve back as it was."""
+    curve = curve_of(obj)
+    if curve is not None:
+        keys.clear(curve)

@@ -1,0 +1,63 @@
+"""Ropes of curves: a wire mesh along the middle line is simulated, and the curve follows its bake."""
+
+from __future__ import annotations
+
+import bpy
+from bpy.types import Context, Operator
+
+from ..blender.curve_points import middle_line
+from ..scene.objects import everywhere, free
+from .add_operators import added
+
+
+def led_by(curve: bpy.types.Object) -> bpy.types.Object | None:
+    """The rope that a curve follows already."""
+    return next((obj for obj in everywhere() if obj.dampsim.curve == curve), None)
+
+
+class DAMPSIM_OT_curve_rope(Operator):
+    """Simulate its middle line as a rope, held at its first points; the curve follows what is baked"""
+
+    bl_idname = "dampsim.curve_rope"
+    bl_label = "Simulate as a Rope"
+    bl_options = {"REGISTER", "UNDO"}
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        curve = context.object
+        there = curve is not None and curve.type == "CURVE" and curve.library is None and context.mode == "OBJECT"
+        return there and free(cls, context)
+
+    def execute(self, context: Context) -> set[str]:
+        curve = context.object
+        if led_by(curve) is not None:
+            self.report({"ERROR"}, f"{curve.name}: it follows {led_by(curve).name} already; simulate that.")
+            return {"CANCELLED"}
+        line = middle_line(curve.data)
+        if not len(line.edges):
+            self.report({"ERROR"}, f"{curve.name}: the curve has no length; give it two points or more.")
+            return {"CANCELLED"}
+        mesh = bpy.data.meshes.new(f"{curve.name} Rope")
+        mesh.from_pydata(line.points.tolist(), line.edges.tolist(), [])
+        rope = bpy.data.objects.new(mesh.name, mesh)
+        for collection in curve.users_collection:
+            collection.objects.link(rope)
+        rope.parent, rope.hide_render, rope.display_type = curve, True, "WIRE"
+        if line.first:
+            rope.vertex_groups.new(name="Pin").add(line.first, 1.0, "REPLACE")
+        for other in context.selected_objects:
+            other.select_set(False)
+        rope.select_set(True)
+        context.view_layer.objects.active = rope
+        context.view_layer.update()
+        rope.dampsim.curve = curve
+        text = added(rope, context.scene)
+        if curve.data.bevel_depth > 0.0:
+            rope.dampsim.thickness = 2000.0 * curve.data.bevel_depth
+        self.report({"INFO"}, f"{rope.name}: {text}; {curve.name} follows it when it is baked")
+        return {"FINISHED"}
+
+
+CLASSES = (DAMPSIM_OT_curve_rope,)
+
+register, unregister = bpy.utils.register_classes_factory(CLASSES)

@@ -1,0 +1,143 @@
+"""Whatever an object is simulated as: Add, play, bake to every target, compare, calibrate and the command line work."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+
+import bpy
+import numpy as np
+import pytest
+from scenes import LAST, TARGETS, add, fresh, world
+from test_baking import allowed, bake
+from test_groups import cube, grid, plate, wire
+from test_live import assert_same_bits, baked, frames, play, standing
+
+pytestmark = pytest.mark.bpy
+Load = Callable[[str], ModuleType]
+# What there is of each kind, and what Add takes it for.
+MADE = {
+    "SOLID": (cube, "SOLID"),
+    "SPRINGS": (grid, "CLOTH"),
+    "CLOTH": (lambda: grid(6), "CLOTH"),
+    "ROPE": (wire, "ROPE"),
+    "SHELL": (plate, "CLOTH"),
+}
+
+
+@pytest.fixture
+def live(load: Load) -> Iterator[ModuleType]:
+    module = load("dampsim_addon.live")
+    module.install()
+    yield module
+    module.uninstall()
+
+
+@pytest.fixture(params=[*list(MADE)[:-1], pytest.param("SHELL", marks=pytest.mark.slow)])
+def thing(request: pytest.FixtureRequest, tmp_path: Path) -> bpy.types.Object:
+    """In a sway, held by what hangs on its pins."""
+    fresh()
+    make, chosen = MADE[request.param]
+    obj = make()
+    add(obj, tmp_path)
+    assert obj.dampsim.kind == chosen
+    if request.param == "SPRINGS":
+        obj.dampsim.kind = "SPRINGS"
+    obj.dampsim.resolution = 100
+    return obj
+
+
+def test_every_target_plays_what_was_simulated_and_clear_leaves_nothing(load: Load, thing: bpy.types.Object) -> None:
+    plain = {frame: world(thing, frame) for frame in (1, LAST)}
+    for target in TARGETS:
+        bake(thing, target)
+        cache = load("dampsim_addon.scene.caches").frame_cache(thing)
+        assert cache.numbers() == list(range(1, LAST + 1))
+        limit, moved = allowed(thing, plain[1]), 0.0
+        for number in cache.numbers():
+            played = world(thing, number)
+            assert np.linalg.norm(played - cache.shape(number, thing.name), axis=1).max() <= limit
+            moved = max(moved, float(np.abs(played - cache.shape(1, thing.name)).max()))
+        assert moved > 0.02
+        assert bpy.ops.dampsim.clear() == {"FINISHED"}
+        for frame, points in plain.items():
+            np.testing.assert_array_equal(world(thing, frame), points)
+
+
+def test_what_plays_is_what_bakes_to_the_bit(load: Load, live: ModuleType, thing: bpy.types.Object) -> None:
+    play()
+    assert [standing(live, thing, frame) for frame in range(1, LAST + 1)] == ["VALID"] * LAST
+    played = frames(live, thing)
+    thing.dampsim.target = "POINT_CACHE"
+    assert_same_bits(played, baked(load, thing))
+
+
+def test_ghosts_are_compared_and_picked(load: Load, thing: bpy.types.Object) -> None:
+    assert bpy.ops.dampsim.ghost_add() == {"FINISHED"}
+    thing.dampsim.settle = 5.0
+    assert bpy.ops.dampsim.ghost_add() == {"FINISHED"}
+    assert bpy.ops.dampsim.compare() == {"FINISHED"}
+    shown = load("dampsim_addon.scene.results").ghosts_of(thing)
+    assert len(shown.surfaces) == 2
+    assert np.abs(np.asarray(shown.surfaces[0]) - np.asarray(shown.surfaces[1])).max() > 1e-4
+    assert bpy.ops.dampsim.ghost_pick(number=0) == {"FINISHED"}
+    assert thing.dampsim.settle == pytest.approx(8.0)
+
+
+@pytest.mark.slow
+def test_how_it_settles_and_hangs_is_measured_and_said(load: Load, thing: bpy.types.Object) -> None:
+    thing.dampsim.settle, thing.dampsim.swing = 24.0, 3.0
+    assert bpy.ops.dampsim.measure() == {"FINISHED"}
+    assert thing.dampsim.measured_sag > 0.0
+    assert thing.dampsim.measured_young == pytest.approx(thing.dampsim.stiffness, rel=1e-5)
+    assert bpy.ops.dampsim.calibrate() == {"FINISHED"}
+    curve = load("dampsim_addon.scene.results").curve_of(thing).curve
+    # Half a frame is what the search is content with; a sheet by its corners has several rest shapes.
+    assert curve.rest == pytest.approx(24.0, abs=1.5)
+
+
+def test_a_command_bakes_it_and_tells_of_it(load: Load, thing: bpy.types.Object, tmp_path: Path) -> None:
+    cli, report = load("dampsim_addon.cli"), tmp_path / "report.json"
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "thing.blend"))
+    assert cli.main(["bake", "--set", "settle=7", "--target", "point_cache", "--report", str(report)]) == cli.DONE
+    (told,) = json.loads(report.read_text())["objects"]
+    assert told["name"] == thing.name
+    assert bpy.data.objects[thing.name].dampsim.baked == "POINT_CACHE"
+    assert cli.main(["info", "--report", str(report)]) == cli.DONE
+
+
+def test_its_materials_are_chosen_in_the_panel(load: Load, thing: bpy.types.Object) -> None:
+    presets = load("dampsim_addon.scene.presets")
+    if thing.dampsim.kind != "CLOTH":
+        assert not bpy.ops.dampsim.fabric.poll()
+        assert bpy.ops.dampsim.preset(filepath=str(presets.scripts()[0])) == {"FINISHED"}
+        assert presets.standing(thing.dampsim)
+        return
+    fabrics = load("dampsim_addon.ui.fabric_operators")
+    for name, dials in load("core.bodies.cloth").FABRICS.items():
+        assert bpy.ops.dampsim.fabric(fabric=name) == {"FINISHED"}
+        assert fabrics.standing(thing.dampsim) == name
+        for key, value in dials.items():
+            assert getattr(thing.dampsim, key) == pytest.approx(value)
+    thing.dampsim.bending *= 1.1
+    assert fabrics.standing(thing.dampsim) == ""
+    with pytest.raises(RuntimeError, match="none of the fabrics: Silk, "):
+        bpy.ops.dampsim.fabric(fabric="Tweed")
+
+
+def test_a_thin_solid_is_offered_as_a_shell(load: Load, tmp_path: Path) -> None:
+    fresh()
+    obj = plate()
+    add(obj, tmp_path, kind="SOLID", resolution=50, stiffness=1e5)
+    bake(obj, "POINT_CACHE")
+    finding = load("dampsim_addon.ui.doctor").findings(obj, bpy.context.scene)["coarse"]
+    assert [way.button for way in finding.ways] == ["Twice as Many", "As a Shell"]
+    assert bpy.ops.dampsim.mend(check="coarse", way=1) == {"FINISHED"}
+    assert obj.dampsim.kind == "CLOTH"
+    assert obj.dampsim.thickness == pytest.approx(10.0, rel=0.05)
+    obj = cube("Thick")
+    add(obj, tmp_path, measured_fill=0.3)
+    finding = load("dampsim_addon.ui.doctor").findings(obj, bpy.context.scene)["coarse"]
+    assert [way.button for way in finding.ways] == ["Twice as Many"]

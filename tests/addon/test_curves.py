@@ -1,0 +1,120 @@
+"""Ropes of curves: their middle line is simulated, and the curve follows what is baked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import bpy
+import numpy as np
+import pytest
+from scenes import LAST, dump, fresh
+
+pytestmark = pytest.mark.bpy
+KINDS = ["POLY", "BEZIER", "NURBS"]
+
+
+def curved(kind: str, count: int = 6, **more: Any) -> bpy.types.Object:
+    """Two splines of a metre along x, the object in a sway."""
+    data = bpy.data.curves.new("Cable", "CURVE")
+    data.dimensions, data.bevel_depth = "3D", 0.02
+    for place in (0.0, 0.5):
+        spline = data.splines.new(kind)
+        points = spline.bezier_points if kind == "BEZIER" else spline.points
+        points.add(count - 1)
+        for number, point in enumerate(points):
+            co = (number / (count - 1), place, 0.0)
+            point.co = co if kind == "BEZIER" else (*co, 1.0)
+            if kind == "BEZIER":
+                point.handle_left_type = point.handle_right_type = "AUTO"
+        if kind == "NURBS":
+            spline.use_endpoint_u = True
+    obj = bpy.data.objects.new("Cable", data)
+    bpy.context.scene.collection.objects.link(obj)
+    obj.location, obj.rotation_euler.z, obj.scale = (0.3, 0.2, 1.0), 0.4, (0.8, 0.8, 0.8)
+    for frame, place in ((1, 0.2), (3, 0.2), (6, 0.4)):
+        obj.location.y = place
+        obj.keyframe_insert("location", frame=frame)
+    for other in bpy.context.selected_objects:
+        other.select_set(False)
+    obj.select_set(True)
+    bpy.context.view_layer.objects.active = obj
+    return obj
+
+
+def middle(curve: bpy.types.Object, frame: int) -> np.ndarray:
+    """The middle line as it plays, in world space."""
+    bevel, curve.data.bevel_depth = curve.data.bevel_depth, 0.0
+    bpy.context.scene.frame_set(frame)
+    evaluated = curve.evaluated_get(bpy.context.evaluated_depsgraph_get())
+    mesh = evaluated.to_mesh()
+    found = np.array([curve.matrix_world @ vertex.co for vertex in mesh.vertices])
+    evaluated.to_mesh_clear()
+    curve.data.bevel_depth = bevel
+    return found
+
+
+def roped(curve: bpy.types.Object, cache: Path) -> bpy.types.Object:
+    assert bpy.ops.dampsim.curve_rope() == {"FINISHED"}
+    rope = bpy.context.object
+    rope.dampsim.cache_folder, rope.dampsim.settle, rope.dampsim.target = str(cache), 12.0, "POINT_CACHE"
+    return rope
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_curve_follows_the_rope_that_is_baked_of_it_and_clear_gives_it_back(
+    load: Any, tmp_path: Path, kind: str
+) -> None:
+    fresh()
+    curve = curved(kind)
+    plain = middle(curve, LAST)
+    rope = roped(curve, tmp_path)
+    assert (rope.dampsim.kind, rope.dampsim.thickness) == ("ROPE", pytest.approx(40.0))
+    assert len(rope.data.vertices) == len(plain)
+    bpy.context.scene.frame_set(1)
+    before = dump()
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    cache = load("dampsim_addon.scene.caches").frame_cache(rope)
+    length = 0.8
+    for number in range(1, LAST + 1):
+        away = np.linalg.norm(middle(curve, number) - cache.shape(number, rope.name), axis=1)
+        # Six control points of a spline cannot follow every bend.
+        assert away.max() < (1e-5 if kind == "POLY" else 0.03) * length
+    assert np.abs(middle(curve, LAST) - plain).max() > 0.05
+    assert bpy.ops.dampsim.clear() == {"FINISHED"}
+    assert curve.data.shape_keys is None
+    np.testing.assert_allclose(middle(curve, LAST), plain, atol=1e-6)
+    bpy.context.scene.frame_set(1)
+    assert dump() == before
+
+
+def test_a_rope_hangs_by_the_first_point_of_each_spline(tmp_path: Path) -> None:
+    fresh()
+    rope = roped(curved("BEZIER"), tmp_path)
+    held = [v.index for v in rope.data.vertices if any(g.weight == 1.0 for g in v.groups)]
+    assert len(held) == 2
+    assert all(abs(rope.data.vertices[k].co.x) < 1e-6 for k in held)
+
+
+def test_a_curve_that_cannot_follow_says_why_before_anything_is_simulated(tmp_path: Path) -> None:
+    fresh()
+    curve = curved("POLY")
+    rope = roped(curve, tmp_path)
+    curve.data.splines[0].points.add(1)
+    with pytest.raises(RuntimeError, match="Cable has got other points since"):
+        bpy.ops.dampsim.bake()
+    fresh()
+    curve = curved("POLY")
+    rope = roped(curve, tmp_path)
+    curve.shape_key_add(name="Mine")
+    with pytest.raises(RuntimeError, match="Cable has shape keys of its own"):
+        bpy.ops.dampsim.bake()
+    assert not rope.dampsim.baked
+    bpy.context.view_layer.objects.active = curve
+    with pytest.raises(RuntimeError, match="follows Cable Rope already"):
+        bpy.ops.dampsim.curve_rope()
+    empty = bpy.data.objects.new("Empty Curve", bpy.data.curves.new("Nothing", "CURVE"))
+    bpy.context.scene.collection.objects.link(empty)
+    bpy.context.view_layer.objects.active = empty
+    with pytest.raises(RuntimeError, match="has no length"):
+        bpy.ops.dampsim.curve_rope()

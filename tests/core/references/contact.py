@@ -1,0 +1,132 @@
+"""Contacts, docs/physics.md (7.1) to (7.9) and (7.11), one contact and one node after the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Contact:
+    """weights: of nodes, W.  b: (3,) m.  n: (3,) unit.  r, e: m.  k: N/m.  mu: friction.  f: N, as that knows it.
+
+    held: (3,) m, d⁻ − u⁻: the way at which friction would not pull.
+    """
+
+    weights: dict[int, float]
+    b: np.ndarray
+    n: np.ndarray
+    r: float
+    e: float
+    k: float
+    mu: float
+    f: float
+    held: np.ndarray
+
+    def way(self, x: np.ndarray) -> np.ndarray:
+        """d of (7.1) at nodes (n, 3)."""
+        d = self.b.copy()
+        for node, w in self.weights.items():
+            d += w * x[node]
+        return d
+
+    def slip(self, x: np.ndarray) -> np.ndarray:
+        u = self.way(x) - self.held
+        return u - self.n * float(self.n @ u)
+
+    def force(self, x: np.ndarray) -> float:
+        """N along n, minus the slope of (7.2)."""
+        g = float(self.n @ self.way(x)) - self.e
+        force = -self.k * g if g < 0.0 else 0.0
+        deeper = g + 0.5 * self.r
+        return force - 20.0 * self.k * deeper if deeper < 0.0 else force
+
+    def energy(self, x: np.ndarray) -> float:
+        """(7.2) and (7.5), J."""
+        g = float(self.n @ self.way(x)) - self.e
+        total = 0.5 * self.k * g**2 if g < 0.0 else 0.0
+        deeper = g + 0.5 * self.r
+        total += 20.0 * 0.5 * self.k * deeper**2 if deeper < 0.0 else 0.0
+        u, most = float(np.linalg.norm(self.slip(x))), self.mu * self.f
+        if u <= most / self.k:
+            return total + 0.5 * self.k * u**2
+        return total + most * (u - 0.5 * most / self.k)
+
+    def pull(self, x: np.ndarray) -> np.ndarray:
+        """(3,) N, the slope of the energy by d."""
+        u, most = self.slip(x), self.mu * self.f
+        length = float(np.linalg.norm(u))
+        across = self.k * u if length <= most / self.k else most * u / length
+        return across - self.force(x) * self.n
+
+    def block(self, x: np.ndarray) -> np.ndarray:
+        """(3, 3) N/m, the second slope by d, as section 7 lists it under *Metric*."""
+        g = float(self.n @ self.way(x)) - self.e
+        along = (self.k if g < 0.0 else 0.0) + (20.0 * self.k if g + 0.5 * self.r < 0.0 else 0.0)
+        found = along * np.outer(self.n, self.n)
+        most, u = self.mu * self.f, self.slip(x)
+        length, across = float(np.linalg.norm(u)), np.eye(3) - np.outer(self.n, self.n)
+        if most == 0.0:
+            return found
+        if length <= most / self.k:
+            return found + self.k * across
+        return found + most / length * (across - np.outer(u, u) / length**2)
+
+    def left(self, x: np.ndarray) -> np.ndarray:
+        """(7.6), with the force of the step's end."""
+        u = self.slip(x)
+        limit = self.mu * self.force(x) / self.k
+        return u if np.linalg.norm(u) <= limit else u * limit / np.linalg.norm(u)
+
+
+def energy(contacts: list[Contact], x: np.ndarray) -> float:
+    return sum(one.energy(x) for one in contacts)
+
+
+def gradient(contacts: list[Contact], x: np.ndarray) -> np.ndarray:
+    """(n, 3) N."""
+    total = np.zeros_like(x)
+    for one in contacts:
+        for node, w in one.weights.items():
+            total[node] += w * one.pull(x)
+    return total
+
+
+def hessian(contacts: list[Contact], x: np.ndarray) -> np.ndarray:
+    """(3n, 3n) N/m, dense."""
+    total = np.zeros((x.size, x.size))
+    for one in contacts:
+        block = one.block(x)
+        for i, p in one.weights.items():
+            for j, q in one.weights.items():
+                total[3 * i : 3 * i + 3, 3 * j : 3 * j + 3] += p * q * block
+    return total
+
+
+def stiffness(young: list[float], area: float, r: float, halves: bool) -> float:
+    """(7.3). young: of the bodies at the contact.  halves: whether either of two bodies' points touch the other."""
+    k = min(young) * area / r
+    return 0.5 * k if halves else k
+
+
+def eased(r: float, before: float, h: float, size: float) -> float:
+    """(7.4). before: n·d⁻."""
+    return min(r, before + max(0.25 * r, 0.5 * h * size))
+
+
+def directional(painted: float, forwards: float, backwards: float, front: np.ndarray, way: np.ndarray) -> float:
+    """(7.7). front, way: (3,), of any length."""
+    c = float(front @ way) / float(np.linalg.norm(front) * np.linalg.norm(way))
+    return painted * (0.5 * forwards * (1.0 + c) + 0.5 * backwards * (1.0 - c))
+
+
+def drag(rate: float, decay: float, frequency: float, overshoot: float) -> float:
+    """(7.11), 1/s. rate: λ_k, 1/s²."""
+    if overshoot > 0.0:
+        log = -np.log(overshoot)
+        damping = log / np.sqrt(np.pi**2 + log**2)
+        square, first = decay**2 + frequency**2, 2.0 * decay / (decay**2 + frequency**2)
+    else:
+        damping, square, first = 1.0, 2.0 * decay**2, 3.0 / (2.0 * decay)
+    return rate * max(0.0, 2.0 * damping * np.sqrt(1.0 / rate + 1.0 / square) - first)

@@ -1,0 +1,300 @@
+"""What touches what in a step, from where, and what is made of it (docs/physics.md section 7, "Detection")."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+from touchables import E, H, R, Step, Thing, moved, obstacle, plane
+
+from builders import gridded
+from dampsim.core.contact.meeting import EDGE, POINT
+from dampsim.core.contact.memory import ContactMemory
+from dampsim.core.contact.moment import Moment, Obstructing, Span, Touching
+from dampsim.core.contact.rows import Rows
+from dampsim.core.geometry.surface import Surface
+from references import contact
+from shapes import box, sheet
+
+FLAT = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+
+
+def cloud(points: np.ndarray) -> Surface:
+    """Points as the corners of triangles too small to be met between them."""
+    count = len(points)
+    corners = points[:, None] + 1e-7 * np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]])
+    return Surface("Cloud", corners.reshape(-1, 3), np.arange(3 * count).reshape(-1, 3))
+
+
+def first_of(rows: Rows) -> np.ndarray:
+    """Which of a cloud's points rows of points are."""
+    return rows.key[:, 2] // 3
+
+
+def test_a_plane_meets_what_is_near_above_it_and_all_that_is_below() -> None:
+    rng = np.random.default_rng(0)
+    turn = Rotation.from_rotvec([0.3, -0.5, 0.2])
+    heights = np.array([-5.0, -0.5, -R, 0.0, 0.99 * R, 1.9 * R, 2.1 * R, 1.0])
+    local = np.column_stack([rng.uniform(-3.0, 3.0, (len(heights), 2)), heights])
+    ground = turn.apply(FLAT * [0.5, 2.0, 1.0] + [0.2, 0.1, 0.0])
+    way = np.array([0.01, -0.02, 0.03])
+    step = Step([Thing(cloud(turn.apply(local))), plane(ground - way, ground)])
+    rows = step.rows()
+    assert set(first_of(rows)) == {0, 1, 2, 3, 4, 5}
+    np.testing.assert_allclose(rows.normal, np.tile(turn.apply([0.0, 0.0, 1.0]), (len(rows), 1)), atol=1e-12)
+    np.testing.assert_allclose(step.heights(rows), heights[first_of(rows)], atol=1e-6)
+    np.testing.assert_allclose(rows.drift, np.tile(-way, (len(rows), 1)), atol=1e-12)
+
+
+def test_points_near_a_closed_surface_meet_its_nearest_place_from_outside_and_little_inside() -> None:
+    rng = np.random.default_rng(1)
+    # Around a corner of the unit cube, where faces, edges and the corner itself are nearest.
+    points = 1.0 + rng.uniform(-0.03, 0.03, (400, 3))
+    closest = np.clip(points, None, 1.0)
+    inside = (points < 1.0).all(axis=1)
+    depth = (1.0 - points).min(axis=1)
+    deepest = points.copy()
+    deepest[np.arange(400), points.argmax(axis=1)] = 1.0
+    closest[inside] = deepest[inside]
+    distance = np.linalg.norm(points - closest, axis=1)
+    outside = points + 0.05
+    step = Step([Thing(cloud(outside), cloud(points).vertices), obstacle(gridded("Cube", (0, 0, 0), (1, 1, 1), 0.25))])
+    rows = step.rows()
+    points_only = rows.some((rows.key[:, 1] == POINT) & (rows.key[:, 0] == 0))
+    which = first_of(points_only)
+    wanted = np.flatnonzero((~inside & (distance < 1.99 * R)) | (inside & (depth < 1.99 * R)))
+    assert set(wanted) <= set(which)
+    some = np.isin(which, wanted) & (points_only.key[:, 2] % 3 == 0)
+    which, height = which[some], step.heights(points_only)[some]
+    np.testing.assert_allclose(height, np.where(inside, -depth, distance)[which], atol=1e-6)
+    sign = np.where(inside, -1.0, 1.0)[which, None]
+    normals = sign * (points - closest)[which] / distance[which, None]
+    np.testing.assert_allclose(points_only.normal[some], normals, atol=1e-3)
+
+
+@pytest.mark.parametrize("side", [1.0, -1.0])
+@pytest.mark.parametrize("closed", [True, False])
+def test_what_flies_through_a_plate_within_a_step_meets_the_side_that_it_came_from(side: float, closed: bool) -> None:
+    body = gridded("Cube", (-0.1, -0.1, 0.05), (0.1, 0.1, 0.25), 0.05)
+    body = Surface("Cube", body.vertices * [1.0, 1.0, side], body.triangles if side > 0.0 else body.triangles[:, ::-1])
+    # 40 m/s, once through a plate of 2 cm, and once through one without any thickness.
+    end = body.vertices - [0.0, 0.0, side * 40.0 * H]
+    if closed:
+        plate = gridded("Plate", (-1.0, -1.0, -0.01), (1.0, 1.0, 0.01), 0.2)
+    else:
+        plate = sheet(9)
+        plate = Surface("Sheet", 2.0 * plate.vertices - [1.0, 1.0, 0.0], plate.triangles)
+    step = Step([Thing(body, end), obstacle(plate)])
+    rows = step.rows()
+    rows = rows.some((rows.key[:, 1] == POINT) & (rows.key[:, 0] == 0))
+    # Of a closed one, what has a face towards it.
+    front = np.flatnonzero(np.abs(body.vertices[:, 2]) < 0.05 + 1e-9) if closed else np.arange(len(body.vertices))
+    assert set(rows.key[:, 2]) == step.points(0) & set(front.tolist())
+    np.testing.assert_allclose(rows.normal, np.tile([0.0, 0.0, side], (len(rows), 1)), atol=1e-9)
+    top = 0.01 if closed else 0.0
+    np.testing.assert_allclose(step.heights(rows), side * end[rows.key[:, 2], 2] - top, atol=1e-9)
+
+
+def test_a_plate_that_flies_through_a_body_is_met_from_the_side_that_it_was_on() -> None:
+    body, plate = gridded("Cube", (-0.1, -0.1, 0.0), (0.1, 0.1, 0.2), 0.05), sheet(9)
+    start = 2.0 * plate.vertices - [1.0, 1.0, 0.05]
+    step = Step([Thing(body), obstacle(Surface("Sheet", start, plate.triangles), start + np.array([0.0, 0.0, 1.5]))])
+    rows = step.rows()
+    rows = rows.some((rows.key[:, 1] == POINT) & (rows.key[:, 0] == 0))
+    assert set(rows.key[:, 2]) == step.points(0)
+    np.testing.assert_allclose(rows.normal, np.tile([0.0, 0.0, 1.0], (len(rows), 1)), atol=1e-9)
+    np.testing.assert_allclose(rows.drift, np.tile([0.0, 0.0, -1.5], (len(rows), 1)), atol=1e-9)
+
+
+def test_an_open_sheet_is_met_from_both_sides_and_has_a_round_border() -> None:
+    plate = sheet(5)
+    points = np.array(
+        [[0.5, 0.4, 0.5 * R], [0.5, 0.4, -0.5 * R], [1.0 + R, 0.4, 0.0], [0.5, -R, R], [0.5, 0.5, 3.0 * R]]
+    )
+    step = Step([Thing(cloud(points)), obstacle(plate)])
+    rows = step.rows()
+    rows = rows.some((rows.key[:, 0] == 0) & (rows.key[:, 1] == POINT) & (rows.key[:, 2] % 3 == 0))
+    assert list(first_of(rows)) == [0, 1, 2, 3]
+    slant = np.sqrt(0.5)
+    wanted = [[0.0, 0.0, 1.0], [0.0, 0.0, -1.0], [1.0, 0.0, 0.0], [0.0, -slant, slant]]
+    np.testing.assert_allclose(rows.normal, wanted, atol=1e-4)
+    np.testing.assert_allclose(step.heights(rows), [0.5 * R, 0.5 * R, R, R / slant], atol=1e-6)
+
+
+def bar(name: str, axis: int, low: float) -> Surface:
+    """A square bar of 2 m along an axis, standing on its edge: the lowest one at a height, the highest 0.2 m above."""
+    shape = box((2.0, 0.2 * np.sqrt(0.5), 0.2 * np.sqrt(0.5)))
+    points = shape.vertices - 0.5 * np.ptp(shape.vertices, axis=0)
+    points = Rotation.from_euler("x", 45, degrees=True).apply(points)
+    return Surface(
+        name, points[:, [axis, 1 - axis, 2]] * [1.0, 1.0 - 2.0 * axis, 1.0] + [0.0, 0.0, low + 0.1], shape.triangles
+    )
+
+
+@pytest.mark.parametrize(("before", "after", "met"), [
+    (0.5 * R, 0.5 * R, True), (1.5 * R, -0.8 * R, True), (5.0 * R, -8.0 * R, True), (30.0 * R, -30.0 * R, True),
+    (3.0 * R, 2.5 * R, False), (-8.0 * R, -9.0 * R, False),
+])  # fmt: skip
+def test_edges_that_cross_meet_where_no_vertex_does(before: float, after: float, met: bool) -> None:
+    upper, lower = bar("Upper", 0, before), bar("Lower", 1, -0.2)
+    step = Step([Thing(upper, moved(upper, 0.0, 0.0, after - before).vertices), Thing(lower)])
+    rows = step.rows()
+    assert len(rows) == met
+    if met:
+        assert rows.key[0, 1] == EDGE
+        np.testing.assert_allclose(rows.normal, [[0.0, 0.0, 1.0]], atol=1e-9)
+        np.testing.assert_allclose(step.heights(rows), [after], atol=1e-9)
+
+
+def test_edges_that_pass_beside_each_other_do_not_meet() -> None:
+    # Side by side, 5 cm apart, and from there down by more than their height.
+    upper, lower = bar("Upper", 0, 5.0 * R), bar("Lower", 1, -0.2)
+    aside = moved(upper, 1.15, 0.0, 0.0)
+    step = Step([Thing(aside, moved(aside, 0.0, 0.0, -30.0 * R).vertices), Thing(lower)])
+    assert not (step.rows().key[:, 1] == EDGE).any()
+    # Or from farther away, under the other one: it was lower before it was there.
+    rows = Step([Thing(moved(upper, 2.0, 0.0, 0.0), moved(upper, 0.0, 0.0, -14.0 * R).vertices), Thing(lower)]).rows()
+    assert not ((rows.key[:, 1] == EDGE) & (rows.normal[:, 2] > 0.99)).any()
+
+
+def test_what_flies_aslant_through_a_plate_and_beyond_its_border_meets_the_face_that_it_went_through() -> None:
+    plate = gridded("Plate", (-1.0, -1.0, -0.02), (1.0, 1.0, 0.0), 0.2)
+    points = np.array([[0.2, 0.1, 0.3], [0.5, -0.3, 0.1], [-0.4, 0.7, 0.2]])
+    way = np.array([1.5, 0.1, -1.0])
+    step = Step([Thing(cloud(points), cloud(points + way).vertices), obstacle(plate)])
+    rows = step.rows()
+    rows = rows.some((rows.key[:, 0] == 0) & (rows.key[:, 1] == POINT) & (rows.key[:, 2] % 3 == 0))
+    # The last one flies over the border before it is as low.
+    through = points[:, 0] + points[:, 2] / 1.0 * 1.5 < 1.0
+    assert list(first_of(rows)) == list(np.flatnonzero(through))
+    np.testing.assert_allclose(rows.normal, np.tile([0.0, 0.0, 1.0], (len(rows), 1)), atol=1e-9)
+    np.testing.assert_allclose(step.heights(rows), (points + way)[through, 2], atol=1e-6)
+
+
+def test_parts_of_one_surface_meet_where_they_face_each_other_and_were_not_neighbours() -> None:
+    one = gridded("Both", (0.0, 0.0, 0.0), (0.2, 0.2, 0.1), 0.05)
+    apart = moved(one, 0.0, 0.0, 0.2)
+    count = len(one.vertices)
+    both = Surface(
+        "Both", np.concatenate([one.vertices, apart.vertices]), np.concatenate([one.triangles, one.triangles + count])
+    )
+    end = both.vertices.copy()
+    end[count:, 2] -= 0.1 - 0.5 * R
+    step = Step([Thing(both, end)], facing=(), own=(0,))
+    rows = step.rows()
+    # The lower one's top and the upper one's bottom, inner vertices and rims alike; no sides, nor top on bottom.
+    z = both.vertices[rows.key[:, 2], 2]
+    assert set(np.round(z, 6)) == {0.1, 0.2}
+    assert len(np.unique(rows.key[:, 2])) >= 2 * 25
+    np.testing.assert_allclose(np.abs(rows.normal[:, 2]), 1.0, atol=1e-9)
+    np.testing.assert_allclose(step.heights(rows), 0.5 * R, atol=1e-9)
+    # Where it was as near when it was modelled nothing touches.
+    near = Surface("Both", end, both.triangles)
+    assert len(Step([Thing(near)], facing=(), own=(0,)).rows()) == 0
+
+
+def test_what_begins_inside_is_led_out_the_nearest_way_and_later_only_what_stayed_behind() -> None:
+    body = gridded("Small", (0.4, 0.4, 0.7), (0.6, 0.6, 0.9), 0.1)
+    cube = gridded("Cube", (0, 0, 0), (1, 1, 1), 0.25)
+    step = Step([Thing(body), obstacle(cube)], memory=None)
+    rows = step.rows()
+    mine = rows.some((rows.key[:, 0] == 0) & (rows.key[:, 1] == POINT))
+    assert set(mine.key[:, 2]) == step.points(0)
+    top = body.vertices[mine.key[:, 2], 2] > 0.75
+    np.testing.assert_allclose(mine.normal[top], np.tile([0.0, 0.0, 1.0], (int(top.sum()), 1)), atol=1e-9)
+    again = Step([Thing(body), obstacle(cube)]).rows()
+    assert not ((again.key[:, 0] == 0) & (again.key[:, 1] == POINT)).any()
+    forces, depths = np.ones(len(mine)), np.full(len(mine), 0.1)
+    depths[5:] = -0.1
+    memory = ContactMemory.of(mine.key, np.zeros((len(mine), 3)), forces, depths)
+    left = Step([Thing(body), obstacle(cube)], memory=memory).rows()
+    assert len(left.key[(left.key[:, 0] == 0) & (left.key[:, 1] == POINT)]) == 5
+
+
+def test_stiffness_distance_easing_and_friction_of_contacts_are_those_of_the_formulas() -> None:
+    body, other = (
+        gridded("Body", (0, 0, 0), (0.2, 0.2, 0.2), 0.05),
+        gridded("Other", (-0.2, -0.2, -0.3), (0.4, 0.4, 0.0), 0.1),
+    )
+    start = moved(body, 0.0, 0.0, -0.4 * R)
+    things = [
+        Thing(start, moved(start, 0.01, 0.0, 0.0).vertices, friction=0.6, backward=0.6),
+        Thing(other, distance=3.0 * R, friction=0.15, backward=0.15, young=0.3 * E),
+    ]
+    step = Step(things)
+    rows = step.rows()
+    r = 2.0 * R
+    np.testing.assert_allclose(rows.distance, r)
+    size = max(start.size, other.size)
+    np.testing.assert_allclose(rows.friction, np.sqrt(0.6 * 0.15), rtol=1e-12)
+    areas = step.moment.model.surfaces[0].areas, step.moment.model.surfaces[1].areas
+    near = (rows.key[:, 1] == POINT) & (rows.key[:, 0] == 0) & (step.heights(rows) < r)
+    down = np.flatnonzero(near)
+    assert len(down) == 25
+    for k in down:
+        assert rows.stiffness[k] == pytest.approx(contact.stiffness([E, 0.3 * E], areas[0][rows.key[k, 2]], r, True))
+        assert rows.out[k] == pytest.approx(contact.eased(r, -0.4 * R, H, size))
+    # From the collider's side each point stands for what it touches at most, and one body's modulus counts.
+    things[1] = obstacle(other, friction=0.15, backward=0.15)
+    step = Step(things)
+    rows = step.rows()
+    np.testing.assert_allclose(rows.friction, 0.6 * 0.15, rtol=1e-12)
+    back = np.flatnonzero((rows.key[:, 1] == POINT) & (rows.key[:, 0] == 1))
+    for k in np.flatnonzero((rows.key[:, 1] == POINT) & (rows.key[:, 0] == 0)):
+        assert rows.stiffness[k] == pytest.approx(contact.stiffness([E], areas[0][rows.key[k, 2]], R, False))
+    most = contact.stiffness([E], 3.0 * areas[0].max(), R, False)
+    assert (rows.stiffness[back] <= most * (1.0 + 1e-12)).all()
+
+
+def test_friction_remembers_its_stretch_while_a_contact_presses_and_pulls_against_the_collider() -> None:
+    body, way = cloud(np.array([[0.3, 0.2, 0.5 * R]])), np.array([0.04, 0.01, 0.0])
+    stretch = np.array([[1e-3, -2e-3, 0.0]])
+    memory = ContactMemory.of(np.array([[0, POINT, 0, 1]]), stretch, np.array([7.0]), np.array([-0.5 * R]))
+    step = Step([Thing(body, body.vertices + way), plane(FLAT, FLAT + np.array([0.03, 0.0, 0.0]))], memory=memory)
+    rows = step.rows().some(np.array([0]))
+    assert tuple(rows.key[0]) == (0, POINT, 0, 1)
+    d = np.asarray(rows.weights @ step.nodes + rows.base)
+    # What the point moved more than the plane, beside what was left.
+    np.testing.assert_allclose(d - rows.begun, [way - [0.03, 0.0, 0.0] + stretch[0]], atol=1e-9)
+
+
+@pytest.mark.parametrize("angle", [0.0, 0.4, 1.3])
+def test_friction_depends_on_the_angle_between_front_and_way(angle: float) -> None:
+    body = gridded("Block", (0, 0, 0), (0.2, 0.2, 0.2), 0.05)
+    turn = Rotation.from_euler("z", 0.7)
+    body = moved(Surface("Block", turn.apply(body.vertices), body.triangles), 0.0, 0.0, 0.5 * R)
+    front = turn.apply([1.0, 0.0, 0.0])
+    slide = 0.02 * Rotation.from_euler("z", angle).apply(front)
+    thing = Thing(
+        body, body.vertices + slide, friction=0.1, backward=0.8, more={"front": np.tile(front, (len(body.vertices), 1))}
+    )
+    rows = Step([thing, plane(FLAT)]).rows()
+    wanted = contact.directional(1.0, 0.1, 0.8, front, slide)
+    np.testing.assert_allclose(rows.friction, wanted, rtol=1e-6)
+
+
+def test_a_moment_knows_where_all_is_and_what_is_dialled() -> None:
+    body, ground = gridded("Body", (0, 0, 0), (0.2, 0.2, 0.2), 0.1), sheet(3)
+    step = Step([Thing(body), obstacle(ground)])
+    nodes = len(body.vertices)
+    there, way = Span(body.vertices + 1.0, body.vertices + 1.5), np.array([0.1, 0.0, 0.2])
+    around = Obstructing(Span(ground.vertices, ground.vertices + way), 0.7, 0.03)
+    surfaces = step.moment.model.surfaces
+    held = replace(surfaces[0], hold=np.full(nodes, 0.25), operator=0.75 * surfaces[0].operator)
+    model = replace(step.moment.model, surfaces=(held, surfaces[1]), obstacles=(-1, 0))
+    touching = Touching(there, 0.0, 0.4, 0.9, (around,))
+    found = Moment.of(model, body.vertices + 0.01, [touching], np.array([3.0]), H)
+    # A quarter of it stays on its animation.
+    start = 0.75 * (body.vertices + 0.01) + 0.25 * (body.vertices + 1.0)
+    np.testing.assert_allclose(found.start[:nodes], start, atol=1e-12)
+    np.testing.assert_allclose(found.points(body.vertices)[:nodes], body.vertices + 0.25 * 1.5, atol=1e-12)
+    np.testing.assert_allclose(found.drift[:nodes], 0.25 * 0.5, atol=1e-12)
+    np.testing.assert_allclose(found.start[nodes:], ground.vertices)
+    np.testing.assert_allclose(found.points(body.vertices)[nodes:], ground.vertices + way)
+    np.testing.assert_allclose(found.drift[nodes:], np.tile(way, (9, 1)), atol=1e-12)
+    assert found.distance == pytest.approx([0.005 * body.size, 0.03])
+    assert list(found.friction) == [0.4, 0.7]
+    assert list(found.backward) == [0.9, 0.7]
+    assert list(found.young) == [3.0 * E, 0.0]

@@ -1,0 +1,139 @@
+"""What contact must not depend on: where a bake was stopped, what all moves along with, and what else lies around."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from grounds import block, collider, plane
+
+from builders import gridded, scene
+from dampsim.core.frames.cache import FrameCache
+from dampsim.core.scene.scene import Scene
+from dampsim.core.simulation.record import bake
+from dampsim.core.simulation.simulation import Run, Simulation
+from dampsim.core.system.state import OF
+
+SIZE = 0.2 * 3**0.5
+R = 0.005 * SIZE
+
+
+def falling(last: int = 18) -> Scene:
+    """Two blocks that land on each other and on a table that moves: every kind of contact is in its memory."""
+    one = block("One", low=(-0.1, -0.1, 0.02), touch_together=True, bounce=30.0)
+    two = block("Two", low=(0.0, -0.05, 0.3), touch_together=True, stiffness=300.0, settle=24.0)
+    table = gridded("Table", (-0.4, -0.4, -0.2), (0.4, 0.4, 0.0), 0.1)
+
+    def path(frame: float) -> np.ndarray:
+        return np.array([0.02 * np.sin(frame / 3.0), 0.0, 0.01 * np.cos(frame / 4.0)])
+
+    return scene(one, two, last=last, obstacles=(collider(table, path), plane(-0.1)))
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.glob("frame_*"))}
+
+
+@pytest.mark.slow
+def test_a_bake_that_stops_in_the_middle_of_contact_resumes_to_the_same_bytes(tmp_path: Path) -> None:
+    for _ in bake(Simulation(falling()), FrameCache(tmp_path / "whole", "Group")):
+        pass
+    whole = files(tmp_path / "whole")
+    assert len(whole) == 18
+    # When one of them has landed, and when both have.
+    for stop in (6, 13):
+        folder = tmp_path / f"parts{stop}"
+        steps = bake(Simulation(falling()), FrameCache(folder, "Group"))
+        for progress in steps:
+            if progress.done == stop:
+                break
+        steps.close()
+        for _ in bake(Simulation(falling()), FrameCache(folder, "Group")):
+            pass
+        assert files(folder) == whole
+
+
+def test_a_frame_in_the_middle_of_contact_is_all_that_the_next_one_needs() -> None:
+    made = scene(block(low=(-0.1, -0.1, 0.1), bounce=30.0, settle=8.0), last=14, obstacles=(plane(),))
+    frames = list(Simulation(made).frames())
+    kinds = {key.split(OF)[1] for one in frames for key, kept in one.state.memory.items() if len(kept) and kept.any()}
+    assert {"contacts", "impacts", "held"} <= kinds
+    for frame in frames[3:-1]:
+        following = next(Simulation(made).frames(frame))
+        assert np.array_equal(following.state.positions, frames[frame.number].state.positions)
+        for key, kept in frames[frame.number].state.memory.items():
+            assert np.array_equal(following.state.memory[key], kept)
+
+
+def carried(velocity: np.ndarray, height: float, bounce: float, last: int, **more: Any) -> np.ndarray:
+    """(k, v, 3) m, of a block that falls onto ground, when all of it moves along, m/s, seen from there."""
+
+    def path(frame: float) -> np.ndarray:
+        return velocity * (frame - 1.0) / 24.0
+
+    body = block(low=(-0.1, -0.1, height), bounce=bounce, **more)
+    simulation = Simulation(scene(body, last=last, obstacles=(plane(path=path),)))
+    run = Run(simulation, simulation.first_frame(), simulation.sampled(1))
+    state = run.frame.state
+    run.frame = replace(run.frame, state=replace(state, velocities=state.velocities + velocity))
+    found = [run.frame.surface]
+    for number in range(2, last + 1):
+        found.append(run.advance(simulation.sampled(number, run.count)).surface - path(number))
+    return np.array(found)
+
+
+@pytest.mark.parametrize(
+    ("velocity", "bounce"),
+    [
+        ((0.0, 0.0, 1.0), 50.0),
+        pytest.param((0.0, 0.0, 1.0), 0.0, marks=pytest.mark.slow),
+        pytest.param((0.0, 0.0, -1.0), 50.0, marks=pytest.mark.slow),
+        pytest.param((1.0, 0.5, 0.0), 50.0, marks=pytest.mark.slow),
+        pytest.param((1.0, 0.5, 0.3), 0.0, marks=pytest.mark.slow),
+    ],
+)
+def test_a_landing_is_the_same_where_all_moves_along(velocity: tuple[float, ...], bounce: float) -> None:
+    still = carried(np.zeros(3), 0.3, bounce, 30)
+    moved = carried(np.array(velocity), 0.3, bounce, 30)
+    # Each step is as near as its tolerance; a landing is hard on that.
+    assert np.abs(still - moved).max() < 0.01 * SIZE
+
+
+def test_what_landed_once_can_be_thrown_by_its_ground() -> None:
+    def path(frame: float) -> np.ndarray:
+        return np.array([0.0, 0.0, 0.125 * min(max(frame - 49.0, 0.0), 6.0)])
+
+    heights = []
+    for drop in (0.95 * R, 0.5):
+        body = block(low=(-0.1, -0.1, drop), settle=6.0)
+        frames = list(Simulation(scene(body, last=76, obstacles=(plane(path=path),))).frames())
+        heights.append(max(float(one.surface[:, 2].min()) for one in frames))
+    # 3 m/s are good for 0.46 m, less what half a step of weight takes.
+    assert heights == pytest.approx([0.75 + 0.46] * 2, abs=0.07)
+
+
+@pytest.mark.slow
+def test_a_block_on_a_moving_plate_knows_nothing_of_one_on_a_still_plate() -> None:
+    plate, other = (
+        gridded(name, (-0.3, y - 0.3, -0.2), (0.3, y + 0.3, 0.0), 0.15) for name, y in (("One", 0.0), ("Two", 5.0))
+    )
+
+    def path(frame: float) -> np.ndarray:
+        return np.array([0.5 * (frame - 1.0) / 24.0, 0.0, 0.0])
+
+    found = []
+    for together in (False, True):
+        bodies = [
+            block("Here", low=(-0.1, -0.1, 0.95 * R), touch_together=True, friction=2.0, settle=4.0, stiffness=30.0)
+        ]
+        if together:
+            bodies.append(
+                block("There", low=(-0.1, 4.9, 0.95 * R), touch_together=True, friction=2.0, settle=4.0, stiffness=30.0)
+            )
+        made = scene(*bodies, last=48, obstacles=(collider(plate, path), collider(other)))
+        found.append(np.array([one.shapes["Here"] for one in Simulation(made).frames()]))
+    # To the tolerance of the steps.
+    assert np.abs(found[0] - found[1]).max() < 1e-3 * SIZE

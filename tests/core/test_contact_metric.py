@@ -1,0 +1,135 @@
+"""The metric of a step with contacts is the inverse of what (1.5) and the contacts' stiffness are together."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.linalg import block_diag
+from scipy.sparse import csr_matrix
+from scipy.spatial.transform import Rotation
+from test_contact_reports import plane
+
+from builders import gridded, scene, still
+from dampsim.core.contact.metric import Compliance, ContactMetric
+from dampsim.core.contact.rows import spread
+from dampsim.core.simulation.simulation import Simulation
+from dampsim.core.solvers.factor import LowRank, LowRankUpdate
+from dampsim.core.solvers.lbfgs import minimise_lbfgs
+from dampsim.core.solvers.problem import Minimum, Tolerance
+from dampsim.core.stepping.step_problem import StepProblem
+
+# Columns are kept in single precision.
+SINGLE = 2e-5
+
+
+def spd(rng: np.random.Generator, size: int) -> np.ndarray:
+    root = rng.normal(size=(size, size))
+    return root @ root.T + size * np.eye(size)
+
+
+@pytest.mark.parametrize("low", [0, 3])
+def test_woodbury_with_coupled_contacts_is_the_dense_inverse(low: int) -> None:
+    rng = np.random.default_rng(low)
+    nodes, count = 12, 20
+    A = spd(rng, 3 * nodes)
+    columns = 0.5 * rng.normal(size=(3 * nodes, low))
+    signs = np.array([1.0, 1.0, -1.0])[:low]
+    base = LowRankUpdate(
+        lambda right: np.linalg.solve(A, right), LowRank(columns, signs[None], np.zeros(3 * nodes, dtype=np.int64))
+    )
+    # Rows join nodes of both bodies, on a few of them only.
+    weights = np.zeros((count, nodes))
+    for row in weights:
+        row[rng.choice(7, 4, replace=False)] = rng.normal(size=4)
+    blocks = np.array([spd(rng, 3) * rng.choice([0.0, 1.0, 100.0]) for _ in range(count)])
+    stiffness = spread(csr_matrix(weights[:, :7]), blocks)
+    slots = np.arange(7)
+    compliance = Compliance(lambda right: np.linalg.solve(A, right), nodes, np.arange(nodes))
+    metric = ContactMetric(base, compliance.columns(slots), stiffness, slots)
+    C = np.zeros((3 * nodes, 3 * nodes))
+    for row, block in zip(weights, blocks, strict=True):
+        C += np.kron(np.outer(row, row), block)
+    wanted = np.linalg.inv(A + columns @ np.diag(signs) @ columns.T + C)
+    found = np.stack([metric(one) for one in np.eye(3 * nodes)], axis=1)
+    np.testing.assert_allclose(found, wanted, atol=SINGLE * np.abs(np.linalg.inv(A)).max())
+    step = rng.normal(size=(nodes, 3))
+    np.testing.assert_allclose(metric.pushed(step).ravel(), C @ step.ravel(), atol=1e-9 * np.abs(C).max())
+
+
+def test_columns_are_those_of_the_inverse_whatever_was_asked_before() -> None:
+    rng = np.random.default_rng(2)
+    A = spd(rng, 3 * 30)
+    nodes = np.sort(rng.choice(30, 21, replace=False))
+
+    def solve(right: np.ndarray) -> np.ndarray:
+        return np.linalg.solve(A, right)
+
+    asked, fresh = Compliance(solve, 30, nodes), Compliance(solve, 30, nodes)
+    asked.columns(nodes[[3, 20, 7]])
+    asked.columns(nodes[[20, 3]])
+    last = nodes[[7, 0, 12]]
+    dof = (3 * last[:, None] + np.arange(3)).ravel()
+    np.testing.assert_allclose(asked.columns(last), np.linalg.inv(A)[:, dof].T, rtol=1e-5, atol=1e-7 / 30)
+    # A resumed bake asks for others first: to the bit.
+    assert np.array_equal(asked.columns(last), fresh.columns(last))
+
+
+def blocks() -> Simulation:
+    """Two turned blocks that press each other and the ground."""
+    turn = Rotation.from_rotvec([0.0, 0.0, 0.4])
+    bodies = []
+    for k in range(2):
+        surface = gridded(f"Block{k}", (0, 0, 0), (0.2, 0.2, 0.2), 0.1)
+        surface.vertices[:] = turn.apply(surface.vertices) + np.array([0.01 * k, 0.0, 0.202 * k + 0.001])
+        dials = {"stiffness": 150.0, "settle": 12.0, "bounce": 20.0, "resolution": 60, "start_settled": False}
+        bodies.append(still(surface, touch_together=True, **dials))
+    return Simulation(scene(*bodies, last=8, obstacles=(plane(0.0),)))
+
+
+def dense(problem: StepProblem, v: np.ndarray, stiffness: csr_matrix) -> tuple[np.ndarray, np.ndarray]:
+    """(1.5) and h C of section 7 for a search that starts at v. stiffness: at rest, of the free nodes."""
+    turned = block_diag(*problem._rotation)
+    A = np.diag(problem._inertia.repeat(3)) + problem._h * problem._scale * turned @ stiffness.toarray() @ turned.T
+    low = problem._low_rank.joined()
+    A += low.columns @ np.diag(low.signs[0]) @ low.columns.T
+    energy, x = problem.contacts, problem.positions(v)
+    assert energy is not None
+    branches = energy.branches(x)
+    # What is predicted may be deeper than it gets.
+    stiff = energy.stiffness(x, np.where(branches % 4 == 2, branches - 1, branches))
+    weights, C = energy.rows.weights.toarray(), np.zeros_like(A)
+    for row, block in zip(weights, stiff, strict=True):
+        there = np.flatnonzero(row)
+        dof = (3 * there[:, None] + np.arange(3)).ravel()
+        C[np.ix_(dof, dof)] += problem._h * np.kron(np.outer(row[there], row[there]), block)
+    return A, C
+
+
+def test_a_steps_metric_is_the_dense_inverse_of_its_stiffness_and_that_of_what_presses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    simulation = blocks()
+    stepper = simulation.statics.steppers[0]
+    seen = []
+
+    def spy(problem: StepProblem, v: np.ndarray, tolerance: Tolerance) -> Minimum:
+        if problem.contacts is not None and (problem.contacts.branches(problem.positions(v)) > 0).sum() > 20:
+            A, C = dense(problem, v, stepper.stiffness)
+            wanted = np.linalg.inv(A + C)
+            found = np.stack([problem.precondition(one.reshape(-1, 3)).ravel() for one in np.eye(len(A))], axis=1)
+            seen.append(np.abs(found - wanted).max() / np.abs(wanted).max())
+            # Without the contacts it is far off: the test would see it.
+            assert np.abs(np.linalg.inv(A) - wanted).max() > 0.05 * np.abs(wanted).max()
+            step = np.random.default_rng(0).normal(size=v.shape)
+            apart = problem.apart(step)
+            assert apart is not None
+            np.testing.assert_allclose(apart.ravel(), C @ step.ravel(), atol=1e-9 * np.abs(C).max())
+        return minimise_lbfgs(problem, v, tolerance)
+
+    monkeypatch.setattr(stepper, "_minimiser", spy)
+    *_, frame = simulation.frames()
+    assert len(seen) > 3
+    assert max(seen) < SINGLE
+    # The metric changes how it is found and not what.
+    monkeypatch.undo()
+    assert np.array_equal(list(blocks().frames())[-1].state.positions, frame.state.positions)

@@ -1,0 +1,172 @@
+"""Potential, friction and stiffness of contacts are the formulas of docs/physics.md section 7."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix, diags
+
+from builders import gridded, scene, still
+from dampsim.core.contact.rows import ContactEnergy, Rows
+from dampsim.core.simulation.simulation import Simulation
+from dampsim.core.stepping.held import Ground, Holding, drag, holding, overshoot, soonest
+from dampsim.core.stepping.waveform import settle_law
+from references import contact
+
+NODES, COUNT = 7, 60
+
+
+def random_rows(seed: int) -> tuple[Rows, np.ndarray, np.ndarray]:
+    """Contacts, the forces that friction knows, and places at which all pieces of the potential are there."""
+    rng = np.random.default_rng(seed)
+    weights = np.zeros((COUNT, NODES))
+    for row in weights:
+        row[rng.choice(NODES, 4, replace=False)] = rng.normal(size=4)
+    normal = rng.normal(size=(COUNT, 3))
+    normal /= np.linalg.norm(normal, axis=1)[:, None]
+    r, k = rng.uniform(0.01, 0.03, COUNT), rng.uniform(50.0, 5e3, COUNT)
+    rows = Rows(
+        weights=csr_matrix(weights),
+        base=np.zeros((COUNT, 3)),
+        normal=normal,
+        distance=r,
+        # Some are eased out, from behind the surface too.
+        out=np.where(rng.random(COUNT) < 0.5, r, r * rng.uniform(-1.0, 1.0, COUNT)),
+        stiffness=k,
+        friction=rng.choice([0.0, 0.3, 1.2], COUNT),
+        begun=np.zeros((COUNT, 3)),
+        key=np.zeros((COUNT, 4), dtype=np.int64),
+        drift=np.zeros((COUNT, 3)),
+    )
+    x = rng.normal(size=(NODES, 3))
+    # Where gaps lie between -3 r and r, and stretches between none and twice the limit.
+    way = weights @ x
+    depth = rows.out + r * rng.uniform(-3.0, 1.0, COUNT)
+    wanted = rng.normal(size=(COUNT, 3)) * r[:, None]
+    wanted += normal * (depth - np.einsum("ki,ki->k", normal, wanted))[:, None]
+    pressing = rng.choice([0.0, 1.0], COUNT, p=[0.2, 0.8]) * k * r
+    limit = (0.5 * r + rows.friction * r)[:, None] * rng.uniform(0.0, 2.0, (COUNT, 1))
+    begun = wanted + limit * rng.normal(size=(COUNT, 3))
+    return replace(rows, base=wanted - way, begun=begun), pressing, x
+
+
+def by_hand(rows: Rows, pressing: np.ndarray) -> list[contact.Contact]:
+    dense = rows.weights.toarray()
+    return [
+        contact.Contact(
+            {node: float(w) for node, w in enumerate(dense[k]) if w},
+            rows.base[k], rows.normal[k], float(rows.distance[k]), float(rows.out[k]), float(rows.stiffness[k]),
+            float(rows.friction[k]), float(pressing[k]), rows.begun[k],
+        )
+        for k in range(len(rows))
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_potential_slope_and_stiffness_are_those_of_the_formulas(seed: int) -> None:
+    rows, pressing, x = random_rows(seed)
+    energy, wanted = ContactEnergy(rows, pressing), by_hand(rows, pressing)
+    # Every piece is there: none, pressing, beyond; sticking and sliding.
+    assert set(np.unique(energy.branches(x) % 4)) == {0, 1, 2}
+    assert set(np.unique(energy.branches(x) // 4)) == {0, 1}
+    value, slope = energy.value_gradient(x)
+    scale = contact.energy(wanted, x)
+    # Sums of a few hundred products.
+    assert value == pytest.approx(scale, rel=1e-12)
+    expected = contact.gradient(wanted, x)
+    np.testing.assert_allclose(slope, expected, atol=1e-12 * np.abs(expected).max())
+    stiff = contact.hessian(wanted, x)
+    np.testing.assert_allclose(energy.hessian(x).toarray(), stiff, atol=1e-12 * np.abs(stiff).max())
+    np.testing.assert_allclose(energy.at(x).force, [one.force(x) for one in wanted], rtol=1e-9)
+    np.testing.assert_allclose(energy.stretched(x), [one.left(x) for one in wanted], rtol=1e-9, atol=1e-15)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_slope_and_stiffness_are_those_of_the_potential(seed: int) -> None:
+    rows, pressing, x = random_rows(seed)
+    energy = ContactEnergy(rows, pressing)
+    step = 1e-8
+    slope, stiff = energy.value_gradient(x)[1], energy.hessian(x).toarray()
+    rng = np.random.default_rng(seed)
+    for _ in range(5):
+        way = rng.normal(size=x.shape)
+        # Where a piece changed within the step the second slope jumps.
+        assert np.array_equal(energy.branches(x + step * way), energy.branches(x - step * way))
+        (up, after), (down, before) = (energy.value_gradient(x + sign * step * way) for sign in (1.0, -1.0))
+        # What rounding leaves of a difference of 1e-8.
+        assert (up - down) / (2 * step) == pytest.approx(float(np.vdot(slope, way)), rel=1e-6)
+        found, wanted = ((after - before) / (2 * step)).ravel(), stiff @ way.ravel()
+        np.testing.assert_allclose(found, wanted, atol=1e-6 * np.abs(wanted).max())
+
+
+def test_potential_and_slope_are_continuous_where_pieces_meet() -> None:
+    rows, pressing, x = random_rows(5)
+    way = np.asarray(rows.weights @ x)
+    for depth in (0.0, -0.5 * rows.distance):
+        there = rows.out + depth
+        base = rows.normal * there[:, None] - way
+        values = []
+        for off in (-1e-9, 1e-9):
+            moved = replace(rows, base=base + off * rows.distance[:, None] * rows.normal)
+            values.append(ContactEnergy(moved, pressing).value_gradient(x))
+        assert values[0][0] == pytest.approx(values[1][0], rel=1e-7)
+        np.testing.assert_allclose(values[0][1], values[1][1], atol=1e-6 * np.abs(values[0][1]).max())
+
+
+def test_what_holds_is_the_stiffness_without_that_of_what_slides() -> None:
+    rows, pressing, x = random_rows(1)
+    energy = ContactEnergy(rows, pressing)
+    wanted = np.zeros((3 * NODES, 3 * NODES))
+    for one, slides in zip(by_hand(rows, pressing), energy.branches(x) >= 4, strict=True):
+        wanted += contact.hessian([replace(one, mu=0.0) if slides else one], x)
+    np.testing.assert_allclose(energy.holding(x).toarray(), wanted, atol=1e-12 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("bounce", [0.0, 0.1, 0.5])
+def test_what_is_held_is_damped_as_dialled(bounce: float) -> None:
+    law = settle_law(2.0, bounce, 1.2)
+    rates = np.array([3.0, 40.0, 300.0, 2e3, 1e5, 1e7])
+    held = Holding(10, 10, 1.0 / rates, np.eye(6))
+    found = drag(held, law)
+    wanted = [contact.drag(rate, law.decay, law.frequency, overshoot(law)) for rate in rates]
+    np.testing.assert_allclose(found, wanted, rtol=1e-12)
+    # The equation of motion (7.10) is then as damped as a spring with that overshoot, or more so by itself.
+    square = law.decay**2 + law.frequency**2 if bounce else 2.0 * law.decay**2
+    first = 2.0 * law.decay / square if bounce else 1.5 / law.decay
+    for rate, c in zip(rates, found, strict=True):
+        m, d = 1.0 / rate + 1.0 / square, first + c / rate
+        ratio = d / (2.0 * np.sqrt(m))
+        least = -np.log(overshoot(law)) / np.hypot(np.pi, np.log(overshoot(law))) if bounce else 1.0
+        assert ratio == pytest.approx(least) if c > 0.0 else ratio >= least * (1.0 - 1e-9)
+    # Kicked on the softest support, critically damped, it is below 1% of its largest swing after this long.
+    t = soonest(held, law) / np.sqrt(1.0 / 3.0 + 1.0 / square)
+    assert t * np.exp(1.0 - t) == pytest.approx(0.01, rel=2e-3)
+
+
+def test_how_what_is_pressed_holds_a_body_is_its_rigid_motions_compliance() -> None:
+    surface = gridded("Block", (0, 0, 0), (0.3, 0.2, 0.2), 0.1)
+    simulation = Simulation(scene(still(surface, resolution=60, settle=12.0), last=2, gravity=np.zeros(3)))
+    system = simulation.islands[0].system
+    (region,) = system.regions
+    rng = np.random.default_rng(0)
+    x = system.rest + 0.01 * rng.normal(size=system.rest.shape)
+    springs = np.where(system.rest[:, 2] < 0.05, 1e4, 0.0).repeat(3) * np.tile([0.5, 0.5, 1.0], len(x))
+    K = system.stiffness_at_rest(np.ones(1), True) + diags(springs)
+    held = holding(system, region, x, K.tocsr(), 5, 5)
+    mass = system.mass
+    offset = x - mass @ x / mass.sum()
+    R = np.zeros((x.size, 6))
+    for node, r in enumerate(offset):
+        R[3 * node : 3 * node + 3] = np.hstack([np.eye(3), np.stack([np.cross(e, r) for e in np.eye(3)], axis=1)])
+    M = mass.repeat(3)[:, None]
+    compliance, inertia = (M * R).T @ np.linalg.solve(K.toarray(), M * R), R.T @ (M * R)
+    V, soft = held.shapes, held.softness
+    # M-orthonormal, and the whole of the compliance; what holds a free body a little at its mean is left out here.
+    np.testing.assert_allclose(V.T @ inertia @ V, np.eye(6), atol=1e-9)
+    found = inertia @ V @ np.diag(soft) @ V.T @ inertia
+    np.testing.assert_allclose(found, compliance, atol=1e-6 * np.abs(compliance).max())
+    assert np.array_equal(Holding.unpacked(held.packed()).shapes, V)
+    matrix = Ground(held, np.arange(1.0, 7.0), np.zeros(3)).matrix(offset, M * R)
+    np.testing.assert_allclose(matrix, (V.T @ inertia).T @ np.diag(np.arange(1.0, 7.0)) @ (V.T @ inertia), rtol=1e-9)

@@ -1,0 +1,98 @@
+"""Surfaces whose every vertex is a node, and what detection finds of them in one step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_matrix, identity
+
+from dampsim.core.contact.detection import Detection
+from dampsim.core.contact.memory import ContactMemory
+from dampsim.core.contact.model import ContactModel, Touchable
+from dampsim.core.contact.moment import Moment
+from dampsim.core.contact.rows import ContactEnergy, Rows
+from dampsim.core.geometry.surface import Surface
+from dampsim.core.simulation.contacts import sewn
+
+# Contact distance, m; frame, s; Young's modulus, Pa.
+R, H, E = 0.01, 1.0 / 24.0, 1e5
+
+
+@dataclass
+class Thing:
+    """A surface in a step. end: (v, 3) m; where it starts if None.  body: whether it has nodes.  more: of Touchable."""
+
+    surface: Surface
+    end: np.ndarray | None = None
+    body: bool = True
+    distance: float = R
+    friction: float = 0.5
+    backward: float = 0.5
+    young: float = E
+    more: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def ended(self) -> np.ndarray:
+        return self.surface.vertices if self.end is None else self.end
+
+
+def obstacle(surface: Surface, end: np.ndarray | None = None, **more: Any) -> Thing:
+    return Thing(surface, end, False, **{"distance": 0.0, "friction": 1.0, "backward": 1.0, "young": 0.0, **more})
+
+
+def plane(start: np.ndarray, end: np.ndarray | None = None) -> Thing:
+    """start, end: (3, 3) m, a point and that point moved along two axes."""
+    return obstacle(Surface("Floor", start, np.zeros((0, 3), dtype=np.int64)), end, more={"plane": True})
+
+
+@dataclass
+class Step:
+    """bodies first.  facing: pairs of places.  own: places.  memory: None at the start of a shot."""
+
+    things: Sequence[Thing]
+    facing: Sequence[tuple[int, int]] = ((0, 1),)
+    own: Sequence[int] = ()
+    memory: ContactMemory | None = field(default_factory=ContactMemory)
+    h: float = H
+
+    def __post_init__(self) -> None:
+        bodies = [one for one in self.things if one.body]
+        counts = np.cumsum([0, *(len(one.surface.vertices) for one in bodies)])
+        every = identity(int(counts[-1]), format="csr")
+        surfaces = []
+        for place, one in enumerate(self.things):
+            v = len(one.surface.vertices)
+            operator = csr_matrix(every[counts[place] : counts[place + 1]]) if one.body else None
+            mesh, hold = one.surface, np.full(v, 0.0 if one.body else 1.0)
+            triangles = sewn(mesh.vertices, mesh.triangles)
+            dials = {"block": place if one.body else -1, "young": one.young, **one.more}
+            surfaces.append(Touchable(mesh.name, mesh.vertices, triangles, operator, hold, **dials))
+        model = ContactModel(
+            tuple(surfaces), tuple(-1 if one.body else k for k, one in enumerate(self.things)), tuple(self.facing),
+            tuple(self.own),
+        )  # fmt: skip
+        start = np.concatenate([one.surface.vertices for one in self.things])
+        offset = np.concatenate([0.0 * one.ended if one.body else one.ended for one in self.things])
+        drift = np.concatenate([(0.0 if one.body else 1.0) * (one.ended - one.surface.vertices) for one in self.things])
+        numbers = np.array([(one.distance, one.friction, one.backward, one.young) for one in self.things]).T
+        none = np.zeros(len(numbers.T), dtype=bool)
+        self.moment = Moment(model, start, offset, drift, *numbers, none, self.h)
+        self.nodes = np.concatenate([one.ended for one in bodies])
+
+    def points(self, place: int) -> set[int]:
+        return set(self.moment.model.surfaces[place].points.tolist())
+
+    def rows(self) -> Rows:
+        return Detection(self.moment, self.memory)(self.nodes)
+
+    def heights(self, rows: Rows) -> np.ndarray:
+        """(k,) m, n·d at the step's end."""
+        way = ContactEnergy(rows, np.zeros(len(rows))).at(self.nodes).way
+        return np.einsum("ki,ki->k", rows.normal, way)
+
+
+def moved(surface: Surface, *way: float) -> Surface:
+    return Surface(surface.name, surface.vertices + np.array(way), surface.triangles)
