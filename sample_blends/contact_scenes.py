@@ -7,8 +7,6 @@ from collections.abc import Callable
 
 import bpy
 import numpy as np
-from mathutils import Euler, Vector
-
 from build import (
     frozen,
     fused,
@@ -24,6 +22,7 @@ from build import (
     stage,
     start,
 )
+from mathutils import Euler, Vector
 
 STILL = Euler((0.0, 0.0, 0.0))
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from grounds import block, collider, plane, sunk, turned, waves
 
 from builders import DOWN, gridded, scene, still
 from dampsim.core.frames.frame import Frame
@@ -16,6 +15,7 @@ from dampsim.core.geometry.surface import Surface
 from dampsim.core.measure.contacts import SEEN, pressing
 from dampsim.core.simulation.contacts import sewn
 from dampsim.core.simulation.simulation import Run, Simulation
+from grounds import block, collider, plane, sunk, turned, waves
 from shapes import box, sphere
 
 SIZE = 0.2 * 3**0.5

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from grounds import block, collider, plane
 
 from builders import gridded, scene
 from dampsim.core.frames.cache import FrameCache
@@ -16,6 +15,7 @@ from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.record import bake
 from dampsim.core.simulation.simulation import Run, Simulation
 from dampsim.core.system.state import OF
+from grounds import block, collider, plane
 
 SIZE = 0.2 * 3**0.5
 R = 0.005 * SIZE

@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 
 import pytest
-from pairs import Pair, crosses, random_pair, visible_depth
 
 from dampsim.core.measure.contacts import SEEN
 from dampsim.core.simulation.simulation import Simulation
+from pairs import Pair, crosses, random_pair, visible_depth
 
 _COUNT = int(os.environ.get("DAMPSIM_PAIRS", "12"))
 

@@ -9,6 +9,7 @@ import pytest
 from scipy.sparse import csr_matrix, diags
 
 from builders import gridded, scene, still
+from dampsim.core.contact.hardening import Hardening
 from dampsim.core.contact.rows import ContactEnergy, Rows
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.stepping.held import Ground, Holding, drag, holding, overshoot, soonest
@@ -170,3 +171,21 @@ def test_how_what_is_pressed_holds_a_body_is_its_rigid_motions_compliance() -> N
     assert np.array_equal(Holding.unpacked(held.packed()).shapes, V)
     matrix = Ground(held, np.arange(1.0, 7.0), np.zeros(3)).matrix(offset, M * R)
     np.testing.assert_allclose(matrix, (V.T @ inertia).T @ np.diag(np.arange(1.0, 7.0)) @ (V.T @ inertia), rtol=1e-9)
+
+
+def test_what_is_pressed_through_all_of_its_distance_is_made_harder_twice_unless_it_is_eased_out() -> None:
+    rows, _, x = random_rows(4)
+    rows = replace(
+        rows, key=np.stack([np.zeros(COUNT), np.zeros(COUNT), np.arange(COUNT), np.ones(COUNT)], 1).astype(int)
+    )
+    behind = np.array([one.n @ one.way(x) < -0.2 * one.r for one in by_hand(rows, np.zeros(COUNT))])
+    deep = behind & (rows.out > 0.0)
+    # Of all sorts there are some.
+    assert min(deep.sum(), (~behind).sum(), (behind & ~deep).sum()) > 2
+    hardening, order = Hardening(), np.random.default_rng(0).permutation(COUNT)
+    for factor in (8.0, 64.0):
+        assert hardening.more(rows, x)
+        # Whatever order contacts are found in next.
+        found = hardening(rows.some(order))
+        np.testing.assert_array_equal(found.stiffness, (rows.stiffness * np.where(deep, factor, 1.0))[order])
+    assert not hardening.more(rows, x)

@@ -32,6 +32,7 @@ class Thing:
     friction: float = 0.5
     backward: float = 0.5
     young: float = E
+    consistent: bool = False
     more: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -78,8 +79,8 @@ class Step:
         offset = np.concatenate([0.0 * one.ended if one.body else one.ended for one in self.things])
         drift = np.concatenate([(0.0 if one.body else 1.0) * (one.ended - one.surface.vertices) for one in self.things])
         numbers = np.array([(one.distance, one.friction, one.backward, one.young) for one in self.things]).T
-        none = np.zeros(len(numbers.T), dtype=bool)
-        self.moment = Moment(model, start, offset, drift, *numbers, none, self.h)
+        same = np.array([one.consistent for one in self.things])
+        self.moment = Moment(model, start, offset, drift, *numbers, same, self.h)
         self.nodes = np.concatenate([one.ended for one in bodies])
 
     def points(self, place: int) -> set[int]:
@@ -96,3 +97,10 @@ class Step:
 
 def moved(surface: Surface, *way: float) -> Surface:
     return Surface(surface.name, surface.vertices + np.array(way), surface.triangles)
+
+
+def cloud(points: np.ndarray) -> Surface:
+    """Points as the corners of triangles too small to be met between them."""
+    count = len(points)
+    corners = points[:, None] + 1e-7 * np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]])
+    return Surface("Cloud", corners.reshape(-1, 3), np.arange(3 * count).reshape(-1, 3))

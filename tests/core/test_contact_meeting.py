@@ -1,0 +1,107 @@
+"""What is made of what touches: how stiff, how far, with what friction, and from where (docs/physics.md section 7)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from builders import gridded
+from dampsim.core.contact.meeting import POINT
+from dampsim.core.contact.memory import ContactMemory
+from dampsim.core.contact.moment import Moment, Obstructing, Span, Touching
+from dampsim.core.geometry.surface import Surface
+from references import contact
+from shapes import sheet
+from touchables import E, H, R, Step, Thing, cloud, moved, obstacle, plane
+
+FLAT = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+
+
+def test_stiffness_distance_easing_and_friction_of_contacts_are_those_of_the_formulas() -> None:
+    body, other = (
+        gridded("Body", (0, 0, 0), (0.2, 0.2, 0.2), 0.05),
+        gridded("Other", (-0.2, -0.2, -0.3), (0.4, 0.4, 0.0), 0.1),
+    )
+    start = moved(body, 0.0, 0.0, -0.4 * R)
+    things = [
+        Thing(start, moved(start, 0.01, 0.0, 0.0).vertices, friction=0.6, backward=0.6),
+        Thing(other, distance=3.0 * R, friction=0.15, backward=0.15, young=0.3 * E),
+    ]
+    step = Step(things)
+    rows = step.rows()
+    r = 2.0 * R
+    np.testing.assert_allclose(rows.distance, r)
+    size = max(start.size, other.size)
+    np.testing.assert_allclose(rows.friction, np.sqrt(0.6 * 0.15), rtol=1e-12)
+    areas = step.moment.model.surfaces[0].areas, step.moment.model.surfaces[1].areas
+    near = (rows.key[:, 1] == POINT) & (rows.key[:, 0] == 0) & (step.heights(rows) < r)
+    down = np.flatnonzero(near)
+    assert len(down) == 25
+    for k in down:
+        assert rows.stiffness[k] == pytest.approx(contact.stiffness([E, 0.3 * E], areas[0][rows.key[k, 2]], r, True))
+        assert rows.out[k] == pytest.approx(contact.eased(r, -0.4 * R, H, size))
+    # From the collider's side each point stands for what it touches at most, and one body's modulus counts.
+    things[1] = obstacle(other, friction=0.15, backward=0.15)
+    step = Step(things)
+    rows = step.rows()
+    np.testing.assert_allclose(rows.friction, 0.6 * 0.15, rtol=1e-12)
+    back = np.flatnonzero((rows.key[:, 1] == POINT) & (rows.key[:, 0] == 1))
+    for k in np.flatnonzero((rows.key[:, 1] == POINT) & (rows.key[:, 0] == 0)):
+        assert rows.stiffness[k] == pytest.approx(contact.stiffness([E], areas[0][rows.key[k, 2]], R, False))
+    most = contact.stiffness([E], 3.0 * areas[0].max(), R, False)
+    assert (rows.stiffness[back] <= most * (1.0 + 1e-12)).all()
+
+
+def test_friction_remembers_its_stretch_while_a_contact_presses_and_pulls_against_the_collider() -> None:
+    body, way = cloud(np.array([[0.3, 0.2, 0.5 * R]])), np.array([0.04, 0.01, 0.0])
+    stretch = np.array([[1e-3, -2e-3, 0.0]])
+    memory = ContactMemory.of(np.array([[0, POINT, 0, 1]]), stretch, np.array([7.0]), np.array([-0.5 * R]))
+    step = Step([Thing(body, body.vertices + way), plane(FLAT, FLAT + np.array([0.03, 0.0, 0.0]))], memory=memory)
+    rows = step.rows().some(np.array([0]))
+    assert tuple(rows.key[0]) == (0, POINT, 0, 1)
+    d = np.asarray(rows.weights @ step.nodes + rows.base)
+    # What the point moved more than the plane, beside what was left.
+    np.testing.assert_allclose(d - rows.begun, [way - [0.03, 0.0, 0.0] + stretch[0]], atol=1e-9)
+
+
+@pytest.mark.parametrize("angle", [0.0, 0.4, 1.3])
+def test_friction_depends_on_the_angle_between_front_and_way(angle: float) -> None:
+    body = gridded("Block", (0, 0, 0), (0.2, 0.2, 0.2), 0.05)
+    turn = Rotation.from_euler("z", 0.7)
+    body = moved(Surface("Block", turn.apply(body.vertices), body.triangles), 0.0, 0.0, 0.5 * R)
+    front = turn.apply([1.0, 0.0, 0.0])
+    slide = 0.02 * Rotation.from_euler("z", angle).apply(front)
+    thing = Thing(
+        body, body.vertices + slide, friction=0.1, backward=0.8, more={"front": np.tile(front, (len(body.vertices), 1))}
+    )
+    rows = Step([thing, plane(FLAT)]).rows()
+    wanted = contact.directional(1.0, 0.1, 0.8, front, slide)
+    np.testing.assert_allclose(rows.friction, wanted, rtol=1e-6)
+
+
+def test_a_moment_knows_where_all_is_and_what_is_dialled() -> None:
+    body, ground = gridded("Body", (0, 0, 0), (0.2, 0.2, 0.2), 0.1), sheet(3)
+    step = Step([Thing(body), obstacle(ground)])
+    nodes = len(body.vertices)
+    there, way = Span(body.vertices + 1.0, body.vertices + 1.5), np.array([0.1, 0.0, 0.2])
+    around = Obstructing(Span(ground.vertices, ground.vertices + way), 0.7, 0.03)
+    surfaces = step.moment.model.surfaces
+    held = replace(surfaces[0], hold=np.full(nodes, 0.25), operator=0.75 * surfaces[0].operator)
+    model = replace(step.moment.model, surfaces=(held, surfaces[1]), obstacles=(-1, 0))
+    touching = Touching(there, 0.0, 0.4, 0.9, (around,))
+    found = Moment.of(model, body.vertices + 0.01, [touching], np.array([3.0]), H)
+    # A quarter of it stays on its animation.
+    start = 0.75 * (body.vertices + 0.01) + 0.25 * (body.vertices + 1.0)
+    np.testing.assert_allclose(found.start[:nodes], start, atol=1e-12)
+    np.testing.assert_allclose(found.points(body.vertices)[:nodes], body.vertices + 0.25 * 1.5, atol=1e-12)
+    np.testing.assert_allclose(found.drift[:nodes], 0.25 * 0.5, atol=1e-12)
+    np.testing.assert_allclose(found.start[nodes:], ground.vertices)
+    np.testing.assert_allclose(found.points(body.vertices)[nodes:], ground.vertices + way)
+    np.testing.assert_allclose(found.drift[nodes:], np.tile(way, (9, 1)), atol=1e-12)
+    assert found.distance == pytest.approx([0.005 * body.size, 0.03])
+    assert list(found.friction) == [0.4, 0.7]
+    assert list(found.backward) == [0.9, 0.7]
+    assert list(found.young) == [3.0 * E, 0.0]
