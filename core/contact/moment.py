@@ -122,8 +122,8 @@ class Moment:
                 distance = own.distance or DISTANCE * surface.size
                 numbers.append((distance, own.friction, own.backward, surface.young * float(factors[surface.block])))
         distance, friction, backward, young = np.array(numbers).T
-        own = [None if one.is_obstacle else touching[one.block] for one in model.surfaces]
-        same = np.array([one is not None and one.consistent for one in own])
+        bodies = [None if one.is_obstacle else touching[one.block] for one in model.surfaces]
+        same = np.array([one is not None and one.consistent for one in bodies])
         return Moment(model, start, offset, offset - (start - carried), distance, friction, backward, young, same, h)
 
     def points(self, positions: Array) -> Array:

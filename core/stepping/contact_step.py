@@ -28,6 +28,8 @@ from .step_problem import StepProblem
 _PASSES = 3
 # Contact distances by which a contact may be missed, or be another one there than it was taken for.
 _MISSED, _OTHER = 0.1, 0.3
+# Normals of one contact in two searches are the same above this cosine.
+_SAME_WAY = 0.999
 # How often what is pressed too far in is tried with harder contacts.
 _HARDENED = 3
 # What rests is slower than so many times what gravity makes of a step.
@@ -260,7 +262,9 @@ def _same(rows: Rows, found: Rows, x: Array) -> bool:
     there = ~missing
     was, here = before.gap[order][spot[there]], now.gap[there]
     other = np.abs(np.minimum(was, 0.0) - np.minimum(here, 0.0)) > _OTHER * found.distance[there]
-    if other.any():
+    # By another normal it is pushed another way, and so to and fro from step to step.
+    turned = np.einsum("ki,ki->k", rows.normal[order][spot[there]], found.normal[there]) < _SAME_WAY
+    if other.any() or (turned & (np.minimum(was, here) < 0.0)).any():
         return False
     gone = np.ones(len(rows), dtype=bool)
     gone[order[spot[there]]] = False

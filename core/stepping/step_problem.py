@@ -136,12 +136,12 @@ class StepProblem:
             self._inertia[slots], self._predicted[slots] = terms.inertia, terms.predicted
             self._load[slots], self._rotation[slots] = terms.load, terms.rotation
             self._terms.append((slots, terms))
-        slots = [one for one, _ in self._terms]
+        places = [one for one, _ in self._terms]
         own = [(one.columns, one.signs) for _, one in self._terms]
-        self.low_rank = self._low_rank = self._positive = LowRank.of(count, slots, own)
+        self.low_rank = self._low_rank = self._positive = LowRank.of(count, places, own)
         if any(one.metric for _, one in self._terms):
             lifted = [one.metric or known for (_, one), known in zip(self._terms, own, strict=True)]
-            self._positive = LowRank.of(count, slots, lifted)
+            self._positive = LowRank.of(count, places, lifted)
 
     def _far(self, state: State, share: Share) -> Array:
         """Each free node's stiffness factor and theta times the largest coordinate of its block, m."""

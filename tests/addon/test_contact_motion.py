@@ -274,6 +274,7 @@ def test_nothing_passes_through_a_collider_that_moves(
     assert np.abs(made[-1].mean(axis=0) - made[5].mean(axis=0)).max() > 0.05
 
 
+@pytest.mark.slow
 def test_blenders_collision_stops_it_and_what_is_baked_apart_too(load: Load, live: ModuleType, tmp_path: Path) -> None:
     fresh(SHOT)
     table = box("Table", place=(0.0, 0.0, -1.0))
@@ -297,6 +298,7 @@ def test_blenders_collision_stops_it_and_what_is_baked_apart_too(load: Load, liv
     assert found[:, :, 2].min() > 0.5
 
 
+@pytest.mark.slow
 def test_what_is_simulated_together_stacks(load: Load, live: ModuleType, tmp_path: Path) -> None:
     scene = fresh(36)
     lower, upper = (block(tmp_path, low, name, 2) for name, low in (("Lower", 0.02), ("Upper", 1.06)))
