@@ -204,7 +204,6 @@ def spikes(places: list[tuple[float, float]]) -> Surface:
     return Surface("Spikes", np.array(vertices, dtype=float), np.array(triangles))
 
 
-@pytest.mark.xfail(reason="normals turn to and fro between two triangles: 2.4 cm/s for ever")
 def test_what_stands_on_spikes_comes_to_rest() -> None:
     body = block(low=(-0.1, -0.1, 0.002), stiffness=20.0)
     under = collider(spikes([(-0.06, -0.06), (0.06, -0.06), (0.0, 0.07)]))
