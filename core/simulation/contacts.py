@@ -58,7 +58,8 @@ def sewn(vertices: Array, triangles: Index) -> Index:
 
 def _touchable(body: Body, model: Model, place: int, start: int, nodes: int) -> Touchable:
     """start: of the body's nodes in the system, which has so many."""
-    vertices, triangles = body.surface.vertices, sewn(body.surface.vertices, body.surface.triangles)
+    vertices = body.surface.vertices
+    triangles = sewn(vertices, body.surface.triangles) if model.faces is None else model.faces
     operator, hold = model.skin.carried()
     fine = refined(vertices, triangles, model.spacing) if model.spacing and len(triangles) else None
     if fine is not None and fine.operator.shape[0] > len(vertices):
