@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.spatial import cKDTree
 
 from ..arrays import Array, Index
 from ..energies import MEMBRANES, Fabric, Pressure, ShellBending
 from ..errors import MeshError
+from ..geometry.collapse import collapsed
 from ..geometry.surface import check_surface, open_edges, triangle_areas, welded
-from ..scene.body import Body
+from ..scene.body import HARD, Body
 from ..scene.parameters import Settings
 from ..system.block import Block
 from ..system.term import Factor, Potential, Term
 from .kind import BASE_YOUNG, Kind
+from .led import Led, led
 from .model import Model
 from .shell import OF_A_SIDE, struts_across
 from .vertices import Held, doubled, painted_at, painted_lengths, vertex_model
@@ -24,6 +27,8 @@ from .volume import softened
 POISSON = 0.3
 # A triangle that is lower than this part of its longest side is a line.
 _THIN = 1e-6
+# A sheet of up to so many times as many vertices as it should have is taken as it is.
+_ENOUGH = 1.2
 
 FABRICS: dict[str, dict[str, float]] = {
     "Silk": {"thickness": 1.0, "stiffness": 200.0, "density": 80.0, "bending": 0.27},
@@ -68,6 +73,35 @@ class Sheet:
         place[vertices] = np.arange(len(vertices))
         return Sheet(vertices, place[triangles], areas, doubled(stands, place))
 
+    def coarser(self, body: Body) -> tuple[Sheet, Led] | None:
+        """A sheet of fewer vertices for one that has too many, and how the surface goes along; None for others."""
+        detail, points = body.settings.detail, body.surface.vertices
+        if len(self.vertices) <= _ENOUGH * detail:
+            return None
+        fewer = collapsed(points, self.vertices[self.triangles], detail, _held(body, self.doubles))
+        vertices = np.unique(fewer.triangles)
+        place = np.full(len(points), -1)
+        place[vertices] = np.arange(len(vertices))
+        # Of pieces that fell into nothing, what was left goes along with the nearest.
+        lost = self.vertices[place[fewer.into[self.vertices]] < 0]
+        into = place[fewer.into]
+        if len(lost):
+            into[lost] = cKDTree(points[vertices]).query(points[lost])[1]
+        # What is pinned hard stays on the animation.
+        bound = np.setdiff1d(self.vertices[body.pins[self.vertices] < HARD], vertices)
+        triangles = place[fewer.triangles]
+        areas = triangle_areas(points[vertices], triangles)
+        areas *= self.areas.sum() / areas.sum()
+        skin = led(points, vertices, triangles, into, bound, self.doubles)
+        return Sheet(vertices, triangles, areas, self.doubles), skin
+
+
+def _held(body: Body, doubles: Index) -> Array:
+    """(v,) how each vertex is held, a seam's two sides alike."""
+    pins = body.pins.copy()
+    np.maximum.at(pins, doubles[:, 1], pins[doubles[:, 0]])
+    return pins
+
 
 class Cloth(Kind):
     """Triangles of a fabric."""
@@ -87,7 +121,9 @@ class Cloth(Kind):
 
     @staticmethod
     def build(body: Body) -> Model:
-        settings, sheet = body.settings, Sheet.of(body)
+        settings, fine = body.settings, Sheet.of(body)
+        fewer = fine.coarser(body)
+        sheet = fine if fewer is None else fewer[0]
         rest, triangles = body.surface.vertices[sheet.vertices], sheet.triangles
         shares = np.bincount(triangles.ravel(), (sheet.areas / 3.0).repeat(3), minlength=len(rest)).astype(float)
         across = None if settings.pressure else struts_across(rest, triangles, shares)
@@ -115,7 +151,8 @@ class Cloth(Kind):
             body.name, rest, settings.density * thickness * shares, groups, terms, held.nodes, held.stiffness,
             held.pace, not settings.damp_swing, net=True, centre=painted_at(body.centre_map, sheet.vertices),
         )  # fmt: skip
-        return vertex_model(body, block, sheet.vertices, sheet.doubles, BASE_YOUNG * thickness)
+        model = vertex_model(body, block, sheet.vertices, sheet.doubles, BASE_YOUNG * thickness)
+        return model if fewer is None else replace(model, skin=fewer[1], faces=sheet.vertices[triangles])
 
 
 def _blown(body: Body, sheet: Sheet) -> tuple[Term, ...]:

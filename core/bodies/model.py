@@ -38,6 +38,7 @@ class Model:
     fill: mean part of the elements that lies inside of the surface; 1 where that has no meaning.
     spacing: m, about how far its nodes are from each other, where the surface is carried in between; 0 where its
         vertices are the nodes.
+    faces: (t, 3) triangles of the surface that touch others, where fewer than all do.
     firm: N/m, how firmly a vertex holds what presses on it, at the modulus that models are made with; 0 where what is
         behind the surface says.
     """
@@ -49,3 +50,4 @@ class Model:
     fill: float = 1.0
     spacing: float = 0.0
     firm: float = 0.0
+    faces: Index | None = None

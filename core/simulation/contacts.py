@@ -76,7 +76,8 @@ def _touchables(body: Body, model: Model, place: int, start: int, nodes: int) ->
 
     start: of the body's nodes in the system, which has so many.
     """
-    vertices, triangles = body.surface.vertices, sewn(body.surface.vertices, body.surface.triangles)
+    vertices = body.surface.vertices
+    triangles = sewn(vertices, body.surface.triangles) if model.faces is None else model.faces
     operator, hold = model.skin.carried()
     wires = body.edges[:0] if len(triangles) else sewn(vertices, body.edges)
     placed = _placed(operator, start, nodes)

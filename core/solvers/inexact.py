@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from ..arrays import Array
+from .factor import LowRankUpdate, factorise
 from .lbfgs import minimise_lbfgs
 from .line_search import halved, search
 from .problem import Minimum, Outcome, Problem, Tolerance
@@ -21,8 +22,11 @@ Product = Callable[[Array], Array]
 
 # Iterations of L-BFGS to begin with.
 _FIRST = 8
-# Conjugate gradients end at this part of the first error, or after so many.
-_FORCING, _GRADIENTS = 0.05, 600
+# Conjugate gradients end at this part of the first error.
+_FORCING = 0.05
+# After so many with the constant metric, as where a sheet is pressed into folds, the Hessian itself is factorised, and
+# is the metric of the step's other iterations; after so many with that, it is factorised anew.
+_CHEAP, _LAGGED = 120, 25
 # How much smaller than the tolerance the error has to be where it is estimated by the metric alone.
 _SAFE = 4.0
 # What folds may creep for tens of steps: after so many, or where a search finds nothing lower, this many times the
@@ -48,6 +52,7 @@ def minimise_inexact(problem: Tangential, start: Array, tolerance: Tolerance, mo
     if not (np.isfinite(value) and np.isfinite(gradient).all()):
         return Minimum(v, Outcome.NOT_FINITE, 0, evaluations, np.inf, np.inf)
     outcome, iteration, above = Outcome.ITERATIONS, 0, np.inf
+    metric: Product | None = None
     for iteration in range(most + 1):
         size = float(np.sqrt(max(float(np.vdot(gradient, problem.precondition(gradient))), 0.0)))
         motion = problem.motion(v)
@@ -55,7 +60,7 @@ def minimise_inexact(problem: Tangential, start: Array, tolerance: Tolerance, mo
             # As large a part of the metric's estimate as before the last step.
             error, outcome = above * size, Outcome.CONVERGED
             break
-        direction = _conjugate(problem.tangent(v), problem.precondition, gradient)
+        direction, metric = _direction(problem, v, gradient, metric)
         slope = float(np.vdot(gradient, direction))
         if not np.isfinite(slope):
             outcome = Outcome.NOT_FINITE
@@ -81,23 +86,40 @@ def minimise_inexact(problem: Tangential, start: Array, tolerance: Tolerance, mo
     return Minimum(v, outcome, total, evaluations, residual, float(np.linalg.norm(gradient)), float(first or 0.0))
 
 
-def _conjugate(product: Product, precondition: Product, gradient: Array) -> Array:
-    """Minus the inverse of a matrix times a gradient (f, 3), about."""
+def _direction(problem: Tangential, v: Array, gradient: Array, metric: Product | None) -> tuple[Array, Product | None]:
+    """Newton's step, about, and the metric for the next one. metric: of a Hessian factorised before, if any."""
+    product = problem.tangent(v)
+    if metric is None:
+        answer, enough = _conjugate(product, problem.precondition, gradient, _CHEAP)
+    else:
+        answer, enough = _conjugate(product, metric, gradient, _LAGGED)
+    if enough:
+        return answer, metric
+    solve = LowRankUpdate(factorise(problem.hessian(v, True)), problem.low_rank)
+
+    def fresh(right: Array) -> Array:
+        return np.asarray(solve(right.ravel()).reshape(right.shape))
+
+    return _conjugate(product, fresh, gradient, _LAGGED)[0], fresh
+
+
+def _conjugate(product: Product, precondition: Product, gradient: Array, most: int) -> tuple[Array, bool]:
+    """Minus the inverse of a matrix times a gradient (f, 3), about, and whether it is as near as it should be."""
     answer, left = np.zeros_like(gradient), -gradient
     spread = precondition(left)
     way, size = spread, float(np.vdot(left, spread))
     last = _FORCING**2 * size
-    for _ in range(_GRADIENTS):
+    for _ in range(most):
         if not size > last:
-            break
+            return answer, True
         pushed = product(way)
         curvature = float(np.vdot(way, pushed))
         if not curvature > 0.0:
-            break
+            return answer, True
         length = size / curvature
         answer = answer + length * way
         left = left - length * pushed
         spread = precondition(left)
         before, size = size, float(np.vdot(left, spread))
         way = spread + (size / before) * way
-    return answer
+    return answer, not size > last

@@ -20,6 +20,8 @@ from .step import Stepper
 # Each step leaves this part of the first mode; the end is when none moves a node by more than a part of the size.
 _REMAINDER = 0.1
 _STILL = 1e-9
+# What folds under its weight creeps on for long: sheets and ropes are still sooner, and their steps rougher.
+_THIN_STILL, _THIN_TOLERANCE = 1e-6, 0.1
 _MOST = 60
 
 
@@ -36,8 +38,10 @@ def settled(stepper: Stepper, state: State, inputs: Inputs, tolerance: float, fa
     eigenvalues = [_calming(system, region, scale) for region in system.regions]
     h = 1.0 / math.sqrt(max(eigenvalues)) if eigenvalues else 1.0
     laws = tuple(FirstModeLaw(-math.log(_REMAINDER) / h, 0.0, eigenvalue) for eigenvalue in eigenvalues)
+    thin = any(block.is_sheet or block.is_rope for block in system.blocks)
+    tolerance = max(tolerance, _THIN_TOLERANCE) if thin else tolerance
     controls = Controls(laws, 0.0, tolerance, tuple(float(one) for one in scale))
-    limit = _STILL * np.array([block.size for block in system.blocks])[system.owner()]
+    limit = (_THIN_STILL if thin else _STILL) * np.array([block.size for block in system.blocks])[system.owner()]
     still = tuple(one.ended() for one in inputs)
     for _ in range(_MOST):
         after, report = stepper.step(state, still, h, controls)

@@ -57,6 +57,11 @@ class Materials:
         0.0, "Shrink", "How much shorter than modelled it is by itself: drawn tight; below 0 it is slack",
         unit="%", least=-50.0, most=50.0, soft_least=-10.0, soft_most=10.0, section="fabric", affects=Affects.MODEL,
     )  # fmt: skip
+    detail: int = parameter(
+        2000, "Detail", "Of how many vertices a sheet is simulated at most: a finer mesh goes along with a coarser one",
+        unit="vertices", least=50, most=200000, soft_least=300, soft_most=10000,
+        section="cloth", affects=Affects.MODEL,
+    )  # fmt: skip
     membrane: str = parameter(
         MEMBRANES[0].name, "Weave", "The law between stretch and pull of the sheet",
         choices=tuple(Choice(m.name, m.label, m.text) for m in MEMBRANES),

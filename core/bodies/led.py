@@ -1,0 +1,115 @@
+"""A fine sheet that goes along with a coarse one, whose nodes are some of its vertices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_matrix
+from scipy.spatial import cKDTree
+
+from ..arrays import Array, Index
+from ..geometry.closest import closest_on_triangles
+from ..geometry.triangles import Triangles
+
+# About so many pairs of vertices and triangles at once.
+_PAIRS = 2_000_000
+
+
+@dataclass(frozen=True)
+class Led:
+    """A surface of which some vertices are nodes, others go with the triangles between these, others stay.
+
+    vertices: (n,) which vertex each node is.  rest: (n, 3) m.  triangles: (m, 3) of nodes.  count: v.
+    bound: (k,) vertices that go along with the nodes corners (k, 3), with weights (k, 3).
+    offset: (k, 3, 3) m, from each corner to the vertex at rest.
+    doubles: (d, 2) vertices that go along with another one, and which.
+    """
+
+    vertices: Index
+    rest: Array
+    triangles: Index
+    count: int
+    bound: Index
+    corners: Index
+    weights: Array
+    offset: Array
+    doubles: Index
+
+    def __call__(self, nodes: Array, animated: Array) -> Array:
+        surface = animated.copy()
+        surface[self.vertices] = nodes
+        turned = np.einsum("kcij,kcj->kci", self._turns(nodes)[self.corners], self.offset)
+        surface[self.bound] = np.einsum("kc,kci->ki", self.weights, nodes[self.corners] + turned)
+        surface[self.doubles[:, 0]] = surface[self.doubles[:, 1]]
+        return surface
+
+    def _turns(self, nodes: Array) -> Array:
+        """(n, 3, 3), how far what is around each node has turned."""
+        total = np.zeros((len(nodes), 3, 3))
+        before, after = _normals(self.rest, self.triangles), _normals(nodes, self.triangles)
+        # As long as edges are, so that a flat sheet's turn is all known.
+        root = np.sqrt(np.maximum(np.linalg.norm(before, axis=1), 1e-300))[:, None]
+        across = np.einsum("ti,tj->tij", after / np.maximum(np.linalg.norm(after, axis=1), 1e-300)[:, None] * root,
+                           before / np.maximum(np.linalg.norm(before, axis=1), 1e-300)[:, None] * root)  # fmt: skip
+        for k in range(3):
+            node = self.triangles[:, k]
+            np.add.at(total, node, across)
+            for other in (self.triangles[:, k - 1], self.triangles[:, k - 2]):
+                ways = nodes[other] - nodes[node], self.rest[other] - self.rest[node]
+                np.add.at(total, node, np.einsum("ti,tj->tij", *ways))
+        u, _, w = np.linalg.svd(total)
+        u[:, :, 2] *= np.sign(np.linalg.det(u @ w))[:, None]
+        return np.asarray(u @ w)
+
+    def carried(self) -> tuple[csr_matrix, Array]:
+        count = len(self.rest)
+        place = np.full(self.count, -1)
+        place[self.vertices] = np.arange(count)
+        rows = np.concatenate([self.vertices, self.bound.repeat(3)])
+        columns = np.concatenate([np.arange(count), self.corners.ravel()])
+        values = np.concatenate([np.ones(count), self.weights.ravel()])
+        own = csr_matrix((values, (rows, columns)), shape=(self.count, count))
+        if len(self.doubles):
+            stands = np.arange(self.count)
+            stands[self.doubles[:, 0]] = self.doubles[:, 1]
+            own = own[stands]
+        return own, (np.diff(own.indptr) == 0).astype(float)
+
+    def attached(self, points: Array) -> tuple[Index, Array]:
+        _, nearest = cKDTree(self.rest).query(points)
+        return nearest[:, None].astype(np.int64), np.ones((len(points), 1))
+
+
+def _normals(points: Array, triangles: Index) -> Array:
+    a, b, c = (points[triangles[:, k]] for k in range(3))
+    return np.asarray(np.cross(b - a, c - a))
+
+
+def led(points: Array, vertices: Index, triangles: Index, into: Index, bound: Index, doubles: Index) -> Led:
+    """points: (v, 3) m, at rest.  vertices, triangles: see Led.  into: (v,) the node that each bound vertex went into.
+
+    A vertex goes with the nearest triangle of those around that node and its neighbours.
+    """
+    n, m = len(vertices), len(triangles)
+    rest = points[vertices]
+    around = csr_matrix((np.ones(3 * m), (triangles.ravel(), np.arange(m).repeat(3))), shape=(n, m))
+    near = (around @ around.T @ around).tocsr()
+    counts = np.diff(near.indptr)
+    corners, weights = np.empty((len(bound), 3), dtype=np.int64), np.empty((len(bound), 3))
+    surface = Triangles(rest, triangles).corners
+    size = max(int(_PAIRS / max(float(counts.mean()), 1.0)), 1)
+    for start in range(0, len(bound), size):
+        some = bound[start : start + size]
+        each = counts[into[some]]
+        row = np.arange(len(some)).repeat(each)
+        first = near.indptr[into[some]]
+        spot = np.arange(len(row)) - np.repeat(np.cumsum(each) - each, each) + first.repeat(each)
+        triangle = near.indices[spot]
+        found, _, square = closest_on_triangles(points[some][row].T, surface.take(triangle, axis=2))
+        order = np.lexsort((square, row))
+        best = order[np.concatenate([[0], np.cumsum(each)[:-1]])]
+        corners[start : start + size] = triangles[triangle[best]]
+        weights[start : start + size] = found[:, best].T
+    offset = points[bound][:, None] - rest[corners]
+    return Led(vertices, rest, triangles, len(points), bound, corners, weights, offset, doubles)

@@ -1,0 +1,76 @@
+"""Dense sheets: fewer triangles of the same shape, and a fine surface that goes along with a coarse sheet."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from swinging import flag
+
+from builders import scene, still
+from dampsim.core.bodies.cloth import FABRICS
+from dampsim.core.bodies.registry import kind
+from dampsim.core.geometry.collapse import collapsed
+from dampsim.core.geometry.surface import Surface, open_edges, triangle_areas
+from dampsim.core.simulation.simulation import Simulation
+from shapes import ring, sheet, sphere
+
+
+@pytest.mark.parametrize("surface", [sheet(30), sphere(900), ring(48, 16)], ids=["sheet", "ball", "ring"])
+def test_a_third_of_the_vertices_make_the_same_shape(surface: Surface) -> None:
+    points, triangles = surface.vertices, surface.triangles
+    count = len(points) // 3
+    found = collapsed(points, triangles, count, np.zeros(len(points)))
+    left = np.unique(found.triangles)
+    assert len(left) == count
+    # Pieces and holes: Euler's number is what it was, and what was closed is closed.
+    sides = np.sort(found.triangles[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2), axis=1)
+    before = np.sort(triangles[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2), axis=1)
+    euler = [
+        len(np.unique(t)) - len(np.unique(s, axis=0)) + len(t)
+        for t, s in ((found.triangles, sides), (triangles, before))
+    ]
+    assert euler[0] == euler[1]
+    assert (open_edges(found.triangles) == 0) == (open_edges(triangles) == 0)
+    # A ring of so few is less round.
+    areas = triangle_areas(points, found.triangles)
+    assert areas.sum() == pytest.approx(triangle_areas(points, triangles).sum(), rel=0.03)
+    assert np.isin(found.into, left).all()
+    # No vertex went far: about as far as those that are left are apart.
+    apart = np.sqrt(areas.sum() / count)
+    assert np.linalg.norm(points - points[found.into], axis=1).max() < 4.0 * apart
+
+
+def test_what_is_pinned_goes_into_nothing_that_is_held_less_and_corners_stay() -> None:
+    surface = sheet(20)
+    held = (surface.vertices[:, 0] > 0.9).astype(float)
+    found = collapsed(surface.vertices, surface.triangles, 80, held)
+    assert (held[found.into] >= held).all()
+    low, high = surface.vertices.min(axis=0), surface.vertices.max(axis=0)
+    corners = np.flatnonzero(((surface.vertices == low) | (surface.vertices == high)).all(axis=1))
+    assert len(corners) == 4
+    assert np.isin(corners, found.triangles).all()
+
+
+@pytest.mark.slow
+def test_a_dense_sheet_moves_as_it_does_with_fewer_vertices_and_is_carried_rigidly() -> None:
+    body = flag(25, detail=120)
+    model = kind("CLOTH").build(body)
+    assert len(model.block.rest) == 120
+    assert model.block.mass.sum() == pytest.approx(0.2, rel=1e-6)
+    rest = body.surface.vertices
+    np.testing.assert_allclose(model.skin(model.block.rest, rest), rest, atol=1e-12)
+    turn = np.linalg.qr(np.random.default_rng(0).standard_normal((3, 3)))[0]
+    turn *= np.sign(np.linalg.det(turn))
+    moved = model.skin(model.block.rest @ turn.T + 1.0, rest @ turn.T + 1.0)
+    np.testing.assert_allclose(moved, rest @ turn.T + 1.0, atol=1e-12)
+    # Falling from the horizontal it is where all of its vertices put it, to a few hundredths of its size.
+    shapes = []
+    for detail in (120, 5000):
+        turned = Surface("Flag", np.column_stack([rest[:, 0], -rest[:, 2], 0.0 * rest[:, 0]]), body.surface.triangles)
+        swung = still(
+            turned, body.pins, kind="CLOTH", **{**FABRICS["Cotton"], "detail": detail, "start_settled": False}
+        )
+        *_, frame = Simulation(scene(swung, last=8)).frames()
+        shapes.append(frame.shapes["Flag"])
+    assert np.abs(shapes[0] - shapes[1]).max() < 0.05
+    assert np.linalg.norm(shapes[0] - turned.vertices, axis=1).max() > 0.3
