@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 import bpy
 import numpy as np
+from mathutils import Euler, Vector
+
 from build import (
     frozen,
     fused,
@@ -22,7 +24,6 @@ from build import (
     stage,
     start,
 )
-from mathutils import Euler, Vector
 
 STILL = Euler((0.0, 0.0, 0.0))
 
