@@ -136,7 +136,7 @@ class Stepper:
                 if not len(self.free):
                     problem = made(None)
                     minimum = Minimum(problem.start, Outcome.CONVERGED, 0, 0, 0.0, 0.0)
-                elif self.system.contact is None:
+                elif self.system.contact is None or all(one.touching is None for one in given):
                     problem = made(None)
                     minimum = minimiser(problem, problem.begun(begin), Tolerance(controls.tolerance, problem.noise))
                 else:

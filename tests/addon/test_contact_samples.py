@@ -63,7 +63,7 @@ def test_nothing_passes_through_anything(load: Load, name: str, last: int, touch
                 if other.name > obj.name:
                     assert geometry.depth_between(own, faces[obj], there[other], faces[other]) < limit
             if obj.dampsim.touch_self:
-                edges, met = geometry.crossing_edges(own, faces[obj], own, faces[obj])
                 # In the creases of its joints the animation itself goes through itself.
-                soft = loose[obj][edges].all(axis=1) & loose[obj][faces[obj][met]].all(axis=1)
-                assert not soft.any()
+                soft = faces[obj][loose[obj][faces[obj]].all(axis=1)]
+                edges, _ = geometry.crossing_edges(own, soft, own, soft)
+                assert not len(edges)
