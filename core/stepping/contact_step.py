@@ -28,8 +28,8 @@ from .step_problem import StepProblem
 _PASSES = 3
 # Contact distances by which a contact may be missed, or be another one there than it was taken for.
 _MISSED, _OTHER = 0.1, 0.3
-# Normals of one contact in two searches are the same above this cosine.
-_SAME_WAY = 0.999
+# The part of all that presses by which a contact may push another way than it was taken for.
+_TURNED = 0.01
 # How often what is pressed too far in is tried with harder contacts.
 _HARDENED = 3
 # What rests is slower than so many times what gravity makes of a step.
@@ -263,8 +263,9 @@ def _same(rows: Rows, found: Rows, x: Array) -> bool:
     was, here = before.gap[order][spot[there]], now.gap[there]
     other = np.abs(np.minimum(was, 0.0) - np.minimum(here, 0.0)) > _OTHER * found.distance[there]
     # By another normal it is pushed another way, and so to and fro from step to step.
-    turned = np.einsum("ki,ki->k", rows.normal[order][spot[there]], found.normal[there]) < _SAME_WAY
-    if other.any() or (turned & (np.minimum(was, here) < 0.0)).any():
+    turned = np.linalg.norm(rows.normal[order][spot[there]] - found.normal[there], axis=1)
+    pushed = np.maximum(before.force[order][spot[there]], now.force[there])
+    if other.any() or (turned * pushed).max(initial=0.0) > _TURNED * now.force.sum():
         return False
     gone = np.ones(len(rows), dtype=bool)
     gone[order[spot[there]]] = False

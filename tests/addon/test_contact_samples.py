@@ -29,7 +29,14 @@ def free(obj: bpy.types.Object) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("name", "last", "touched"), [("stairs", 70, 12), ("stack", 30, 14), ("ears", 60, 20), ("runner", 32, 17)]
+    ("name", "last", "touched"),
+    [
+        ("stairs", 70, 12),
+        *(
+            pytest.param(*one, marks=pytest.mark.long)
+            for one in (("stack", 30, 14), ("ears", 60, 20), ("runner", 32, 17))
+        ),
+    ],
 )
 def test_nothing_passes_through_anything(load: Load, name: str, last: int, touched: int, tmp_path: Path) -> None:
     bpy.ops.wm.open_mainfile(filepath=str(SAMPLES / f"{name}.blend"))
