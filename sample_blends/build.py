@@ -597,9 +597,11 @@ if __name__ == "__main__":
 
     dampsim.register()
     # These use what is above.
-    from contact_scenes import SCENES
+    import cloth_scenes
 
-    SAMPLES.update(SCENES)
+    import contact_scenes
+
+    SAMPLES.update(contact_scenes.SCENES | cloth_scenes.SCENES)
     given = sys.argv[1:]
     chosen = [name for name in given if name in SAMPLES]
     folders = [Path(name) for name in given if name not in SAMPLES]

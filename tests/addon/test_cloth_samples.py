@@ -1,0 +1,79 @@
+"""The samples of cloth and ropes: nothing is stretched, nothing passes through anything, and all comes to rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+import bpy
+import numpy as np
+import pytest
+from scenes import size, world
+from test_contact_motion import SEEN, triangles
+from test_contact_samples import free
+
+pytestmark = pytest.mark.bpy
+Load = Callable[[str], ModuleType]
+SAMPLES = Path(__file__).parents[2] / "sample_blends"
+# An edge may be longer than modelled by this part: of a fabric the eye takes it for stiff.
+LONGER = 0.03
+
+
+@dataclass(frozen=True)
+class Shot:
+    """A sample's end: the frame at which what moves it stops, and how many frames it may rest after Settle."""
+
+    stops: int
+    late: float
+
+
+# What slides on a body is held up by friction; skirt and cape unfold slowly.
+SHOTS = {
+    "flag": Shot(60, 0.0),
+    "cape": Shot(82, 8.0),
+    "skirt": Shot(50, 20.0),
+    "weight": Shot(40, 0.0),
+    "shag": Shot(55, 18.0),
+}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(pytest.param(name, marks=pytest.mark.long) for name in ("flag", "cape", "skirt", "shag")),
+        pytest.param("weight", marks=pytest.mark.slow),
+    ],
+)
+def test_it_keeps_its_length_goes_through_nothing_and_comes_to_rest(load: Load, name: str) -> None:
+    bpy.ops.wm.open_mainfile(filepath=str(SAMPLES / f"{name}.blend"))
+    scene, shot = bpy.context.scene, SHOTS[name]
+    assert 100 <= scene.frame_end <= 130
+    objects = [obj for obj in scene.objects if obj.dampsim.enabled]
+    snapshot, simulation = load("dampsim_addon.scene.snapshot"), load("core.simulation.simulation")
+    with snapshot.GroupSampler(scene, bpy.context.view_layer, objects) as sampler:
+        taken = snapshot.take(sampler)
+        frames = list(simulation.Simulation(taken).frames())
+    rest = {body.name: body.surface.vertices for body in taken.bodies}
+    crossings, proximity = load("core.geometry.crossings"), load("core.geometry.proximity")
+    colliders = [obj for obj in scene.objects if obj.type == "MESH" and obj.dampsim_collider.is_collider]
+    for obj in objects:
+        shapes, loose = np.array([frame.shapes[obj.name] for frame in frames], dtype=float), free(obj)
+        ends = np.array([edge.vertices[:] for edge in obj.data.edges])
+        before = np.linalg.norm(rest[obj.name][ends[:, 0]] - rest[obj.name][ends[:, 1]], axis=1)
+        lengths = np.linalg.norm(shapes[:, ends[:, 0]] - shapes[:, ends[:, 1]], axis=2)
+        assert (lengths / before).max() < 1.0 + LONGER
+        for other in colliders:
+            faces, own = triangles(other), triangles(obj) if len(obj.data.polygons) else None
+            for number, points in enumerate(shapes, scene.frame_start):
+                there, limit = world(other, number), SEEN * size(points)
+                if own is None:
+                    surface = proximity.Triangles(there, faces)
+                    assert crossings.inside_depth(points[loose], surface).max() < limit
+                else:
+                    assert crossings.depth_between(points, own, there, faces) < limit
+        # As for Settle: the last frame at which it is farther from where it ends than a hundredth of what it was.
+        away = np.linalg.norm(shapes - shapes[-1], axis=2).max(axis=1)[shot.stops - scene.frame_start :]
+        later = float(np.flatnonzero(away > 0.01 * away.max())[-1] + 1)
+        assert later <= obj.dampsim.settle + shot.late + 1.0
