@@ -1,8 +1,7 @@
 """DampSim's task runner: makes a private environment from requirements/ and calls the real tools in it.
 
     python run.py demo          bake the sample creature without a window; pictures and files go to out/
-    python run.py test          run the tests but the longest; with --quick those that take less than a minute together,
-                                with --all all, with --rest the longest, the core's quick ones and the add-on's
+    python run.py test          run the quick tests, about five minutes; with --all all of them
     python run.py lint          style and types
     python run.py docs          make the tables and plots of docs/ anew; with --parameters only the page of parameters
     python run.py compare       run a scene under several dampings; table and plots
@@ -26,8 +25,8 @@ ROOT = Path(__file__).resolve().parent
 SUPPORTED = ((3, 11), (3, 13))
 # Follows the core's tests, so that both cores are busy about as long.
 FAULTS = "tests/addon/test_faults.py"
-# What an option leaves of the core's and of the other tests, as pytest's -m; nothing is left out where tests are named.
-CHOICES = {"": ("not long",) * 2, "--quick": ("not slow",) * 2, "--rest": ("long or not slow", ""), "--all": ("", "")}
+# What an option leaves of the tests, as pytest's -m; nothing is left out where tests are named.
+CHOICES = {"": "not slow and not long", "--all": ""}
 # Options of pytest whose value could be taken for a path.
 WITH_VALUE = ("-k", "-m", "--deselect", "--ignore")
 # pytest's exit code where a choice leaves none.
@@ -87,17 +86,17 @@ def test(requirements: str | None, rest: list[str]) -> None:
             common.append(part)
     if not choice and (chosen or "-m" in rest):
         choice = "--all"
-    of_core, of_others = (["-m", marks] if marks else [] for marks in CHOICES[choice])
+    marks = ["-m", CHOICES[choice]] if CHOICES[choice] else []
     if not chosen or "tests" in chosen:
         chosen = ["tests/core", "tests/addon"]
     core = [part for part in chosen if f"{part}/".startswith("tests/core/")]
     addon = [part for part in chosen if part not in core]
-    lane = [("core", [*of_core, *core])] if core else []
+    lane = [("core", [*marks, *core])] if core else []
     if "tests/addon" in addon:
         addon.append(f"--ignore={FAULTS}")
-        lane.append(("bpy", [*of_others, FAULTS]))
+        lane.append(("bpy", [*marks, FAULTS]))
     if addon:
-        addon = [*of_others, *addon]
+        addon = [*marks, *addon]
     if not lane:
         lane, addon = [("bpy", addon)], []
     codes, beside = [], None

@@ -22,11 +22,12 @@ import matplotlib.pyplot as plt  # noqa: E402
 import numpy as np  # noqa: E402
 import papers  # noqa: E402
 import parameters_page  # noqa: E402
-import waveform_table  # noqa: E402
 
 import conftest  # noqa: E402, F401  (loads the checkout as the package dampsim)
+import contact_table  # noqa: E402
 import promise  # noqa: E402
 import shapes  # noqa: E402
+import waveform_table  # noqa: E402
 from builders import gridded  # noqa: E402
 from dampsim.core.errors import StepError  # noqa: E402
 from dampsim.core.geometry.surface import Surface  # noqa: E402
@@ -419,6 +420,7 @@ def main() -> None:
     options = parser.parse_args()
     parameters_page.main()
     waveform_table.main()
+    contact_table.main()
     settle_page(options.quick)
     papers.main()
 

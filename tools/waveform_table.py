@@ -20,6 +20,10 @@ from dampsim.core.measure.diagnostics import angular_momentum
 from dampsim.core.scene.parameters import TOLERANCES
 from dampsim.core.simulation.simulation import Simulation
 
+TITLE = "# The waveform law, measure by measure"
+TEXT = """A bar, a torus, a tapered tail and a lump of about 400 tetrahedra, held at one end.
+Stops and releases: Settle 96 frames at 96 fps, so that frames show every swing; N is the dial, and rest counts from the stop or the release. What
+artists dial and see, drawn at random, at all rates and far beyond small deflections, is on [the page of the dials](settle.md); the law itself is in [physics.md](../physics.md) section 2."""
 OUT = Path(__file__).resolve().parents[1] / "docs" / "validation" / "law.md"
 SHAPES: dict[str, Callable[[], Surface]] = {
     "bar": lambda: gridded("Bar", (0, 0, 0), (1, 0.2, 0.2), 0.1),
@@ -191,20 +195,16 @@ def iterations() -> float:
     return float(np.mean(ratios))
 
 
-def main() -> None:
-    found = list(rows())
+def page(path: Path, title: str, text: str, found: list[Row]) -> None:
+    """Writes a table of measures, what does not hold first."""
     lines = ["| what | bound | measured | |", "|---|---|---|---|"]
-    # What does not hold first.
     for what, bound, measured, holds in sorted(found, key=lambda row: row[3]):
         lines.append(f"| {what} | {bound} | {measured} | {'' if holds else '**does not hold**'} |")
     count = sum(row[3] for row in found)
-    OUT.write_text(
-        "# The waveform law, measure by measure\n\n"
-        f"Made by `python run.py docs`; {count} of {len(found)} hold. A bar, a torus, a tapered tail and a lump of about 400 tetrahedra, held at one end.\n"
-        "Stops and releases: Settle 96 frames at 96 fps, so that frames show every swing; N is the dial, and rest counts from the stop or the release. What\n"
-        "artists dial and see, drawn at random, at all rates and far beyond small deflections, is on [the page of the dials](settle.md); the law itself is in [physics.md](../physics.md) section 2.\n\n"
-        + "\n".join(lines)
-        + "\n",
-        encoding="utf-8",
-    )
-    print(OUT, flush=True)
+    made = f"Made by `python run.py docs`; {count} of {len(found)} hold. "
+    path.write_text(f"{title}\n\n{made}{text}\n\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    print(path, flush=True)
+
+
+def main() -> None:
+    page(OUT, TITLE, TEXT, list(rows()))

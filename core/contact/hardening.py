@@ -12,6 +12,8 @@ from .rows import ContactEnergy, Rows
 SEEN, _HARDER = 0.2, 8.0
 # A contact is made harder at most so often in a step.
 _TIMES = 2
+# What pins hold by more than the rest of this does not come out however hard it is pressed.
+_GIVES = 0.5
 
 
 class Hardening:
@@ -29,7 +31,7 @@ class Hardening:
         """Whether something has to be harder at positions (n, 3) m than it was."""
         behind = -ContactEnergy(rows, np.zeros(len(rows))).at(positions).gap - rows.out
         # What began behind, and is eased out, is there for a while.
-        deep = (behind > SEEN * rows.distance) & (rows.out > 0.0)
+        deep = (behind > SEEN * rows.distance) & (rows.out > 0.0) & (_free(rows) > _GIVES)
         now = self._now(rows.key)
         deep &= now < _HARDER**_TIMES
         if not deep.any():
@@ -47,3 +49,9 @@ class Hardening:
         known = ContactMemory.of(self._keys, np.zeros((len(self._keys), 3)), np.ones(len(self._keys)), self._factors)
         place = known.places(keys)
         return np.where(place >= 0, known.depths[place], 1.0)
+
+
+def _free(rows: Rows) -> Array:
+    """(k,) the part of each contact's points that nodes move; of two bodies', the freer one's."""
+    ways = [np.asarray(rows.weights.multiply(sign).maximum(0.0).sum(axis=1)).ravel() for sign in (1.0, -1.0)]
+    return np.maximum(*ways)

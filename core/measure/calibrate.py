@@ -10,8 +10,7 @@ import numpy as np
 from ..errors import DampSimError, PinError, SceneError, StepError
 from ..scene.parameters import PARAMETERS, Settings
 from ..simulation.simulation import Simulation
-from ..stepping.static import settled
-from ..stepping.step import Stepper
+from ..system.inputs import in_the_air
 from ..system.state import State
 from .curve import SettleCurve, released_curve
 from .release import Release, Still, pulled, watch
@@ -72,11 +71,8 @@ def _deflected(simulation: Simulation, body: str, deflection: float) -> tuple[St
     factors = simulation.factors(island)
     animated = simulation.sampled(simulation.scene.first).animated[-1]
     state = simulation.statics.settled_pose(island, animated, factors)
-    inputs = simulation.posing.held(simulation.islands[island], animated)
-    if system.contact is not None:
-        # What sticks to a floor where it was pulled to says nothing of Settle.
-        system = replace(system, contact=None)
-        state = settled(Stepper(system), State.at_rest(state.positions), inputs, settings.tolerance, factors)
+    # What sticks to a floor where it was pulled to says nothing of Settle.
+    inputs = in_the_air(simulation.posing.held(simulation.islands[island], animated))
     still = Still(system, state, inputs, factors)
     size = min(float(np.ptp(system.rest[system.regions[k].free], axis=0).max()) for k in own)
     return still, pulled(still, deflection * size, own)

@@ -17,7 +17,8 @@ from ..geometry.proximity import Triangles, nearest
 from ..geometry.triangles import unit
 from ..simulation.simulation import Simulation
 from ..stepping.held import NUMBERS, Holding, fields, soonest
-from ..system.state import OF, State
+from ..stepping.remembered import CONTACTS, HELD, shared
+from ..system.state import State
 from ..system.system import System
 
 # What lies less deep than this part of a body's size cannot be seen, and is no news.
@@ -169,13 +170,13 @@ def _all_of(surface: Touchable, places: Array) -> Array:
 
 
 def _memory(system: System, state: State) -> ContactMemory:
-    return ContactMemory.unpacked(state.memory.get(f"{system.blocks[0].name}{OF}contacts"))
+    return ContactMemory.unpacked(state.memory.get(shared(system, CONTACTS)))
 
 
 def _soonest(simulation: Simulation, number: int, block: int, state: State) -> float:
     """See Touched: of all regions of a block."""
     system = simulation.islands[number].system
-    held = state.memory.get(f"{system.blocks[0].name}{OF}held")
+    held = state.memory.get(shared(system, HELD))
     if held is None or held.shape != (len(system.regions), NUMBERS):
         return 0.0
     laws, found = simulation.controls()[number].laws, 0.0

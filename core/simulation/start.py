@@ -24,6 +24,8 @@ _RAMP = 0.6
 # A loop is closed when a cycle more moves no node by more than this part of the size; or it is as good as it gets.
 _CLOSED = 1e-4
 _MOST_CYCLES = 40
+# What lies at the start may sink by so much of its size, and turn by the angle of this cosine; else it fell.
+_LEFT, _UPRIGHT = 0.25, 0.98
 # Two animated surfaces nearer than this part of the size are the same pose.
 _SAME = 1e-4
 
@@ -56,17 +58,40 @@ def warm_up(stepping: Stepping) -> Generator[tuple[int, int], None, tuple[Frame,
     for number, island in enumerate(statics.islands):
         own = [scene.bodies[k].settings for k in island.bodies]
         part = island.own(state)
-        if all(one.start_settled for one in own) and held(island):
+        if all(one.start_settled for one in own):
             factors = statics.factors(number, own)
-            part = (
-                statics.settled_pose(number, animated, factors, part) if preroll else statics.hanging(number, factors)
-            )
-            part = statics.blown(number, animated, factors, part)
+            if held(island):
+                part = _hung(statics, number, animated, factors, part if preroll else None)
+                part = statics.blown(number, animated, factors, part)
+            elif not preroll:
+                part = _laid(statics, number, animated, factors, part)
         parts.append(part)
     state, error = _joined(stepping, parts), 0.0
     if scene.loop:
         state, error = yield from _loop(stepping, sampled, state)
     return Frame(scene.first, state, stepping.shapes(state, animated), sampled.digests, 0), error
+
+
+def _hung(statics: Statics, island: int, animated: Animated, factors: Array, begun: State | None) -> State:
+    """Where a held island hangs, or leans on what it touches. begun: where that is looked for from."""
+    touches = statics.islands[island].system.contact is not None
+    if begun is None and not touches:
+        return statics.hanging(island, factors)
+    return statics.settled_pose(island, animated, factors, begun, touching=touches)
+
+
+def _laid(statics: Statics, island: int, animated: Animated, factors: Array, begun: State) -> State:
+    """Where an island that nothing holds lies on what it touches; as it begun if it touches nothing, or would leave."""
+    there = statics.islands[island]
+    if there.system.contact is None or not there.system.gravity.any() or not statics.lies(island, animated, begun):
+        return begun
+    found = statics.settled_pose(island, animated, factors, begun, touching=True)
+    for block, part in zip(there.system.blocks, there.system.slices, strict=True):
+        turn, _ = rigid_motion(begun.positions[part], found.positions[part])
+        moved = found.positions[part].mean(axis=0) - begun.positions[part].mean(axis=0)
+        if np.linalg.norm(moved) > _LEFT * block.size or np.trace(turn) < 1.0 + 2.0 * _UPRIGHT:
+            return begun
+    return found
 
 
 def _joined(stepping: Stepping, states: list[State]) -> State:

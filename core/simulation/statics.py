@@ -8,6 +8,10 @@ import numpy as np
 
 from ..arrays import Array
 from ..bodies.kind import BASE_YOUNG
+from ..contact.detection import Detection
+from ..contact.hardening import SEEN
+from ..contact.moment import Moment
+from ..contact.rows import ContactEnergy
 from ..memo import Memo
 from ..scene.parameters import Settings, StiffnessBy
 from ..scene.scene import Scene
@@ -18,6 +22,7 @@ from ..stepping.sheet_step import SheetStepper, has_sheet
 from ..stepping.static import settled
 from ..stepping.step import Stepper
 from ..system.block import Block
+from ..system.inputs import in_the_air
 from ..system.state import State
 from ..system.system import System, assemble
 from .assembly import Assembly, Island, rebuilt
@@ -111,19 +116,36 @@ class Statics:
         factors: Array,
         state: State | None = None,
         fields: Fields | None = None,
+        touching: bool = False,
     ) -> State:
         """Where an island comes to rest under gravity, from the state or from where it is animated.
 
-        fields: that it feels as well; they stay as they are.
+        fields: that it feels as well; they stay as they are.  touching: whether it is stopped by what it touches, as
+        where a shot begins; a Sag is one in the air.
         """
         there = self.islands[island]
         begin = self._posing.at_rest(there, animated) if state is None else state
         outside = fields_of(there, animated)
         gravity = self._scene.gravity
-        inputs = pulled(there, self._posing.held(there, animated), self._settings(there), outside, gravity, fields)
+        still = self._posing.held(there, animated)
+        still = still if touching else in_the_air(still)
+        inputs = pulled(there, still, self._settings(there), outside, gravity, fields)
         # Others' accuracy must not change where it hangs.
         tolerance = min([1e-3, *(self._scene.bodies[k].settings.tolerance for k in there.bodies)])
         return settled(self.steppers[island], begin, inputs, tolerance, factors)
+
+    def lies(self, island: int, animated: Animated, state: State) -> bool:
+        """Whether something presses on an island, and nothing is farther inside of anything than can be seen."""
+        there = self.islands[island]
+        model = there.system.contact
+        assert model is not None
+        touching = [one.touching for one in self._posing.held(there, animated)]
+        factors = self.factors(island, self._settings(there))
+        moment = Moment.of(model, state.positions, touching, factors, 1.0 / self._scene.fps)
+        rows = Detection(moment, None)(state.positions)
+        there_now = ContactEnergy(rows, np.zeros(len(rows))).at(state.positions)
+        behind = -there_now.gap - rows.out
+        return bool((there_now.force > 0.0).any() and (behind <= SEEN * rows.distance).all())
 
     def blown(self, island: int, animated: Animated, factors: Array, state: State) -> State:
         """Where an island comes to rest under gravity and force fields, from where it hangs without them.
@@ -139,7 +161,7 @@ class Statics:
             fields = Fields(there, found, own, animated.frame, 1.0 / self._scene.fps)
             if found is state and not fields.act(own, fields_of(there, animated)):
                 return state
-            after = self.settled_pose(island, animated, factors, found, fields)
+            after = self.settled_pose(island, animated, factors, found, fields, touching=True)
             moved = float(np.abs(after.positions - found.positions).max())
             found = after
             if moved <= _BLOWN * size:
@@ -199,7 +221,7 @@ class Statics:
         known = there is self.islands[island]
         heavy = self.steppers[island] if known else stepper(there.system)
         begin = self._posing.at_rest(there, self._first)
-        inputs = self._posing.held(there, self._first)
+        inputs = in_the_air(self._posing.held(there, self._first))
 
         def sag_at(factor: float) -> float:
             factors = np.ones(len(there.system.blocks))

@@ -16,27 +16,27 @@ from ..contact.moment import Moment
 from ..contact.rows import ContactEnergy, Rows
 from ..solvers.problem import Minimum, Outcome, Problem, Tolerance
 from ..system.inputs import Inputs
-from ..system.state import OF, State
+from ..system.state import State
 from ..system.system import System
 from .controls import Controls
 from .ground import IMPACT, Impact, Rigid, impacted, leaving, opened, steady, support, touches
 from .held import NUMBERS, Around, Ground, Holding, drag, holding, overshoot, renewed
-from .remembered import Remembered
+from .remembered import CONTACTS, DIALS, HELD, IMPACTS, Remembered, shared
+from .sleep import touch_dials
 from .step_problem import StepProblem
 
 # How often contacts are looked for anew where a step has come out.
 _PASSES = 3
 # Contact distances by which a contact may be missed, or be another one there than it was taken for.
 _MISSED, _OTHER = 0.1, 0.3
-# Normals of one contact in two searches are the same above this cosine.
-_SAME_WAY = 0.999
+# The part of all that presses by which a contact may push another way than it was taken for.
+_TURNED = 0.01
 # How often what is pressed too far in is tried with harder contacts.
 _HARDENED = 3
 # What rests is slower than so many times what gravity makes of a step.
 _SLOW = 3.0
 # Friction that pulls with more than this part of what it can is about to give way.
 _STRAINED = 0.7
-_CONTACTS, _IMPACTS, _HELD = "contacts", "impacts", "held"
 
 
 Minimise = Callable[[Problem, Array, Tolerance], Minimum]
@@ -71,10 +71,10 @@ class ContactStep:
         assert system.contact is not None
         factors = controls.factors(len(system.blocks))
         moment = Moment.of(system.contact, state.positions, [one.touching for one in inputs], factors, h)
-        numbers = state.memory.get(_key(system, _CONTACTS))
+        numbers = state.memory.get(shared(system, CONTACTS))
         memory = None if numbers is None else ContactMemory.unpacked(numbers)
-        impacts = Impact.unpacked(state.memory.get(_key(system, _IMPACTS)))
-        known = state.memory.get(_key(system, _HELD))
+        impacts = Impact.unpacked(state.memory.get(shared(system, IMPACTS)))
+        known = state.memory.get(shared(system, HELD))
         held = {}
         if known is not None and known.shape == (len(system.regions), NUMBERS):
             held = {k: one for k, row in enumerate(known) if (one := Holding.unpacked(row)) is not None}
@@ -188,9 +188,10 @@ class ContactStep:
         before = self.state.positions, self.state.velocities
         impacts, v = impacted(system, self.impacts, found, before, (x, state.velocities), bounces, self.h, self._fall)
         memory = dict(state.memory)
-        memory[_key(system, _CONTACTS)] = kept.packed()
-        memory[_key(system, _IMPACTS)] = np.array([one.packed() for one in impacts]).reshape(-1, IMPACT)
-        memory[_key(system, _HELD)] = self._holdings(problem, state, impacts, kept)
+        memory[shared(system, CONTACTS)] = kept.packed()
+        memory[shared(system, IMPACTS)] = np.array([one.packed() for one in impacts]).reshape(-1, IMPACT)
+        memory[shared(system, DIALS)] = touch_dials(self.inputs)
+        memory[shared(system, HELD)] = self._holdings(problem, state, impacts, kept)
         state = replace(state, velocities=v, memory=memory)
         # Where a dent is deepest nothing of it moves: what it springs back with is in its shape.
         turned = {
@@ -263,8 +264,9 @@ def _same(rows: Rows, found: Rows, x: Array) -> bool:
     was, here = before.gap[order][spot[there]], now.gap[there]
     other = np.abs(np.minimum(was, 0.0) - np.minimum(here, 0.0)) > _OTHER * found.distance[there]
     # By another normal it is pushed another way, and so to and fro from step to step.
-    turned = np.einsum("ki,ki->k", rows.normal[order][spot[there]], found.normal[there]) < _SAME_WAY
-    if other.any() or (turned & (np.minimum(was, here) < 0.0)).any():
+    turned = np.linalg.norm(rows.normal[order][spot[there]] - found.normal[there], axis=1)
+    pushed = np.maximum(before.force[order][spot[there]], now.force[there])
+    if other.any() or (turned * pushed).max(initial=0.0) > _TURNED * now.force.sum():
         return False
     gone = np.ones(len(rows), dtype=bool)
     gone[order[spot[there]]] = False
@@ -285,8 +287,3 @@ def _carried(rows: Rows, found: Rows, x: Array) -> Array:
     memory = ContactMemory.of(rows.key, rows.begun, old, rows.distance)
     before = memory.pressed(found.key)
     return np.where(before > 0.0, before, now)
-
-
-def _key(system: System, what: str) -> str:
-    """Under which a state remembers contacts: by the first block, as all of a system are together."""
-    return f"{system.blocks[0].name}{OF}{what}"

@@ -16,6 +16,13 @@ _VELOCITY, _FORCE, _RATE, _STILL = "deformation velocity", "elastic force", "ela
 _PULL = "pull from outside"
 _STACKED = (_VELOCITY, _FORCE, _RATE, _STILL)
 _NAMES = (*_STACKED, _PULL)
+# Of what a system touches, see contact_step.
+CONTACTS, IMPACTS, HELD, DIALS = "contacts", "impacts", "held", "contact dials"
+
+
+def shared(system: System, what: str) -> str:
+    """Under which a state remembers what is all of a system's: by its first block."""
+    return f"{system.blocks[0].name}{OF}{what}"
 
 
 @dataclass(frozen=True)

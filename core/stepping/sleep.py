@@ -12,7 +12,7 @@ from ..system.state import State
 from ..system.system import System
 from .controls import Controls
 from .law import Coefficients
-from .remembered import Remembered
+from .remembered import CONTACTS, DIALS, Remembered, shared
 
 # So many steps one after the other it must hardly have moved: at a turning point one alone may be short.
 _STEPS = 3
@@ -26,8 +26,16 @@ def asleep(system: System, state: State, inputs: Inputs, controls: Controls) -> 
     """Whether the next step would change nothing: all is still, and has been."""
     if not all(one.is_still for one in inputs) or state.reference.any():
         return False
+    touching = system.contact is not None and any(one.touching is not None for one in inputs)
+    if touching:
+        dials = state.memory.get(shared(system, DIALS))
+        if dials is None or not np.array_equal(dials, touch_dials(inputs)):
+            return False
     if any(region.rigid_modes for region in system.regions):
-        return False
+        # What nothing holds may lie on something; what flies without any pull goes on.
+        pressed = state.memory.get(shared(system, CONTACTS))
+        if not touching or pressed is None or not len(pressed):
+            return False
     if not all(law.waveform for law in controls.laws):
         return False
     past = Remembered.of(system, state)
@@ -35,6 +43,17 @@ def asleep(system: System, state: State, inputs: Inputs, controls: Controls) -> 
     if past is None or not _alike(past.pulls, tuple(one.pull for one in inputs)):
         return False
     return bool((past.still[:, 0] >= _STEPS).all() and (past.still[:, 1] == factors).all())
+
+
+def touch_dials(inputs: Inputs) -> Array:
+    """(k,) what is dialled of contact, of all blocks and of what they may touch."""
+    found: list[float] = []
+    for one in inputs:
+        if one.touching is not None:
+            touching = one.touching
+            found += [touching.distance, touching.friction, touching.backward, float(touching.consistent)]
+            found += [value for other in touching.obstacles for value in (other.roughness, other.thickness)]
+    return np.array(found)
 
 
 def resting(state: State, h: float) -> State:

@@ -19,6 +19,7 @@ from ..solvers.problem import Minimum, Outcome, Problem, Tolerance
 from ..system.inputs import Inputs, parted
 from ..system.state import State
 from ..system.system import System
+from .bolting import bolts
 from .carrier import Piece, pieces
 from .contact_step import ContactStep
 from .controls import Controls, StepReport
@@ -136,7 +137,7 @@ class Stepper:
                 if not len(self.free):
                     problem = made(None)
                     minimum = Minimum(problem.start, Outcome.CONVERGED, 0, 0, 0.0, 0.0)
-                elif self.system.contact is None:
+                elif self.system.contact is None or all(one.touching is None for one in given):
                     problem = made(None)
                     minimum = minimiser(problem, problem.begun(begin), Tolerance(controls.tolerance, problem.noise))
                 else:
@@ -145,7 +146,8 @@ class Stepper:
                 iterations += minimum.iterations
                 evaluations += minimum.evaluations
                 helped += attempt > 0
-                if minimum.outcome in (Outcome.CONVERGED, Outcome.TOUCHING):
+                bolted = contact is not None and self._bolts(state, given, h / parts, controls, minimum.velocities)
+                if minimum.outcome in (Outcome.CONVERGED, Outcome.TOUCHING) and not bolted:
                     # Only a shorter step finds other contacts.
                     break
             residual = max(residual, minimum.residual)
@@ -158,6 +160,13 @@ class Stepper:
                 outcome = minimum.outcome if state.is_finite else Outcome.NOT_FINITE
                 return state, StepReport(outcome, iterations, evaluations, parts, residual, helped)
         return state, StepReport(Outcome.CONVERGED, iterations, evaluations, parts, residual, helped)
+
+    def _bolts(self, state: State, inputs: Inputs, h: float, controls: Controls, velocities: Array) -> bool:
+        if not any(law.waveform for law in controls.laws):
+            return False
+        every = np.zeros_like(state.positions)
+        every[self.free] = velocities
+        return bolts(self.system, state, inputs, h, controls, every)
 
     def _attempts(self, controls: Controls) -> list[tuple[bool, Minimiser]]:
         """What is tried one after the other: whether with the calmer coefficients, and how it is minimised."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -96,6 +96,11 @@ class BlockInputs:
 
 Inputs = tuple[BlockInputs, ...]
 """What moves during a step, in the order of System.blocks."""
+
+
+def in_the_air(inputs: Inputs) -> Inputs:
+    """The same with nothing to touch."""
+    return tuple(replace(one, touching=None) for one in inputs)
 
 
 def parted(inputs: Inputs, index: int, parts: int) -> Inputs:

@@ -13,8 +13,9 @@ import bpy
 import numpy as np
 import pytest
 from scenes import TARGETS, armature, fresh, size, world
-from test_contact import box, collider, keyed
 from test_live import assert_same_bits, baked, frames, play
+
+from test_contact import box, collider, keyed
 
 pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]

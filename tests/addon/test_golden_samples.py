@@ -13,7 +13,6 @@ import golden
 
 pytestmark = [
     pytest.mark.bpy,
-    pytest.mark.slow,
     pytest.mark.skipif(bool(os.environ.get("DAMPSIM_INSTALLED")), reason="runs the checkout's own core"),
 ]
 KEPT = json.loads(golden.KEPT.read_text(encoding="utf-8"))

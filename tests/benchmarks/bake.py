@@ -1,6 +1,7 @@
-"""DampSim beside Blender's own solvers on the same mesh: python tests/benchmarks/bake.py [--frames N] [--repeats N]
+"""DampSim beside Blender's own solvers on the same mesh: python tests/benchmarks/bake.py [--contact] [--frames N] ...
 
-A ball of about 10,000 vertices, its lower third pinned, is shaken. The solvers take turns frame by frame in one
+A ball of about 10,000 vertices, its lower third pinned, is shaken; with --contact beside a wavy wall of about 10,000
+triangles that is moved into it, a Collision object for all of them. The solvers take turns frame by frame in one
 process, the first frame does not count. Only ratios mean anything; nothing here decides a test.
 """
 
@@ -58,14 +59,33 @@ def ball(scene: bpy.types.Scene, name: str) -> bpy.types.Object:
     return obj
 
 
-def scene_of(name: str, frames: int) -> bpy.types.Scene:
+def wall(scene: bpy.types.Scene) -> None:
+    """Waves that come so near to the ball that they press it in by a tenth of its size, and go."""
+    mesh = bpy.data.meshes.new("Wall")
+    line = np.linspace(-1.4, 1.4, 71)
+    y, z = (one.ravel() for one in np.meshgrid(line, line, indexing="ij"))
+    x = 0.03 * np.sin(12.0 * y) * np.cos(12.0 * z)
+    k = np.arange(71 * 71).reshape(71, 71)
+    faces = np.stack([k[:-1, :-1], k[:-1, 1:], k[1:, 1:], k[1:, :-1]], axis=2).reshape(-1, 4)
+    mesh.from_pydata(np.stack([x, y, z], axis=1), [], faces.tolist())
+    obj = bpy.data.objects.new("Wall", mesh)
+    scene.collection.objects.link(obj)
+    obj.modifiers.new("Collision", "COLLISION")
+    for frame in range(1, 200):
+        obj.location.x = 1.3 - 0.25 * float(np.sin(0.13 * frame) ** 2)
+        obj.keyframe_insert("location", frame=frame)
+
+
+def scene_of(name: str, frames: int, contact: bool) -> bpy.types.Scene:
     scene = bpy.data.scenes.new(name)
     scene.frame_start, scene.frame_end = 1, frames
+    if contact:
+        wall(scene)
     return scene
 
 
-def soft_body(frames: int) -> Iterator[None]:
-    scene = scene_of("Soft Body", frames)
+def soft_body(frames: int, contact: bool) -> Iterator[None]:
+    scene = scene_of("Soft Body", frames, contact)
     obj = ball(scene, "Soft Body")
     settings = obj.modifiers.new("Soft Body", "SOFT_BODY").settings
     settings.use_goal, settings.vertex_group_goal = True, "Pin"
@@ -74,8 +94,8 @@ def soft_body(frames: int) -> Iterator[None]:
     return played(scene, obj, frames)
 
 
-def cloth(frames: int) -> Iterator[None]:
-    scene = scene_of("Cloth", frames)
+def cloth(frames: int, contact: bool) -> Iterator[None]:
+    scene = scene_of("Cloth", frames, contact)
     obj = ball(scene, "Cloth")
     settings = obj.modifiers.new("Cloth", "CLOTH").settings
     settings.vertex_group_mass = "Pin"
@@ -94,11 +114,11 @@ def played(scene: bpy.types.Scene, obj: bpy.types.Object, frames: int) -> Iterat
         yield
 
 
-def damped(frames: int, accuracy: str) -> Iterator[None]:
+def damped(frames: int, contact: bool, accuracy: str) -> Iterator[None]:
     from dampsim.dampsim_addon.jobs import bake as job
 
     name = f"DampSim {accuracy.lower()}"
-    scene = scene_of(name, frames)
+    scene = scene_of(name, frames, contact)
     obj = ball(scene, name)
     group = obj.dampsim
     group.enabled, group.pin_group, group.resolution, group.accuracy = True, "Pin", TETS, accuracy
@@ -116,19 +136,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--frames", type=int, default=100)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--contact", action="store_true", help="with a wall that is moved into the ball")
     options = parser.parse_args()
     dampsim.register()
     bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
-    makers: dict[str, Callable[[int], Iterator[None]]] = {
-        "DampSim, baking": lambda n: damped(n, "BAKE"),
-        "DampSim, preview": lambda n: damped(n, "PREVIEW"),
+    makers: dict[str, Callable[[int, bool], Iterator[None]]] = {
+        "DampSim, baking": lambda *what: damped(*what, "BAKE"),
+        "DampSim, preview": lambda *what: damped(*what, "PREVIEW"),
         "Soft Body, edges 0.99": soft_body,
         "Cloth, internal springs": cloth,
     }
     medians: dict[str, list[float]] = {name: [] for name in makers}
     for repeat in range(options.repeats):
         print(f"repeat {repeat + 1} of {options.repeats}", flush=True)
-        running = {name: make(options.frames) for name, make in makers.items()}
+        running = {name: make(options.frames, options.contact) for name, make in makers.items()}
         for steps in running.values():
             next(steps)
         spent: dict[str, list[float]] = {name: [] for name in makers}

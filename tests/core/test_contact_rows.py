@@ -189,3 +189,10 @@ def test_what_is_pressed_through_all_of_its_distance_is_made_harder_twice_unless
         found = hardening(rows.some(order))
         np.testing.assert_array_equal(found.stiffness, (rows.stiffness * np.where(deep, factor, 1.0))[order])
     assert not hardening.more(rows, x)
+    # What pins hold by more than half does not come out of anything: harder, it would only make steps dear.
+    few = rows.weights * 1e-3
+    pinned = replace(rows, weights=few, base=rows.base + (rows.weights - few) @ x)
+    np.testing.assert_allclose(
+        ContactEnergy(pinned, np.zeros(COUNT)).at(x).gap, ContactEnergy(rows, np.zeros(COUNT)).at(x).gap
+    )
+    assert not Hardening().more(pinned, x)

@@ -18,6 +18,8 @@ from dampsim.core.papers.dropped import Dropped, Run, bridge, calm, largest_step
 from dampsim.core.papers.per_step import PerStep
 from dampsim.core.scene.parameters import Settings
 
+from . import dialled
+from .dialled import BLUE, ORANGE, Shown
 from .drawing import Drawn, Panel, pictures, surface
 from .page import table
 
@@ -25,7 +27,6 @@ LABELS = {
     "undamped": "undamped", "point": "point", "springs": "springs", "own": "the paper's: whole by (a), then elements by (b)",
     "ours": "whole, then elements, by (d), ours",
 }  # fmt: skip
-BLUE, ORANGE = (110, 160, 215), (235, 160, 70)
 # So many times the energy with which a run counts as failed, so that pictures show how it does.
 SEEN = 30.0
 
@@ -178,6 +179,13 @@ def _touched(scene: Dropped) -> float:
     return np.inf
 
 
+def _under_dials(one: Shown) -> str:
+    return (
+        f"\nThe last row is the scene as DampSim simulates it, of its own meshes, in contact, under Settle 12 and Bounce 50%, in steps of {1e3 * one.h:.1f} ms:\n"
+        f"{one.helped} of its {round((len(one.frames) - 1) / (one.h * dialled.FPS))} steps had to be helped, and nothing is deeper in anything than {1e3 * one.deepest:.2f} mm at any frame.\n"
+    )
+
+
 def _ended(one: Run) -> str:
     return "holds" if one.held else f"fails at {one.failed:.3f} s"
 
@@ -186,7 +194,9 @@ def _membrane() -> tuple[str, dict[str, Any]]:
     scene = membrane()
     limit = calm(scene)
     steps = _limits(scene, limit)
-    panels, runs, h = _beside(scene, steps, limit, [0.0, 0.06, 0.2, 0.5])
+    times = [0.0, 0.06, 0.2, 0.5]
+    panels, runs, h = _beside(scene, steps, limit, times)
+    ours = dialled.membrane(scene.seconds)
     node = scene.ball[0]
     back = runs["own"].last[node, 2] - scene.start[node, 2]
     free = run(scene, [], scene.step).last[node, 2] - scene.start[node, 2]
@@ -198,9 +208,9 @@ def _membrane() -> tuple[str, dict[str, Any]]:
         "\n## Figure 2: a ball falls on a membrane\n\n"
         "A square metre (60 mm thick, E = 100 kPa, 384 tetrahedra), held all around, and a ball of 2 kg at 3 m/s, which pushes by a penalty of\n"
         "10 kN/m. It fails as the shoe does.\n\n"
-        + pictures("sch_figure2", "A ball on a membrane: springs above, the paper's own below", panels, 4,
+        + pictures("sch_figure2", "A ball on a membrane: springs, the paper's own, DampSim's dials", panels + ours.panels(times, "Membrane"), 4,
                    np.array([-0.05, -0.05, -0.4]), np.array([1.05, 1.05, 0.75]), 225.0)
-        + "\n" + _table(steps)
+        + _under_dials(ours) + "\n" + _table(steps)
     )  # fmt: skip
     return text, {**steps, "shown": {name: one.held for name, one in runs.items()}, "text": said}
 
@@ -209,7 +219,9 @@ def _bridge() -> tuple[str, dict[str, Any]]:
     scene = bridge()
     limit = calm(scene)
     steps = _limits(scene, limit)
-    panels, runs, h = _beside(scene, steps, limit, [0.0, 0.1, 0.35])
+    times = [0.0, 0.1, 0.35]
+    panels, runs, h = _beside(scene, steps, limit, times)
+    ours = dialled.bridge(scene.seconds)
     said = (
         f"γ = 1, {1e3 * h:.3g} ms: springs: {_ended(runs['springs'])}; (a), then (b): {_ended(runs['own'])}; the longest steps are "
         f"{steps['springs'][1]:.3g} and {steps['own'][1]:.3g} ms. The bars touch it at {_touched(scene):.3f} s; the paper's springs fail before that"
@@ -219,9 +231,9 @@ def _bridge() -> tuple[str, dict[str, Any]]:
         "Nine planks of 24 tetrahedra (E = 200 kPa), joined by springs of 40 kN/m along their sides, the outer sides held, and two soft bars that fall at\n"
         "1 m/s; nodes of bars and planks push each other apart by a penalty of 2 kN/m. The whole bridge is one piece for the damping, the springs\n"
         "are elements of it.\n\n"
-        + pictures("sch_figure3", "Bars on a rope bridge: springs above, the paper's own below", panels, 3,
+        + pictures("sch_figure3", "Bars on a rope bridge: springs, the paper's own, DampSim's dials", panels + ours.panels(times, "Plank"), 3,
                    np.array([-0.05, -0.05, -0.3]), np.array([1.4, 0.65, 0.4]), 300.0)
-        + "\n" + _table(steps)
+        + _under_dials(ours) + "\n" + _table(steps)
     )  # fmt: skip
     return text, {**steps, "shown": {name: one.held for name, one in runs.items()}, "text": said}
 

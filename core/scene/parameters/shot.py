@@ -26,7 +26,7 @@ class Shots:
         section="advanced",
     )  # fmt: skip
     start_settled: bool = parameter(
-        True, "Start at Rest", "Begin hanging still under its weight; else begin as modelled, and sag at once",
+        True, "Start at Rest", "Begin still, hanging or lying under its weight; else as modelled, and sag at once",
         section="shot", affects=Affects.START,
     )  # fmt: skip
     preroll: int = parameter(

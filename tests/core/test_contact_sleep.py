@@ -1,0 +1,92 @@
+"""What lies still sleeps until something around it changes, and nobody can tell but by the time it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from builders import scene
+from dampsim.core.frames.frame import Frame
+from dampsim.core.scene.body import Body
+from dampsim.core.scene.collider import Obstacle
+from dampsim.core.scene.parameters import ColliderDials
+from dampsim.core.scene.scene import Scene
+from dampsim.core.simulation.simulation import Simulation
+from dampsim.core.stepping import step as stepping
+from grounds import block, plane
+
+SIZE = 0.2 * 3**0.5
+R = 0.005 * SIZE
+# It sleeps long before, and is woken in the step to this frame.
+WOKEN = 80
+
+
+def lying(**more: float) -> Body:
+    return block(low=(0, 0, 0.95 * R), settle=6.0, friction=0.8, **more)
+
+
+def keyed(name: str, value: float) -> Body:
+    body = lying()
+    changed = replace(body.settings, **{name: value})
+    return replace(body, dials=lambda frame: changed if frame >= WOKEN else body.settings)
+
+
+def rougher(frame: float) -> ColliderDials:
+    return ColliderDials(roughness=1.0 if frame < WOKEN else 0.0)
+
+
+def lifted(frame: float) -> np.ndarray:
+    return np.array([0.0, 0.0, 0.01 * max(frame - WOKEN + 1.0, 0.0)])
+
+
+SLOPE = 9.81 * np.array([0.5, 0.0, -0.8])
+
+
+def made(body: Body, floor: Obstacle | None = None) -> Scene:
+    return scene(body, last=WOKEN + 12, gravity=SLOPE, obstacles=(floor or plane(),))
+
+
+WAYS: dict[str, Callable[[], Scene]] = {
+    "nothing": lambda: made(lying()),
+    "friction": lambda: made(keyed("friction", 0.0)),
+    "contact distance": lambda: made(keyed("contact_distance", 0.01)),
+    "roughness of the floor": lambda: made(lying(), replace(plane(), dials=rougher)),
+    "the floor rises": lambda: made(lying(), plane(path=lifted)),
+}
+
+
+def frames(wanted: Scene) -> list[Frame]:
+    return list(Simulation(wanted).frames())
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_lies_sleeps_and_wakes_when_what_holds_it_changes(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asleep = frames(WAYS[way]())
+    monkeypatch.setattr(stepping, "asleep", lambda *args: False)
+    awake = frames(WAYS[way]())
+    slept = {frame.number for frame in asleep if frame.iterations == 0}
+    assert set(range(WOKEN - 10, WOKEN)) <= slept
+    assert (WOKEN in slept) == (way == "nothing")
+    off = np.array([np.abs(a.surface - b.surface).max() for a, b in zip(asleep, awake, strict=True)])
+    # As it falls asleep a step is below 1e-8 of the size; steps that move it are as near as their tolerance.
+    assert off[: WOKEN - 1].max() < 1e-6 * SIZE
+    assert off.max() < 1e-4 * SIZE
+    still = [frame.state.positions.tobytes() for frame in asleep[WOKEN - 10 : WOKEN - 1]]
+    assert len(set(still)) == 1
+    if way == "friction":
+        assert asleep[-1].surface[:, 0].mean() - asleep[0].surface[:, 0].mean() > 0.2
+    # From a frame in which it sleeps on, all is the same to the bit.
+    monkeypatch.undo()
+    rest = list(Simulation(WAYS[way]()).frames(asleep[WOKEN - 6]))
+    for one, other in zip(rest, asleep[WOKEN - 5 :], strict=True):
+        assert one.state.positions.tobytes() == other.state.positions.tobytes()
+
+
+def test_what_flies_does_not_sleep() -> None:
+    floating = scene(block(low=(0, 0, 1.0)), last=12, gravity=np.zeros(3), obstacles=(plane(),))
+    falling = scene(block(low=(0, 0, 1.0)), last=12, obstacles=(plane(),))
+    assert frames(falling)[-1].surface[:, 2].min() < 0.1
+    assert np.abs(frames(floating)[-1].surface - frames(floating)[0].surface).max() < 1e-12

@@ -1,0 +1,146 @@
+"""Makes docs/validation/contact.md: contact by a table of measures, each beside its bound."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+import test_contact as ground
+import test_contact_hard as hard
+import test_contact_invariance as invariance
+from dampsim.core.measure.contacts import touched
+from waveform_table import Row, at_most, page, within
+
+OUT = Path(__file__).resolve().parents[1] / "docs" / "validation" / "contact.md"
+TITLE = "# Contact, measure by measure"
+TEXT = """A cube of 0.2 m and 1000 kg/m³ of about 150 tetrahedra, Stiffness 100 kPa, Settle 12, Bounce 0, Friction 0.5 and 24 steps a second, where a line
+says nothing else; sizes are diagonals. How it is done is in [physics.md](../physics.md) section 7. Random shapes that fall on each other, and the
+samples with all their frames and half-frames, are tested by `tests/core/test_contact_pairs.py` and `tests/addon/test_contact_samples.py`."""
+SEEN = 100.0 * hard.SEEN
+
+
+def rows() -> Iterator[Row]:
+    yield from friction()
+    yield from shapes()
+    yield from bounces()
+    yield from rests()
+    yield from depths()
+    found = [hard.aslant(substeps) for substeps in (1, 4)]
+    yield at_most("two cubes meet aslant: momentum off", 1e-10, ".0e", max(one[0] for one in found))
+    for (_, angular), rate, bound in zip(found, (24, 96), (0.02, 0.005), strict=True):
+        yield at_most(f"the same, {rate} steps a second: angular momentum off", bound, ".1%", angular)
+    for name, velocity in {
+        "upwards": (0.0, 0.0, 1.0),
+        "downwards": (0.0, 0.0, -1.0),
+        "aslant": (1.0, 0.5, 0.3),
+    }.items():
+        still, moved = (invariance.carried(np.array(v), 0.3, 50.0, 30) for v in ((0.0, 0.0, 0.0), velocity))
+        off = float(np.abs(still - moved).max()) / hard.SIZE
+        yield at_most(f"a landing, Bounce 50%, where all moves {name}: places off, of the size", 0.01, ".2%", off)
+    _, frames = ground.frames_of(hard.scene(hard.block(low=(0, 0, 0.95 * hard.R)), last=110, obstacles=(hard.plane(),)))
+    fastest = max(float(np.linalg.norm(one.state.velocities, axis=1).max()) for one in frames[48:])
+    yield at_most("what lies, after two seconds: fastest node, m/s", 5e-9, ".0e", fastest)
+    yield at_most(
+        "the same: iterations a step, on the mean", 8.0, ".1f", float(np.mean([f.iterations for f in frames[1:]]))
+    )
+
+
+def friction() -> Iterator[Row]:
+    dials: tuple[tuple[str, int, dict[str, float]], ...] = (
+        ("", 1, {}), (", 4 substeps", 4, {}), (", Settle 48", 1, {"settle": 48.0}),
+        (", Settle 24, Bounce 50%", 1, {"settle": 24.0, "bounce": 50.0}),
+    )  # fmt: skip
+    for label, substeps, more in dials:
+        creep, _ = ground.crept(10.0, substeps, **more)
+        yield at_most(f"slope of 1 in 2, friction 0.6{label}: creep from 5 to 10 s, m", 1e-4, ".0e", creep)
+        off = abs(ground.slid(substeps, **more) - 1.0)
+        yield at_most(f"slope of 1 in 2, friction 0.3{label}: acceleration off Coulomb's", 0.01, ".2%", off)
+    way, helped = hard.shaken(0.1, 0.8, 10.0)
+    yield within(
+        "ground shaken by 5 cm, twice a second, friction 0.1 forwards, 0.8 backwards: way in 10 s, m", way, 4.0, 4.6
+    )
+    alike, more_helped = hard.shaken(0.45, 0.45, 10.0)
+    yield at_most("the same with 0.45 both ways, m", 0.1, ".3f", abs(alike))
+    yield at_most("in both: steps that had to be helped, of 960", 0, ".0f", helped + more_helped)
+
+
+def shapes() -> Iterator[Row]:
+    """How what lies in the end differs by dials and the way there."""
+    placed, high = 0.95 * hard.R, 0.1
+    others = ({"settle": 48.0}, {"settle": 24.0, "bounce": 50.0}, {"settle": 12.0, "substeps": 4})
+    for mu, bound in ((0.0, 1e-6), (0.5, 1e-4)):
+        first = ground.rest(mu, placed, settle=6.0)
+        for label, height, count, some in (
+            ("placed", placed, 300, others),
+            ("dropped 0.1 m", high, 400, ({"settle": 6.0}, *others)),
+        ):
+            for more in some:
+                said = ", ".join(f"{name.capitalize()} {value:g}" for name, value in more.items())
+                off = ground.apart(ground.rest(mu, height, count, **more), first)
+                what = f"shape at rest, friction {mu:g}, {label}, {said}, beside Settle 6 placed; of the size"
+                yield at_most(what, bound, ".0e", off)
+
+
+def bounces() -> Iterator[Row]:
+    missed, deep, thrown = [], [], []
+    for height, bounce, (settle, fps) in itertools.product(
+        (0.5, 2.0), (0.0, 30.0, 50.0, 80.0), ((12.0, 48.0), (24.0, 96.0), (24.0, 144.0), (48.0, 96.0), (96.0, 24.0))
+    ):
+        out, fastest, deepest = ground.rebound(height, bounce, settle, fps)
+        missed.append(abs(out - bounce / 100.0))
+        deep.append(100.0 * deepest)
+        thrown.append(fastest)
+    what = f"{len(missed)} drops, 0.5 and 2 m, Bounce 0 to 80%, Settle 12 to 96, steps of 1/24 to 1/144 s: "
+    yield at_most(f"{what}rebound off", 0.05, ".3f", max(missed))
+    yield at_most(f"{what}deepest vertex, % of the size", SEEN, ".2f", max(deep))
+    yield at_most(f"{what}fastest after landing, of the approach", 1.0, ".2f", max(thrown))
+
+
+def rests() -> Iterator[Row]:
+    rng = np.random.default_rng(3)
+    ways = [np.array([0.3, 0.0, 0.0]), np.array([0.0, 0.0, -0.3])]
+    ways += [
+        np.array([*(0.3 * way[:2]), -0.3 * abs(way[2])])
+        for way in (v / np.linalg.norm(v) for v in rng.normal(size=(3, 3)))
+    ]
+    for settle in (6.0, 12.0, 24.0, 48.0):
+        found, soonest = [], []
+        for way in ways:
+            simulation, frames = ground.ride(way, settle)
+            found.append(ground.outcome(frames))
+            soonest.append(24.0 * max(touched(simulation, one.state, "Block").soonest for one in frames))
+        promised = [max(settle, one) for one in soonest]
+        off = [one.rest - wanted for one, wanted in zip(found, promised, strict=True)]
+        what = f"{len(ways)} stops of rough ground, three in random directions, Settle {settle:g}: "
+        yield within(
+            f"{what}frames rested after Settle or, where that is later, what the panel says",
+            max(off, key=abs),
+            -1.0,
+            1.0,
+        )
+        yield at_most(f"{what}overshoot", 0.02, ".1%", max(one.overshoot for one in found))
+
+
+def depths() -> Iterator[Row]:
+    for plate, stiffness in itertools.product(("closed", "open"), (100.0, 1000.0)):
+        found = [hard.shot(plate, stiffness, substeps) for substeps in (1, 2, 4)]
+        what = f"cube that hits a plate with 40 m/s ({plate}, {stiffness:g} kPa, 1, 2 and 4 substeps): deepest vertex, % of the size"
+        yield at_most(what, SEEN, ".2f", max(100.0 * one[0] if one[1] else np.inf for one in found))
+    yield at_most("ball from 2 m on a table: deepest vertex, % of the size", SEEN, ".2f", 100.0 * hard.landed())
+    yield at_most("bar on moving waves: deepest vertex, % of the size", SEEN, ".2f", 100.0 * hard.on_waves()[0])
+    for spacing in (0.05, 0.02):
+        deep = 100.0 * hard.over_edge(spacing)
+        what = (
+            f"tail of vertices {100 * spacing:g} cm apart that falls over a box's edge: the edge in it, % of the size"
+        )
+        yield at_most(what, SEEN, ".2f", deep)
+    for closed in (True, False):
+        what = f"belly between {'closed' if closed else 'open'} plates, pressed to 45% of its width: through them, % of the size"
+        yield at_most(what, SEEN, ".2f", 100.0 * hard.squeezed(closed))
+
+
+def main() -> None:
+    page(OUT, TITLE, TEXT, list(rows()))
