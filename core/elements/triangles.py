@@ -28,6 +28,14 @@ def flattened(rest: Array, triangles: Index) -> tuple[Array, Array]:
     return np.stack([-first - second, first, second], axis=1), np.asarray(0.5 * length * height)
 
 
+def normals_of(points: Array, triangles: Index) -> Array:
+    """(n, 3), the sum of the normals of the triangles at each of the points (n, 3), by their areas."""
+    a, b, c = (points[triangles[:, k]] for k in range(3))
+    own = np.cross(b - a, c - a)
+    nodes = triangles.T.ravel()
+    return np.stack([np.bincount(nodes, np.tile(own[:, k], 3), minlength=len(points)) for k in range(3)], axis=1)
+
+
 class PlaneGreen(Green):
     """Green's strain of triangles that need not lie in one plane. shape: (m, 3, 2) as of flattened()."""
 
@@ -71,7 +79,8 @@ class BlockPattern:
     def __init__(self, elements: Index, count: int) -> None:
         """elements: (m, k) of so many nodes."""
         k = elements.shape[1]
-        rows, columns = elements.repeat(k, axis=1).ravel(), np.tile(elements, (1, k)).ravel()
+        corners = elements.T
+        rows, columns = corners.repeat(k, axis=0).ravel(), np.tile(corners, (k, 1)).ravel()
         keys, where = np.unique(rows.astype(np.int64) * count + columns, return_inverse=True)
         where = where.reshape(-1)
         self._columns = (keys % count).astype(np.int32)
@@ -81,7 +90,7 @@ class BlockPattern:
         self._count = count
 
     def matrix(self, blocks: Array) -> bsr_matrix:
-        """(3n, 3n) from (m, k, k, 3, 3)."""
+        """(3n, 3n) from (k, k, m, 9): of corners, of elements."""
         data = (self._sum @ blocks.reshape(-1, 9)).reshape(-1, 3, 3)
         size = 3 * self._count
         return bsr_matrix((data, self._columns, self._starts), shape=(size, size))

@@ -46,7 +46,7 @@ class Membrane:
 
     triangles: (m, 3).  weights: (m,) m^2, the area at rest, less where it is painted softer.
 
-    A density gives value and stress (_stress) and the blocks of its Hessian (_blocks).
+    A density gives value and stress (_stress) and its second derivatives (_curvature or _elements).
     """
 
     name: ClassVar[str]
@@ -104,10 +104,14 @@ class Membrane:
 
     def blocks(self, positions: Array, project: bool) -> bsr_matrix:
         """The Hessian by its blocks of (3, 3), which are found more quickly than single entries."""
-        ways, amounts = self._curvature(self.deformation(positions), project)
+        return self._pattern.matrix(self._elements(self.deformation(positions), project))
+
+    def _elements(self, F: Array, project: bool) -> Array:
+        """Of the triangles, (3, 3, m, 9): corner by corner."""
+        ways, amounts = self._curvature(F, project)
         weighted = (amounts * self.weights[:, None, None]) @ ways
-        found = (ways.transpose(0, 2, 1) @ weighted).reshape(-1, 3, 3, 3, 3).transpose(0, 1, 3, 2, 4)
-        return self._pattern.matrix(found)
+        found = (ways.transpose(0, 2, 1) @ weighted).reshape(-1, 3, 3, 3, 3)
+        return found.transpose(1, 3, 0, 2, 4).reshape(3, 3, -1, 9)
 
     def laplacian(self) -> csr_matrix:
         """(n, n) N/m: near to what each coordinate meets of the membrane, whichever way it lies."""
@@ -119,7 +123,10 @@ class Membrane:
         raise NotImplementedError
 
     def _curvature(self, F: Array, project: bool) -> tuple[Array, Array]:
-        """Second derivatives over the weight, Z^T A Z: Z (m, k, 9) of the corners' coordinates, A (m, k, k) in N/m."""
+        """Second derivatives over the weight, Z^T A Z: Z (m, k, 9) of the corners' coordinates, A (m, k, k) in N/m.
+
+        For laws that do not say their elements in another way.
+        """
         raise NotImplementedError
 
     def _along(self, *vectors: Array) -> Array:
@@ -172,25 +179,34 @@ class Corotational(Membrane):
         density = mu * (squares - 2.0 * polar.trace + 2.0) + 0.5 * lam * over**2
         return density, 2.0 * mu * F + (lam * over - 2.0 * mu)[:, None] * polar.rotation
 
-    def _curvature(self, F: Array, project: bool) -> tuple[Array, Array]:
+    def _elements(self, F: Array, project: bool) -> Array:
+        """In closed form; what the corners push together is nothing, so that two of them say all."""
         mu, lam, polar = self.fabric.mu, self.fabric.lam, _Polar.of(F)
         k = lam * (polar.trace - 2.0) - 2.0 * mu
-        r1, r2 = polar.rotation
-        turn, across = _without_negative(mu, k, polar) if project else _as_it_is(mu, k, polar)
-        # In the basis r1, r2, n of the columns of dF: 2 mu, lambda of r1 and r2 together, what the turn
-        # r1 * dF2 - r2 * dF1 over 2 meets beyond 2 mu, and the matrix across.
-        amounts = np.zeros((len(k), 6, 6))
-        amounts[:, range(4), range(4)] = 2.0 * mu
-        amounts[:, 0, 0] += lam
-        amounts[:, 3, 3] += lam
-        amounts[:, 0, 3] = amounts[:, 3, 0] = lam
-        more = 0.5 * turn - mu
-        amounts[:, 1, 1] += more
-        amounts[:, 2, 2] += more
-        amounts[:, 1, 2] = amounts[:, 2, 1] = -more
-        amounts[:, 4, 4], amounts[:, 5, 5] = across[0], across[2]
-        amounts[:, 4, 5] = amounts[:, 5, 4] = across[1]
-        return self._along(r1, r2, np.cross(r1, r2)), amounts
+        turn, (a, b, c) = _without_negative(mu, k, polar) if project else _as_it_is(mu, k, polar)
+        r1, r2 = (np.ascontiguousarray(column.T) for column in polar.rotation)
+        normal = np.cross(r1, r2, axis=0)
+        slopes = self.shape[:, 1:].transpose(1, 2, 0)
+        # What a corner changes of the stretches' sum and of the turn in the plane, (3, m).
+        along = [r1 * g[0] + r2 * g[1] for g in slopes]
+        turning = [r2 * g[0] - r1 * g[1] for g in slopes]
+        squares = normal[:, None] * normal[None]
+        own = 2.0 * mu * self.weights
+        found = np.empty((3, 3, len(k), 3, 3))
+        for i, j in ((0, 0), (0, 1), (1, 1)):
+            (g1, g2), (h1, h2) = slopes[i], slopes[j]
+            alike = own * (g1 * h1 + g2 * h2)
+            across = self.weights * (a * g1 * h1 + b * (g1 * h2 + g2 * h1) + c * g2 * h2) - alike
+            block = (self.weights * lam * along[i])[:, None] * along[j][None]
+            block += (self.weights * (0.5 * turn - mu) * turning[i])[:, None] * turning[j][None]
+            block += across * squares
+            block[range(3), range(3)] += alike
+            found[i + 1, j + 1] = block.transpose(2, 0, 1)
+            if i != j:
+                found[j + 1, i + 1] = block.transpose(2, 1, 0)
+        found[0, 1:] = -found[1, 1:] - found[2, 1:]
+        found[:, 0] = -found[:, 1] - found[:, 2]
+        return found.reshape(3, 3, -1, 9)
 
 
 def _as_it_is(mu: float, k: Array, polar: _Polar) -> tuple[Array, tuple[Array, Array, Array]]:

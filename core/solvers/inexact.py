@@ -1,7 +1,8 @@
 """Inexact Newton steps by conjugate gradients, after some of L-BFGS: for sheets, of which no constant metric says much.
 
-Both take the same constant metric, of which the number of conjugate gradients knows no resolution. Made positive, the
-Hessian of a sheet that is pressed together is the only one that leads downwards.
+L-BFGS takes the constant metric, conjugate gradients one that also knows how little a sheet resists across itself, with
+which they need ten steps or so at any resolution. Made positive, the Hessian of a sheet that is pressed together is the
+only one that leads downwards.
 """
 
 from __future__ import annotations
@@ -21,10 +22,12 @@ Product = Callable[[Array], Array]
 """A matrix times a vector (f, 3)."""
 
 # Iterations of L-BFGS to begin with.
-_FIRST = 8
+_FIRST = 4
 # Conjugate gradients end at this part of the first error.
-_FORCING = 0.05
-# After so many with the constant metric, as where a sheet is pressed into folds, the Hessian itself is factorised, and
+_FORCING = 0.02
+# After more than so many, the metric is made to know the sheet as it lies now.
+_SHARP = 12
+# After so many with that, as where a sheet is pressed into folds, the Hessian itself is factorised, and
 # is the metric of the step's other iterations; after so many with that, it is factorised anew.
 _CHEAP, _LAGGED = 120, 25
 # How much smaller than the tolerance the error has to be where it is estimated by the metric alone.
@@ -41,6 +44,10 @@ class Tangential(Problem, Protocol):
         """The positive semi-definite Hessian at v, all of it."""
         ...
 
+    def sharpened(self, v: Array) -> Product:
+        """The same; from now on the metric knows more of it, as it is at v."""
+        ...
+
 
 def minimise_inexact(problem: Tangential, start: Array, tolerance: Tolerance, most: int = 60) -> Minimum:
     """The error counts beside the motion alone: the first one of a step is that of a stretch which soon is gone."""
@@ -52,22 +59,23 @@ def minimise_inexact(problem: Tangential, start: Array, tolerance: Tolerance, mo
     if not (np.isfinite(value) and np.isfinite(gradient).all()):
         return Minimum(v, Outcome.NOT_FINITE, 0, evaluations, np.inf, np.inf)
     outcome, iteration, above = Outcome.ITERATIONS, 0, np.inf
-    metric: Product | None = None
+    directions = _Directions(problem)
     for iteration in range(most + 1):
-        size = float(np.sqrt(max(float(np.vdot(gradient, problem.precondition(gradient))), 0.0)))
+        size = _size(problem, gradient)
         motion = problem.motion(v)
         if first is not None and _SAFE * above * size <= max(tolerance.relative * motion, tolerance.absolute):
             # As large a part of the metric's estimate as before the last step.
             error, outcome = above * size, Outcome.CONVERGED
             break
-        direction, metric = _direction(problem, v, gradient, metric)
+        direction = directions.at(v, gradient)
         slope = float(np.vdot(gradient, direction))
         if not np.isfinite(slope):
             outcome = Outcome.NOT_FINITE
             break
         error = float(np.sqrt(max(-slope, 0.0)))
         first = error if first is None else first
-        above = error / max(size, 1e-300)
+        # By the metric as it is now.
+        above = error / max(_size(problem, gradient), 1e-300)
         bound = max(tolerance.relative * (motion if np.isfinite(motion) else first), tolerance.absolute)
         if error <= bound * (1.0 if iteration < _PATIENCE else _ROUGH):
             outcome = Outcome.CONVERGED
@@ -86,40 +94,57 @@ def minimise_inexact(problem: Tangential, start: Array, tolerance: Tolerance, mo
     return Minimum(v, outcome, total, evaluations, residual, float(np.linalg.norm(gradient)), float(first or 0.0))
 
 
-def _direction(problem: Tangential, v: Array, gradient: Array, metric: Product | None) -> tuple[Array, Product | None]:
-    """Newton's step, about, and the metric for the next one. metric: of a Hessian factorised before, if any."""
-    product = problem.tangent(v)
-    if metric is None:
-        answer, enough = _conjugate(product, problem.precondition, gradient, _CHEAP)
-    else:
-        answer, enough = _conjugate(product, metric, gradient, _LAGGED)
-    if enough:
-        return answer, metric
-    solve = LowRankUpdate(factorise(problem.hessian(v, True)), problem.low_rank)
-
-    def fresh(right: Array) -> Array:
-        return np.asarray(solve(right.ravel()).reshape(right.shape))
-
-    return _conjugate(product, fresh, gradient, _LAGGED)[0], fresh
+def _size(problem: Tangential, gradient: Array) -> float:
+    return float(np.sqrt(max(float(np.vdot(gradient, problem.precondition(gradient))), 0.0)))
 
 
-def _conjugate(product: Product, precondition: Product, gradient: Array, most: int) -> tuple[Array, bool]:
-    """Minus the inverse of a matrix times a gradient (f, 3), about, and whether it is as near as it should be."""
+class _Directions:
+    """Newton's steps, about."""
+
+    def __init__(self, problem: Tangential) -> None:
+        self._problem = problem
+        self._metric: Product | None = None
+        self._sharp = False
+
+    def at(self, v: Array, gradient: Array) -> Array:
+        problem = self._problem
+        if self._metric is not None:
+            product = problem.tangent(v)
+            answer, count = _conjugate(product, self._metric, gradient, _LAGGED)
+            if count <= _LAGGED:
+                return answer
+        else:
+            product = problem.tangent(v) if self._sharp else problem.sharpened(v)
+            answer, count = _conjugate(product, problem.precondition, gradient, _CHEAP)
+            self._sharp = count <= _SHARP
+            if count <= _CHEAP:
+                return answer
+        solve = LowRankUpdate(factorise(problem.hessian(v, True)), problem.low_rank)
+
+        def fresh(right: Array) -> Array:
+            return np.asarray(solve(right.ravel()).reshape(right.shape))
+
+        self._metric = fresh
+        return _conjugate(product, fresh, gradient, _LAGGED)[0]
+
+
+def _conjugate(product: Product, precondition: Product, gradient: Array, most: int) -> tuple[Array, int]:
+    """Minus the inverse of a matrix times a gradient (f, 3), about, and its steps; most + 1 if those are too few."""
     answer, left = np.zeros_like(gradient), -gradient
     spread = precondition(left)
     way, size = spread, float(np.vdot(left, spread))
     last = _FORCING**2 * size
-    for _ in range(most):
+    for count in range(most):
         if not size > last:
-            return answer, True
+            return answer, count
         pushed = product(way)
         curvature = float(np.vdot(way, pushed))
         if not curvature > 0.0:
-            return answer, True
+            return answer, count
         length = size / curvature
         answer = answer + length * way
         left = left - length * pushed
         spread = precondition(left)
         before, size = size, float(np.vdot(left, spread))
         way = spread + (size / before) * way
-    return answer, not size > last
+    return answer, most if not size > last else most + 1

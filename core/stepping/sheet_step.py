@@ -8,6 +8,8 @@ import numpy as np
 from scipy.sparse import block_diag, csr_matrix, diags
 
 from ..arrays import Array
+from ..contact.rows import Rows
+from ..elements.triangles import normals_of
 from ..energies import Energy, Membrane, ShellBending
 from ..solvers.factor import LowRankUpdate, Solve, factorise
 from ..solvers.inexact import Product, minimise_inexact
@@ -16,6 +18,7 @@ from ..system.system import System
 from ..system.term import Factor
 from .step import Minimiser, Stepper, rounded
 from .step_problem import StepProblem
+from .tangent import Across, Tangent
 from .touching import Metric
 
 # What moves a node by less than this part of the size in a step means nothing.
@@ -50,22 +53,49 @@ class SheetProblem(StepProblem):
         alike = np.broadcast_to(np.eye(3), (len(self._stepper.free), 3, 3))
         base = LowRankUpdate(_over(self._solve, self._scale), self._low_rank)
         self._metric = Constant(self._stepper, base, self._solve, alike, self._scale, self._h)
+        self._across: Across | None = None
         self.noise = max(self.noise, _MEANT * size / self._h * float(np.sqrt(self._inertia.sum())))
 
     def tangent(self, v: Array) -> Product:
+        return self._product(self._potentials.tangent(self.positions(v)))
+
+    def _product(self, potentials: Tangent) -> Product:
         free, low = self._stepper.free, self.low_rank
-        potentials = self._potentials.tangent(self.positions(v))
         whole = np.zeros_like(self._next)
         inertia, h = self._inertia[:, None], self._h
 
         def product(way: Array) -> Array:
             whole[free] = way
-            pushed = inertia * way + h * potentials(whole)[free]
+            pushed = inertia * way + h * potentials.times(whole)[free]
             if not low.empty:
                 pushed = pushed + low.combined(low.columns, low.signs * low.along(way.ravel())).reshape(-1, 3)
             return np.asarray(pushed)
 
         return product
+
+    def sharpened(self, v: Array) -> Product:
+        """The same; from now on the metric knows how little the sheet, as it lies at v, resists across itself."""
+        x, free = self.positions(v), self._stepper.free
+        found = self._potentials.tangent(x)
+        self._across = Across.of(self._normals(x), found, self._inertia, self._h, free)
+        return self._product(found)
+
+    def precondition(self, gradient: Array) -> Array:
+        found = super().precondition(gradient)
+        return found if self._across is None else found + self._across(gradient)
+
+    def touch(self, rows: Rows, pressing: Array, v: Array) -> None:
+        super().touch(rows, pressing, v)
+        self._across = None
+
+    def _normals(self, x: Array) -> Array:
+        """(n, 3) of the sheets; 0 of what is none."""
+        total = np.zeros_like(x)
+        for block, part in zip(self._stepper.system.blocks, self._stepper.system.slices, strict=True):
+            for energy in block.energies:
+                if isinstance(energy, Membrane):
+                    total[part] += normals_of(x[part], energy.triangles)
+        return np.asarray(total / np.maximum(np.linalg.norm(total, axis=1), 1e-300)[:, None])
 
     def accept(self, v: Array, value: float, gradient: Array) -> Accepted:
         found = super().accept(v, value, gradient)

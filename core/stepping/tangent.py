@@ -1,0 +1,84 @@
+"""A Hessian as the parts it is made of, and what of it acts across the sheets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import bsr_matrix, csr_matrix, diags
+
+from ..arrays import Array, Index
+from ..solvers.factor import Solve, factorise
+
+
+@dataclass(frozen=True)
+class Part:
+    """factor times a matrix over some of the nodes: of each coordinate, or threefold of all three together."""
+
+    nodes: slice
+    factor: float
+    matrix: bsr_matrix | csr_matrix
+    threefold: bool
+
+    def times(self, way: Array) -> Array:
+        """For ways (n, 3) of its nodes."""
+        found = (self.matrix @ way.ravel()).reshape(-1, 3) if self.threefold else self.matrix @ way
+        return np.asarray(self.factor * found)
+
+    def across(self, normals: Array) -> csr_matrix:
+        """N^T H N, (n, n), for the normals (n, 3) of its nodes."""
+        if not self.threefold:
+            return _weighted(self.matrix.tocsr(), self.factor, normals)
+        blocks = self.matrix if isinstance(self.matrix, bsr_matrix) else self.matrix.tobsr((3, 3))
+        rows = np.arange(len(normals)).repeat(np.diff(blocks.indptr))
+        data = np.einsum("ki,kij,kj->k", normals[rows], blocks.data, normals[blocks.indices], optimize=True)
+        return csr_matrix((self.factor * data, blocks.indices, blocks.indptr), shape=(len(normals),) * 2)
+
+
+def _weighted(matrix: csr_matrix, factor: float, normals: Array) -> csr_matrix:
+    rows = np.arange(len(normals)).repeat(np.diff(matrix.indptr))
+    data = factor * matrix.data * np.einsum("ki,ki->k", normals[rows], normals[matrix.indices])
+    return csr_matrix((data, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
+@dataclass(frozen=True)
+class Tangent:
+    """The sum of parts, over so many nodes."""
+
+    parts: tuple[Part, ...]
+    count: int
+
+    def times(self, way: Array) -> Array:
+        """For a way (n, 3) m, in N."""
+        total = np.zeros_like(way)
+        for part in self.parts:
+            total[part.nodes] += part.times(way[part.nodes])
+        return total
+
+    def across(self, normals: Array) -> csr_matrix:
+        """(n, n) N/m, what motions along the normals (n, 3) meet."""
+        total = csr_matrix((self.count, self.count))
+        for part in self.parts:
+            own = part.across(normals[part.nodes]).tocoo()
+            first = part.nodes.start
+            total = total + csr_matrix((own.data, (own.row + first, own.col + first)), shape=total.shape)
+        return total.tocsr()
+
+
+class Across:
+    """The inverse of what motions along the normals meet, which is far less than what those in the sheet do.
+
+    Added to the inverse of a metric that is as stiff in all directions, it makes one that knows folds and bends.
+    """
+
+    def __init__(self, normals: Array, solve: Solve) -> None:
+        self._normals, self._solve = normals, solve
+
+    @staticmethod
+    def of(normals: Array, tangent: Tangent, inertia: Array, h: float, free: Index) -> Across:
+        """normals: (n, 3).  inertia: (f,) of the free nodes."""
+        matrix = diags(inertia) + h * tangent.across(normals)[free][:, free]
+        return Across(normals[free], factorise(matrix.tocsr()))
+
+    def __call__(self, gradient: Array) -> Array:
+        return np.asarray(self._normals * self._solve((self._normals * gradient).sum(axis=1))[:, None])

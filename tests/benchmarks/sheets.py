@@ -1,0 +1,151 @@
+"""Cloth beside Blender's own on the same sheet: python tests/benchmarks/sheets.py [--sides N ...] [--frames N]
+
+A square metre of triangles is pinned along an edge and falls from horizontal, Blender's Cloth with its defaults and
+nothing on the disk, DampSim as cotton and with its defaults but for Detail. They take turns frame by frame in one
+process, the first frame does not count. DampSim's time is that of a whole bake's frame. With --errors N, frames of the
+first N are also solved to rounding from the same start, and it tells how far off the bake's are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "core")]
+import bpy  # noqa: E402
+import numpy as np  # noqa: E402
+
+import conftest  # noqa: E402, F401  (loads the checkout as the package dampsim)
+import dampsim  # noqa: E402
+from builders import scene as scene_for  # noqa: E402
+from builders import still  # noqa: E402
+from dampsim.core.bodies.cloth import FABRICS  # noqa: E402
+from dampsim.core.simulation.simulation import Simulation  # noqa: E402
+from shapes import sheet  # noqa: E402
+
+Points = Callable[[], np.ndarray]
+"""Where the vertices (v, 3) are, to be asked outside of what is timed."""
+
+
+def made(side: int, name: str, frames: int) -> tuple[bpy.types.Scene, bpy.types.Object]:
+    scene = bpy.data.scenes.new(name)
+    scene.frame_start, scene.frame_end = 1, frames
+    flat = sheet(side)
+    mesh = bpy.data.meshes.new(name)
+    mesh.from_pydata(flat.vertices.tolist(), [], flat.triangles.tolist())
+    obj = bpy.data.objects.new(name, mesh)
+    scene.collection.objects.link(obj)
+    pins = obj.vertex_groups.new(name="Pin")
+    pins.add([int(k) for k in np.flatnonzero(flat.vertices[:, 0] < 1e-9)], 1.0, "REPLACE")
+    return scene, obj
+
+
+def stretch(side: int, points: np.ndarray) -> float:
+    """Of the edge that is most longer than at rest, in parts of it."""
+    flat = sheet(side)
+    pairs = np.concatenate([flat.triangles[:, [k, k - 1]] for k in range(3)])
+    before, now = (np.linalg.norm(x[pairs[:, 0]] - x[pairs[:, 1]], axis=1) for x in (flat.vertices, points))
+    return float((now / before).max() - 1.0)
+
+
+def blenders(side: int, frames: int) -> Iterator[Points]:
+    scene, obj = made(side, "Cloth", frames)
+    obj.modifiers.new("Cloth", "CLOTH").settings.vertex_group_mass = "Pin"
+    for frame in range(1, frames + 1):
+        scene.frame_set(frame)
+        mesh = obj.evaluated_get(scene.view_layers[0].depsgraph).data
+        flat = np.empty(3 * side * side, dtype=np.float32)
+        mesh.vertices.foreach_get("co", flat)
+        yield lambda flat=flat: flat.reshape(-1, 3).astype(float)
+
+
+def ours(side: int, frames: int, detail: int, fabric: str = "Cotton") -> Iterator[Points]:
+    from dampsim.dampsim_addon.jobs import bake as job
+    from dampsim.dampsim_addon.scene.caches import frame_cache
+
+    scene, obj = made(side, f"DampSim {detail} {fabric}", frames)
+    group = obj.dampsim
+    group.enabled, group.pin_group, group.kind, group.start_settled = True, "Pin", "CLOTH", False
+    for name, value in FABRICS[fabric].items():
+        setattr(group, name, value)
+    group.detail, group.cache_folder = detail, tempfile.mkdtemp()
+    for step in job.run(scene, scene.view_layers[0], obj, True):
+        if step.text == "Simulating":
+            yield lambda number=step.done: frame_cache(obj).shape(number, obj.name)
+
+
+def errors(side: int, frames: int) -> list[float]:
+    """Of each frame, the largest vertex error over the largest motion, beside a step solved to rounding."""
+    flat = sheet(side)
+    pins = (flat.vertices[:, 0] < 1e-9).astype(float)
+    body = still(flat, pins, kind="CLOTH", start_settled=False, detail=200000, **FABRICS["Cotton"])
+    rough, tight = (
+        Simulation(scene_for(replace(body, settings=replace(body.settings, accuracy=one)), last=frames))
+        for one in ("BAKE", "TIGHT")
+    )
+    frame, found = rough.first_frame(), []
+    for number in range(2, frames):
+        # What was sampled has the settings, and the accuracy with them.
+        (there, *_), (exact, *_) = (
+            one.step(frame.state, one.posing.pose(sampled.animated[-1]), sampled)
+            for one, sampled in ((one, one.sampled(number)) for one in (rough, tight))
+        )
+        moved = np.linalg.norm(exact.positions - frame.state.positions, axis=1).max()
+        found.append(float(np.linalg.norm(there.positions - exact.positions, axis=1).max() / moved))
+        frame = replace(frame, state=there)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sides", type=int, nargs="+", default=[33, 65, 100])
+    parser.add_argument("--frames", type=int, default=48)
+    parser.add_argument("--errors", type=int, default=0)
+    options = parser.parse_args()
+    dampsim.register()
+    bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
+    n = options.frames
+    makers: dict[str, Callable[[int], Iterator[Points]]] = {
+        "Blender's Cloth": lambda side: blenders(side, n),
+        "cotton, every vertex": lambda side: ours(side, n, 200000),
+        "denim, every vertex": lambda side: ours(side, n, 200000, "Denim"),
+        "cotton, Detail 2,000": lambda side: ours(side, n, 2000),
+    }
+    for side in options.sides:
+        running = {name: make(side) for name, make in makers.items()}
+        for steps in running.values():
+            next(steps)
+        worst = dict.fromkeys(makers, 0.0)
+        spent: dict[str, list[float]] = {name: [] for name in makers}
+        for _ in range(1, n):
+            for name, steps in running.items():
+                began = time.perf_counter()
+                points = next(steps)
+                spent[name].append(time.perf_counter() - began)
+                worst[name] = max(worst[name], stretch(side, points()))
+        base, own = statistics.median(spent["Blender's Cloth"]), sum(spent["Blender's Cloth"])
+        print(f"{side * side} vertices, bpy {bpy.app.version_string}, {n} frames")
+        for name, times in spent.items():
+            middle, whole = statistics.median(times) / base, sum(times) / own
+            print(
+                f"  {name}: median {1e3 * statistics.median(times):.0f} ms a frame ({middle:.2f} of Blender's), "
+                f"all frames {whole:.2f} of Blender's, longest {1e3 * max(times):.0f} ms, "
+                f"most stretched edge {100 * worst[name]:.2f}%",
+                flush=True,
+            )
+        if options.errors:
+            found = errors(side, options.errors)
+            print(f"  error: median {statistics.median(found):.1e}, worst frame {max(found):.1e}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
