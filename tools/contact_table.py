@@ -82,6 +82,11 @@ def shapes() -> Iterator[Row]:
                 off = ground.apart(ground.rest(mu, height, count, **more), first)
                 what = f"shape at rest, friction {mu:g}, {label}, {said}, beside Settle 6 placed; of the size"
                 yield at_most(what, bound, ".0e", off)
+    first = ground.rest(0.5, placed, settle=6.0, start_settled=True)
+    for more in others:
+        said = ", ".join(f"{name.capitalize()} {value:g}" for name, value in more.items())
+        off = ground.apart(ground.rest(0.5, placed, start_settled=True, **more), first)
+        yield at_most(f"shape at rest, friction 0.5, lying from the start, {said}, beside Settle 6; of the size", 1e-4, ".0e", off)
 
 
 def bounces() -> Iterator[Row]:
