@@ -32,6 +32,11 @@ def within_a_frame(settled: float, dial: float) -> bool:
     return abs(settled - dial) <= max(1.0, 0.02 * dial)
 
 
+def fine_flag(**more: object) -> Body:
+    """Of 33 x 33 vertices."""
+    return flag(33, **more)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("stops", [False, True])
 @pytest.mark.parametrize("periods", [6.64, 10.0, 20.0, 40.0, 80.0])
 def test_a_natural_bounce_keeps_the_weight_and_the_settle_time(stops: bool, periods: float) -> None:
@@ -143,6 +148,7 @@ def test_pins_at_a_steady_speed_leave_no_deformation_and_nothing_to_calm() -> No
         pytest.param(flag, 24.0, 96.0, 5.0, marks=pytest.mark.slow),
         pytest.param(flag, 60.0, 120.0, 5.0, marks=pytest.mark.slow),
         pytest.param(flag, 60.0, 240.0, 5.0, marks=pytest.mark.long),
+        pytest.param(fine_flag, 24.0, 48.0, 5.0, marks=pytest.mark.slow),
         (rope, 24.0, 48.0, 5.0),
         pytest.param(rope, 60.0, 120.0, 5.0, marks=pytest.mark.slow),
     ],
@@ -156,12 +162,23 @@ def test_what_is_turned_aside_rests_within_a_frame_of_the_dial(
 
 
 @pytest.mark.parametrize(
-    ("made", "degrees"), [pytest.param(flag, 90.0, marks=pytest.mark.slow), (rope, 60.0)], ids=["flag", "rope"]
+    ("made", "fps", "dial", "degrees", "close"),
+    [
+        pytest.param(flag, 24.0, 48.0, 90.0, 0.075, marks=pytest.mark.slow),
+        pytest.param(flag, 24.0, 96.0, 90.0, 0.04, marks=pytest.mark.slow),
+        pytest.param(flag, 60.0, 120.0, 90.0, 0.075, marks=pytest.mark.long),
+        (rope, 24.0, 48.0, 60.0, 0.04),
+        (rope, 24.0, 96.0, 60.0, 0.04),
+        pytest.param(rope, 60.0, 120.0, 60.0, 0.04, marks=pytest.mark.slow),
+    ],
 )
-def test_what_falls_from_far_rests_within_four_percent(made: Callable[..., Body], degrees: float) -> None:
-    body = flag(9, settle=96.0) if made is flag else made(settle=96.0)
-    found = let_go(body, degrees, 24.0, 120)
-    assert found.settled == pytest.approx(96.0, rel=0.04), found
+def test_what_falls_from_far_rests_within_some_percent_of_the_dial(
+    made: Callable[..., Body], fps: float, dial: float, degrees: float, close: float
+) -> None:
+    """Four, but for a flag that has to calm in two seconds: solved to rounding, it takes 51.2 frames of 48."""
+    body = flag(9, settle=dial) if made is flag else made(settle=dial)
+    found = let_go(body, degrees, fps, int(1.25 * dial))
+    assert found.settled == pytest.approx(dial, rel=close), found
 
 
 @pytest.mark.parametrize("stiffness", [3e3, 3e4, pytest.param(1e5, marks=pytest.mark.slow)])
