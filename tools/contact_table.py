@@ -86,7 +86,9 @@ def shapes() -> Iterator[Row]:
     for more in others:
         said = ", ".join(f"{name.capitalize()} {value:g}" for name, value in more.items())
         off = ground.apart(ground.rest(0.5, placed, start_settled=True, **more), first)
-        yield at_most(f"shape at rest, friction 0.5, lying from the start, {said}, beside Settle 6; of the size", 1e-4, ".0e", off)
+        yield at_most(
+            f"shape at rest, friction 0.5, lying from the start, {said}, beside Settle 6; of the size", 1e-4, ".0e", off
+        )
 
 
 def bounces() -> Iterator[Row]:
