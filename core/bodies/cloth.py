@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
 from ..arrays import Array, Index
-from ..energies import MEMBRANES, Fabric, Pressure, ShellBending
+from ..energies import MEMBRANES, Fabric, Pressure, Sewing, ShellBending
 from ..errors import MeshError
 from ..geometry.collapse import collapsed
+from ..geometry.outwards import turned_outwards
 from ..geometry.surface import check_surface, open_edges, triangle_areas, welded
 from ..scene.body import HARD, Body
 from ..scene.parameters import Settings
@@ -27,6 +30,8 @@ from .volume import softened
 POISSON = 0.3
 # A triangle that is lower than this part of its longest side is a line.
 _THIN = 1e-6
+# How many times as stiff as a piece of the sheet a seam is, so that it gives less than a hundredth of what that does.
+_SEAM = 100.0
 # A sheet of up to so many times as many vertices as it should have is taken as it is.
 _ENOUGH = 1.2
 
@@ -48,12 +53,14 @@ class Sheet:
     """The part of a mesh that is a sheet.
 
     vertices: (n,) those that have a triangle.  triangles: (m, 3) of them.  areas: (m,) m^2.  doubles: see Moved.
+    seams: (s, 2) of them that are sewn together.
     """
 
     vertices: Index
     triangles: Index
     areas: Array
     doubles: Index
+    seams: Index
 
     @staticmethod
     def of(body: Body) -> Sheet:
@@ -71,14 +78,17 @@ class Sheet:
         vertices = np.unique(triangles)
         place = np.full(len(points), -1)
         place[vertices] = np.arange(len(vertices))
-        return Sheet(vertices, place[triangles], areas, doubled(stands, place))
+        seams = _sewn(place[stands[body.seams]])
+        return Sheet(vertices, place[triangles], areas, doubled(stands, place), seams)
 
     def coarser(self, body: Body) -> tuple[Sheet, Led] | None:
         """A sheet of fewer vertices for one that has too many, and how the surface goes along; None for others."""
         detail, points = body.settings.detail, body.surface.vertices
         if len(self.vertices) <= _ENOUGH * detail:
             return None
-        fewer = collapsed(points, self.vertices[self.triangles], detail, _held(body, self.doubles))
+        # What is sewn stays, so that the same vertices meet.
+        sewn = self.vertices[self.seams]
+        fewer = collapsed(points, self.vertices[self.triangles], detail, _held(body, self.doubles), np.unique(sewn))
         vertices = np.unique(fewer.triangles)
         place = np.full(len(points), -1)
         place[vertices] = np.arange(len(vertices))
@@ -93,7 +103,13 @@ class Sheet:
         areas = triangle_areas(points[vertices], triangles)
         areas *= self.areas.sum() / areas.sum()
         skin = led(points, vertices, triangles, into, bound, self.doubles)
-        return Sheet(vertices, triangles, areas, self.doubles), skin
+        return Sheet(vertices, triangles, areas, self.doubles, place[sewn]), skin
+
+
+def _sewn(pairs: Index) -> Index:
+    """Pairs (s, 2) of nodes, once each, without -1 and what is one node already."""
+    there = (pairs >= 0).all(axis=1) & (pairs[:, 0] != pairs[:, 1])
+    return np.asarray(np.unique(np.sort(pairs[there], axis=1), axis=0), dtype=np.int64).reshape(-1, 2)
 
 
 def _held(body: Body, doubles: Index) -> Array:
@@ -109,6 +125,7 @@ class Cloth(Kind):
     name = "CLOTH"
     label = "Cloth"
     text = "Every face is a piece of fabric: flags, clothes, curtains, paper, balloons"
+    sews = True
     natural = True
 
     @staticmethod
@@ -145,8 +162,13 @@ class Cloth(Kind):
         terms: tuple[Term, ...] = (Potential(membrane), Potential(bending), *held.springs, *_blown(body, sheet))
         if across is not None:
             terms = (*terms, Potential(across))
+        if len(sheet.seams):
+            firm = np.full(len(sheet.seams), _SEAM * BASE_YOUNG * thickness)
+            terms = (*terms, Potential(Sewing(sheet.seams, firm, len(rest))))
         # A pinned face clamps what is hinged to it.
         groups = (triangles, bending.hinges.nodes) if settings.bending > 0.0 else (triangles,)
+        if len(sheet.seams):
+            groups = (*groups, sheet.seams)
         block = Block(
             body.name, rest, settings.density * thickness * shares, groups, terms, held.nodes, held.stiffness,
             held.pace, not settings.damp_swing, net=True, centre=painted_at(body.centre_map, sheet.vertices),
@@ -160,6 +182,21 @@ def _blown(body: Body, sheet: Sheet) -> tuple[Term, ...]:
     pressure = body.settings.pressure
     if pressure == 0.0:
         return ()
-    if open_edges(sheet.triangles):
+    triangles = _closed_by(sheet.seams, sheet.triangles, len(sheet.vertices))
+    if open_edges(triangles):
         raise MeshError(f"{body.name}: the sheet is open, so that it holds no air; close it or set Pressure to 0.")
-    return (Potential(Pressure(sheet.triangles, pressure), Factor.FIXED),)
+    # However it was modelled, the air is inside.
+    outwards = turned_outwards(body.surface.vertices[sheet.vertices], triangles)
+    return (Potential(Pressure(outwards, pressure), Factor.FIXED),)
+
+
+def _closed_by(seams: Index, triangles: Index, count: int) -> Index:
+    """Triangles (m, 3) with one node in the place of those that are sewn together."""
+    if not len(seams):
+        return triangles
+    graph = coo_matrix((np.ones(len(seams)), (seams[:, 0], seams[:, 1])), shape=(count, count))
+    _, piece = connected_components(graph, directed=False)
+    first = np.unique(piece, return_index=True)[1]
+    found = first[piece][triangles]
+    there = (found != np.roll(found, 1, axis=1)).all(axis=1)
+    return np.asarray(found[there], dtype=np.int64)

@@ -19,6 +19,7 @@ class Kind:
     name, label, text: as in the panel.
     looks_at_edges: whether Body.edges count.
     needs_faces: whether nothing can be made of a mesh without faces.
+    sews: whether Body.seams count.
     natural: whether its bounce is nature's where nobody dials it.
     """
 
@@ -27,6 +28,7 @@ class Kind:
     text: ClassVar[str]
     looks_at_edges: ClassVar[bool] = False
     needs_faces: ClassVar[bool] = True
+    sews: ClassVar[bool] = False
     natural: ClassVar[bool] = False
 
     @staticmethod

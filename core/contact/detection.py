@@ -211,6 +211,12 @@ class Detection:
                 no |= ~_faced(ended[a], first.around, which[point], ended[b].normals[triangle])
             if mine:
                 far = np.linalg.norm(rest[which[point]] - middle[triangle], axis=1) - radius[triangle]
+                if second.seam is not None:
+                    # What is sewn to it is as near as that it grew together with.
+                    beyond, way = (part[which[point]] for part in second.seam)
+                    far = np.minimum(
+                        far, way + np.linalg.norm(rest[beyond] - middle[triangle], axis=1) - radius[triangle]
+                    )
                 no |= far < _NEIGHBOURS * distance
                 no |= (triangles[triangle] == which[point][:, None]).any(axis=1)
                 no |= ~moved[which[point]] & ~moved[triangles[triangle]].any(axis=1)

@@ -38,6 +38,8 @@ class Touchable:
     shares: (v,) m^2 that vertices stand for; None for a third of the triangles around each.
     fold: m, edges longer than so may become sharp where it deforms.
     wires: (w, 2) edges of what has no triangles; their ends touch, as wide as the usual contact distance.
+    seam: (v,) for each vertex one that is sewn to the nearest of a seam's, and (v,) m how far that one is at rest;
+        None where nothing is sewn.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Touchable:
     shares: Array | None = None
     fold: float = np.inf
     wires: Index = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
+    seam: tuple[Index, Array] | None = None
 
     @property
     def is_obstacle(self) -> bool:

@@ -14,6 +14,7 @@ from .membrane import Corotational, Fabric, Membrane, StVKMembrane
 from .pins import SoftPins
 from .pressure import Pressure
 from .rod import RodBending
+from .sewing import Sewing
 from .shell_bending import ShellBending
 from .stable_neo_hookean import StableNeoHookean
 from .strain_energy import StrainEnergy
@@ -35,6 +36,7 @@ __all__ = [
     "Membrane",
     "Pressure",
     "RodBending",
+    "Sewing",
     "ShellBending",
     "SoftPins",
     "StVK",

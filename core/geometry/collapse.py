@@ -37,10 +37,10 @@ class Collapsed:
     into: Index
 
 
-def collapsed(vertices: Array, triangles: Index, count: int, held: Array) -> Collapsed:
+def collapsed(vertices: Array, triangles: Index, count: int, held: Array, kept: Index | None = None) -> Collapsed:
     """vertices: (v, 3).  triangles: (m, 3), in which no vertex is doubled.  count: that should be left.
 
-    held: (v,) weights of pins; a vertex goes into none that is held less.
+    held: (v,) weights of pins; a vertex goes into none that is held less.  kept: vertices that stay.
     """
     into, banned = np.arange(len(vertices)), np.zeros(0, dtype=np.int64)
     v = len(vertices)
@@ -48,7 +48,7 @@ def collapsed(vertices: Array, triangles: Index, count: int, held: Array) -> Col
         over = len(np.unique(triangles)) - count
         if over <= 0:
             break
-        found = _round(vertices, triangles, held, over, banned)
+        found = _round(vertices, triangles, held, over, banned, kept)
         if found is None:
             break
         away, to, refused = found
@@ -68,7 +68,7 @@ def collapsed(vertices: Array, triangles: Index, count: int, held: Array) -> Col
 
 
 def _round(
-    vertices: Array, triangles: Index, held: Array, most: int, banned: Index
+    vertices: Array, triangles: Index, held: Array, most: int, banned: Index, kept: Index | None
 ) -> tuple[Index, Index, Index] | None:
     """Vertices that go, where to, and pairs (as numbers) that must not be tried again; None where nothing may go."""
     v = len(vertices)
@@ -77,6 +77,8 @@ def _round(
     edge_keys, place, uses = np.unique(keys, return_inverse=True, return_counts=True)
     a, b = edge_keys // v, edge_keys % v
     border, stays = _borders(vertices, a, b, uses)
+    if kept is not None:
+        stays[kept] = True
     near = csr_matrix((np.ones(2 * len(a)), (np.concatenate([a, b]), np.concatenate([b, a]))), shape=(v, v))
     common = np.asarray(near[a].multiply(near[b]).sum(axis=1)).ravel()
     way = vertices[b] - vertices[a]

@@ -108,7 +108,7 @@ def clean_triangles(surface: Surface) -> tuple[Array, Index]:
 
 def open_edges(triangles: Index) -> int:
     """How many edges belong to an odd number of triangles."""
-    return len(_border(triangles))
+    return len(border_edges(triangles))
 
 
 def open_part(vertices: Array, triangles: Index) -> float:
@@ -117,7 +117,7 @@ def open_part(vertices: Array, triangles: Index) -> float:
         return 0.0
     first, label = welded(vertices)
     vertices, triangles = vertices[first], label[triangles]
-    ends = _border(triangles)
+    ends = border_edges(triangles)
     if not len(ends):
         return 0.0
     graph = coo_matrix((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(len(vertices),) * 2)
@@ -146,7 +146,7 @@ def is_shell(vertices: Array, triangles: Index, squares: float = SHELL) -> bool:
     return 0.0 < squares * thick**2 < area
 
 
-def _border(triangles: Index) -> Index:
+def border_edges(triangles: Index) -> Index:
     """Edges (k, 2) that belong to an odd number of triangles."""
     edges = np.sort(np.concatenate([triangles[:, [0, 1]], triangles[:, [1, 2]], triangles[:, [2, 0]]]), axis=1)
     found, counts = np.unique(edges, axis=0, return_counts=True)

@@ -48,6 +48,7 @@ class Body:
     front_map: (v,) what is painted more towards the front, see the parameter of that name; None where not painted.
     axes: (3, 3) the object's own axes at rest in world space, a row each.
     obstacles: names of the scene's obstacles that it stops at; None for all.
+    seams: (s, 2) vertices that are sewn together, for cloth.
     """
 
     surface: Surface
@@ -68,6 +69,7 @@ class Body:
     front_map: Array | None = None
     axes: Array = field(default_factory=lambda: np.eye(3))
     obstacles: tuple[str, ...] | None = None
+    seams: Index = field(default_factory=_no_edges)
 
     @property
     def identity(self) -> str:

@@ -149,6 +149,7 @@ def _arrays(body: Body) -> dict[str, object]:
         "the mesh": digest(*mesh),
         "the pins": digest(body.pins),
         **{name: None if painted is None else digest(painted) for name, painted in body.maps.items()},
+        **({"the seams": digest(body.seams.astype(float))} if len(body.seams) else {}),
     }
 
 

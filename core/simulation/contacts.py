@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.sparse import coo_matrix, csr_matrix, vstack
+from scipy.spatial import cKDTree
 
 from ..arrays import Array, Index
 from ..bodies.kind import BASE_YOUNG
@@ -82,6 +83,8 @@ def _touchables(body: Body, model: Model, place: int, start: int, nodes: int) ->
     wires = body.edges[:0] if len(triangles) else sewn(vertices, body.edges)
     placed = _placed(operator, start, nodes)
     seen = Touchable(body.name, vertices, triangles, placed, hold, None, place, BASE_YOUNG, wires=wires)
+    if len(body.seams):
+        seen = replace(seen, seam=_beyond(vertices, body.seams))
     if model.firm:
         seen = replace(seen, young=_behind(seen, model.firm))
     fine = refined(vertices, triangles, model.spacing) if model.spacing and len(triangles) else None
@@ -100,6 +103,13 @@ def _touchables(body: Body, model: Model, place: int, start: int, nodes: int) ->
     # A corner stands for what is near to it in both.
     seen = replace(seen, shares=flesh.areas[: len(vertices)], fold=model.spacing)
     return _rough(body, seen, None), _rough(body, flesh, fine.operator)
+
+
+def _beyond(vertices: Array, seams: Index) -> tuple[Index, Array]:
+    """See Touchable.seam. seams: (s, 2)."""
+    pairs = np.concatenate([seams, seams[:, ::-1]])
+    way, nearest = cKDTree(vertices[pairs[:, 0]]).query(vertices)
+    return pairs[nearest, 1], np.asarray(way)
 
 
 def _placed(operator: csr_matrix, start: int, nodes: int) -> csr_matrix:

@@ -19,9 +19,10 @@ from ..system.inputs import Inputs
 from ..system.state import State
 from ..system.system import System
 from .controls import Controls
-from .ground import IMPACT, Impact, Rigid, impacted, leaving, opened, steady, support, touches
+from .ground import IMPACT, Impact, impacted, leaving, opened, steady, support, touches
 from .held import NUMBERS, Around, Ground, Holding, drag, holding, overshoot, renewed
 from .remembered import CONTACTS, DIALS, HELD, IMPACTS, Remembered, shared
+from .rigid_part import Rigid
 from .sleep import touch_dials
 from .step_problem import StepProblem
 

@@ -11,6 +11,7 @@ from ..arrays import Array, Index
 from ..contact.rows import ContactEnergy, Rows
 from ..system.state import State
 from ..system.system import System
+from .rigid_part import Rigid, flies
 
 # An approach is an impact above this speed in m/s, and above so many times what gravity makes of a step.
 _IMPACT, _FALL = 0.2, 3.0
@@ -141,32 +142,6 @@ def support(rows: Rows, pressing: Array, velocities: Array, free: Index, h: floa
     return np.asarray(-(share * side) @ others / total)
 
 
-@dataclass(frozen=True)
-class Rigid:
-    """A region's rigid motion. mass: kg.  centre: (3,) m.  velocity: (3,) m/s.  inertia: (3, 3) kg m^2."""
-
-    mass: float
-    centre: Array
-    velocity: Array
-    inertia: Array
-
-    @staticmethod
-    def of(system: System, region: int, positions: Array, velocities: Array) -> Rigid:
-        free = system.regions[region].free
-        mass, x = system.mass[free], positions[free]
-        total = float(mass.sum())
-        centre = mass @ x / total
-        offset = x - centre
-        second = (mass[:, None] * offset).T @ offset
-        inertia = np.trace(second) * np.eye(3) - second
-        return Rigid(total, centre, mass @ velocities[free] / total, inertia)
-
-
-def flies(system: System, region: int) -> bool:
-    """Whether a region may go anywhere."""
-    return system.regions[region].rigid_modes == 6
-
-
 def impacted(
     system: System,
     known: Mapping[tuple[int, int], Impact],
@@ -189,20 +164,19 @@ def impacted(
         seen.add(pair)
         past = known.get(pair, Impact(one.region, one.other, 0))
         bounce = _bounce(bounces, pair)
-        here = _approach(system, pair, one.support, x, v)
         if past.steps == 0:
-            speed = hard(system, one, before, fall) if bounce >= 0.0 else 0.0
+            speed = hard(system, one, before, x, fall) if bounce >= 0.0 else 0.0
             past = Impact(*pair, 0, speed, -1.0, one.normal)
         speed, rebound, normal = past.speed, past.rebound, past.normal
         if speed > 0.0:
-            along = float(here @ normal)
+            along = float(_meeting(system, one, x, x, v) @ normal)
             if rebound < 0.0 and along > -_TURNED * speed:
                 rebound = bounce * speed
                 v = _pushed(system, pair, one.centre, normal, max(rebound - along, 0.0), x, v)
             elif rebound >= 0.0 and abs(along) < _OVER * fall:
                 speed = 0.0
             if rebound >= 0.0 and speed > 0.0:
-                along = float(_approach(system, pair, one.support, x, v) @ normal)
+                along = float(_meeting(system, one, x, x, v) @ normal)
                 v = _pushed(system, pair, one.centre, normal, min(rebound - along, 0.0), x, v)
         impacts.append(Impact(*pair, past.steps + 1, speed, rebound, normal, one.support))
     for pair, past in sorted(known.items()):
@@ -214,9 +188,12 @@ def impacted(
     return impacts, v
 
 
-def hard(system: System, touch: Touch, before: tuple[Array, Array], fall: float) -> float:
-    """The speed of an approach in m/s where it is an impact, else 0. before: positions and velocities (n, 3)."""
-    speed = -float(_approach(system, (touch.region, touch.other), touch.support, *before) @ touch.normal)
+def hard(system: System, touch: Touch, before: tuple[Array, Array], after: Array, fall: float) -> float:
+    """The speed of an approach in m/s where it is an impact, else 0.
+
+    before: positions and velocities (n, 3).  after: positions (n, 3), where the pressure's centre is known.
+    """
+    speed = -float(_meeting(system, touch, after, *before) @ touch.normal)
     return speed if speed > max(_IMPACT, _FALL * fall) else 0.0
 
 
@@ -237,23 +214,43 @@ def _approach(system: System, pair: tuple[int, int], support: Array, x: Array, v
     return own - (support if pair[1] < 0 else Rigid.of(system, pair[1], x, v).velocity)
 
 
+def _meeting(system: System, touch: Touch, there: Array, x: Array, v: Array) -> Array:
+    """The velocity of a region against what it touches, (3,) m/s, where it is pressed: with what it turns.
+
+    Of the centres alone it would drive what rolls: there it goes up and down while nothing of it hits anything.
+    there: positions (n, 3) m at which the centre of the pressure is known.  x, v: (n, 3), of the motion asked for.
+    """
+
+    def own(region: int) -> Array:
+        return Rigid.of(system, region, x, v).at(touch.centre - Rigid.of(system, region, there, v).centre)
+
+    return own(touch.region) - (touch.support if touch.other < 0 else own(touch.other))
+
+
 def _pushed(
     system: System, pair: tuple[int, int], centre: Array | None, normal: Array, change: float, x: Array, v: Array
 ) -> Array:
-    """Velocities after an impulse at a place that changes those of the centres against each other by so much, m/s."""
+    """Velocities after an impulse along a normal that changes those of two bodies there against each other by so much.
+
+    centre: where, (3,) m; through their own centres if None.
+    """
     if change == 0.0:
         return v
     moving = [(k, sign) for k, sign in zip(pair, (1.0, -1.0), strict=True) if k >= 0 and flies(system, k)]
     bodies = [(k, sign, Rigid.of(system, k, x, v)) for k, sign in moving]
     if not bodies:
         return v
-    impulse = change / sum(1.0 / body.mass for _, _, body in bodies) * normal
-    for k, sign, body in bodies:
+    levers = [np.zeros(3) if centre is None else centre - body.centre for _, _, body in bodies]
+    spins = [body.turned(np.cross(lever, normal)) for (_, _, body), lever in zip(bodies, levers, strict=True)]
+    # How much a unit of impulse changes the velocity there.
+    gives = [
+        1.0 / body.mass + float(np.cross(spin, lever) @ normal)
+        for (_, _, body), lever, spin in zip(bodies, levers, spins, strict=True)
+    ]
+    impulse = change / sum(gives)
+    for (k, sign, body), spin in zip(bodies, spins, strict=True):
         free = system.regions[k].free
-        v[free] += sign * impulse / body.mass
-        if centre is not None:
-            spin = np.linalg.pinv(body.inertia, rcond=1e-9) @ np.cross(centre - body.centre, sign * impulse)
-            v[free] += np.cross(spin, x[free] - body.centre)
+        v[free] += sign * impulse * (normal / body.mass + np.cross(spin, x[free] - body.centre))
     return v
 
 

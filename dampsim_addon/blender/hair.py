@@ -11,7 +11,6 @@ from typing import Any
 
 import bpy
 import numpy as np
-from scipy.spatial import cKDTree
 
 from ...core.arrays import Array, Index
 
@@ -93,8 +92,10 @@ def follow(obj: bpy.types.Object, wire: bpy.types.Object, strands: Strands, guid
     _told(wire.data, _REST, "FLOAT_VECTOR", "vector", wires.points)
     roots = strands.points[strands.starts]
     near = min(_NEAR, len(guides))
-    away, which = cKDTree(roots[guides]).query(roots, k=near)
-    away, which = away.reshape(len(roots), near), which.reshape(len(roots), near)
+    # Of each strand's root to those of the guides; one guide after the other, as there may be many strands.
+    every = np.stack([np.linalg.norm(roots - roots[guide], axis=1) for guide in guides], axis=1)
+    which = np.argsort(every, axis=1, kind="stable")[:, :near]
+    away = np.take_along_axis(every, which, axis=1)
     weights = 1.0 / np.maximum(away, 1e-6 * max(float(away.max()), 1e-9)) ** 2
     weights /= weights.sum(axis=1)[:, None]
     strand = np.arange(len(roots)).repeat(strands.counts)

@@ -19,6 +19,7 @@ from ..blender.marks import is_ours
 from ..blender.modifiers import DEFORMING, dialled_of
 from ..blender.vertex_groups import weights
 from .colliders import layer_of, stopping
+from .seams import seam_groups
 from .snapshot import GROUPS
 
 _BONE = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]')
@@ -45,6 +46,7 @@ def entering(obj: bpy.types.Object, scene: bpy.types.Scene) -> dict[str, str]:
             put(f"modifier {modifier.name}", (modifier.show_viewport, _set(modifier)))
     put("the mesh", (len(obj.data.polygons), _bytes(obj.data.vertices, "co", 3)))
     painted = [name for role in GROUPS if (name := getattr(obj.dampsim, role)) in obj.vertex_groups]
+    painted += [name for name in seam_groups(obj) if obj.dampsim.kind == "CLOTH" and name not in painted]
     for name, values in zip(painted, weights(obj, painted), strict=True):
         put(f"weights of '{name}'", values.tobytes())
     for collider in stopping(obj, layer_of(scene)):

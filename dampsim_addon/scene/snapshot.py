@@ -24,6 +24,7 @@ from .force_fields import reaching
 from .groups import Group, marks
 from .obstacles import obstacles, stopping_names
 from .properties import read_settings
+from .seams import seams
 
 # Properties of DampSimObject that name a vertex group.
 GROUPS = (
@@ -118,6 +119,7 @@ def _body(sampler: GroupSampler, member: Sampler, mark: str) -> Body:
     with member.resting() as (rest, mesh):
         surface = Surface(obj.name, rest, triangles(mesh), thick)
         lines = edges(mesh) if what.looks_at_edges else np.zeros((0, 2), dtype=np.int64)
+        sewn = seams(obj, mesh, surface) if what.sews else np.zeros((0, 2), dtype=np.int64)
         # It is the first frame: keyframed dials have their first values there.
         settings = read_settings(obj)
         painted = group_weights(obj, mesh)
@@ -151,6 +153,7 @@ def _body(sampler: GroupSampler, member: Sampler, mark: str) -> Body:
         painted.get("friction_group"),
         painted.get("front_group"),
         axes,
+        seams=sewn,
     )
     what.check(body)
     return body

@@ -13,6 +13,7 @@ from ..scene.groups import group_of, named
 from ..scene.measured import holds, substeps
 from ..scene.objects import chosen, selected, working
 from ..scene.presets import draw_presets
+from ..scene.seams import seam_groups
 from . import earlier_law_operators, hold
 from .add_operators import CONVERTIBLE, DAMPSIM_OT_add, DAMPSIM_OT_convert_add, DAMPSIM_OT_local_add, addable
 from .advanced_panel import DAMPSIM_PT_advanced
@@ -157,6 +158,9 @@ class DAMPSIM_PT_material(Child, Panel):
         for section in sections(group):
             if section not in ("shape", "solid papers"):
                 dials(column, group, context, section)
+        sewn = seam_groups(obj) if group.kind == "CLOTH" else []
+        if sewn:
+            wrapped(column, f"Sewn along {', '.join(sewn)}", "INFO", context)
 
 
 def pressure(kilo: float) -> str:

@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from builders import gridded, scene
+from builders import gridded, scene, still
 from dampsim.core.frames.cache import FrameCache
 from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.record import bake
 from dampsim.core.simulation.simulation import Run, Simulation
+from dampsim.core.stepping.ground import Impact, Touch, impacted
 from dampsim.core.system.state import OF
 from grounds import block, collider, plane
+from pairs import extruded
 
 SIZE = 0.2 * 3**0.5
 R = 0.005 * SIZE
@@ -113,6 +115,60 @@ def test_what_landed_once_can_be_thrown_by_its_ground() -> None:
         heights.append(max(float(one.surface[:, 2].min()) for one in frames))
     # 3 m/s are good for 0.46 m, less what half a step of weight takes.
     assert heights == pytest.approx([0.75 + 0.46] * 2, abs=0.07)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_an_impact_without_bounce_takes_energy_and_no_momentum_wherever_it_presses(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    one, two = (block(name, low=(k, 0.0, 0.0), touch_together=True) for k, name in enumerate(("One", "Two")))
+    system = Simulation(scene(one, two)).islands[0].system
+    x, mass = system.rest, system.mass
+    v = np.zeros_like(x)
+    for part in system.slices:
+        spin, speed = rng.normal(size=(2, 3)) * [[10.0], [1.0]]
+        v[part] = speed + np.cross(spin, x[part] - x[part].mean(axis=0))
+    normal = rng.normal(size=3)
+    normal /= np.linalg.norm(normal)
+    for other in (-1, 1):
+        # The middle of what presses lies anywhere in the bodies, and the approach was of any speed.
+        centre = x[rng.integers(len(x))]
+        touch = Touch(0, other, 100.0 * normal, centre, rng.normal(size=3) * 0.1)
+        for rebound in (-1.0, 0.0):
+            known = {(0, other): Impact(0, other, 3, float(rng.uniform(0.5, 4.0)), rebound, normal)}
+            _, after = impacted(system, known, [touch], (x, v), (x, v), [0.0, 0.0], 1.0 / 24.0, 0.4)
+            # Seen from what is hit, which nothing moves.
+            there = touch.support if other < 0 else np.zeros(3)
+            before, now = (0.5 * float(mass @ ((w - there) ** 2).sum(axis=1)) for w in (v, after))
+            assert now <= before * (1.0 + 1e-12)
+            if other >= 0:
+                change = mass[:, None] * (after - v)
+                np.testing.assert_allclose(change.sum(axis=0), 0.0, atol=1e-12 * np.abs(mass @ np.abs(v)).max())
+                turned = np.cross(x, change).sum(axis=0)
+                np.testing.assert_allclose(turned, 0.0, atol=1e-11 * np.abs(mass @ np.abs(v)).max())
+
+
+@pytest.mark.slow
+def test_what_lands_turning_comes_to_rest() -> None:
+    """A rod of eight sides that turns 4 times a second, under a slow dial that must not drive it on."""
+    angle = np.pi * (np.arange(8) + 0.5) / 4.0
+    rod = extruded("Rod", 0.08 * np.stack([np.cos(angle), np.sin(angle)], axis=1), 0.2)
+    lying = np.stack([rod.vertices[:, 2], rod.vertices[:, 0], rod.vertices[:, 1]], axis=1)
+    lying[:, 2] -= lying[:, 2].min() - 0.1
+    dials = {"stiffness": 600.0, "settle": 42.0, "bounce": 0.0, "resolution": 150, "substeps": 4}
+    body = still(replace(rod, vertices=lying), start_settled=False, **dials)
+    simulation = Simulation(scene(body, last=40, obstacles=(plane(),)))
+    run = Run(simulation, simulation.first_frame(), simulation.sampled(1))
+    state, mass = run.frame.state, simulation.islands[0].system.mass
+    lever = state.positions - mass @ state.positions / mass.sum()
+    run.frame = replace(run.frame, state=replace(state, velocities=np.cross([-25.0, 0.0, 0.0], lever)))
+    found = []
+    for number in range(2, 41):
+        now = run.advance(simulation.sampled(number, run.count)).state
+        found.append(float(mass @ (0.5 * (now.velocities**2).sum(axis=1) + 9.81 * now.positions[:, 2])))
+    # From its height at rest.
+    above = np.array(found) - 9.81 * mass.sum() * 0.08 * np.cos(np.pi / 8.0)
+    assert above.max() < 1.02 * above[0]
+    assert above[-1] < 0.1 * above[0]
 
 
 @pytest.mark.slow

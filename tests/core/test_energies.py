@@ -16,6 +16,7 @@ from dampsim.core.energies import (
     Membrane,
     Pressure,
     RodBending,
+    Sewing,
     ShellBending,
     SoftPins,
     TetElasticity,
@@ -56,6 +57,7 @@ ENERGIES: dict[str, Energy] = {
     "SoftPins": SoftPins(np.array([0, 3]), np.array([10.0, 20.0]), np.array([[0.1, 0.2, 0.3], [0.5, 0.5, 0.5]])),
     # Of a tetrahedron: the mean of all nodes falls out of closed surfaces alone.
     "Pressure": Pressure(np.array([[0, 2, 4], [0, 4, 1], [0, 1, 2], [1, 4, 2]]), 200.0),
+    "Sewing": Sewing(np.array([[0, 4], [1, 4], [2, 5]]), np.array([200.0, 300.0, 500.0]), len(REST)),
     "DeadLoad": DeadLoad(RNG.standard_normal(REST.shape)),
 }
 

@@ -1,0 +1,41 @@
+"""Seams: nodes that belong together, E = sum k/2 |x_a - x_b|^2, from wherever they were modelled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from scipy.sparse import csr_matrix, diags, identity, kron
+
+from ..arrays import Array, Index
+
+
+@dataclass(frozen=True)
+class Sewing:
+    """pairs: (s, 2) nodes.  stiffness: (s,) N/m.  count: n, of the nodes."""
+
+    pairs: Index
+    stiffness: Array
+    count: int
+    rounding: ClassVar[float] = 0.0
+
+    @cached_property
+    def _between(self) -> csr_matrix:
+        """(s, n) the way from a pair's second node to its first."""
+        rows = np.arange(len(self.pairs)).repeat(2)
+        signs = np.tile([1.0, -1.0], len(self.pairs))
+        return csr_matrix((signs, (rows, self.pairs.ravel())), shape=(len(self.pairs), self.count))
+
+    def value_gradient(self, positions: Array) -> tuple[float, Array]:
+        way = self._between @ positions
+        pull = self.stiffness[:, None] * way
+        return 0.5 * float(np.vdot(pull, way)), np.asarray(self._between.T @ pull)
+
+    def scaled(self, parts: Array) -> Sewing:
+        return replace(self, stiffness=self.stiffness * parts[self.pairs].mean(axis=1))
+
+    def hessian(self, positions: Array, project: bool) -> csr_matrix:
+        one = self._between.T @ diags(self.stiffness) @ self._between
+        return kron(one, identity(3), format="csr")

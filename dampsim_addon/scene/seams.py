@@ -1,0 +1,49 @@
+"""What of an object is sewn: borders that vertex groups name, and loose edges as Blender's own cloth sews with."""
+
+from __future__ import annotations
+
+import bpy
+import numpy as np
+
+from ...core.arrays import Array, Index
+from ...core.errors import MeshError
+from ...core.geometry.seams import SeamError, border_pairs
+from ...core.geometry.surface import Surface
+from ..blender.vertex_groups import weights
+
+# How the names of groups begin that name a seam, in small letters.
+_SEAM = "seam"
+
+
+def seam_groups(obj: bpy.types.Object) -> list[str]:
+    """Names of the vertex groups that are seams."""
+    return [group.name for group in obj.vertex_groups if group.name.lower().startswith(_SEAM)]
+
+
+def seams(obj: bpy.types.Object, mesh: bpy.types.Mesh, surface: Surface) -> Index:
+    """Pairs (s, 2) of vertices that are sewn. Raises MeshError where a group's borders are no pairs."""
+    names, found = seam_groups(obj), [_loose(mesh)]
+    for name, painted in zip(names, weights(obj, names, mesh), strict=True):
+        found.append(_named(obj.name, name, surface, painted))
+    return np.concatenate(found)
+
+
+def _named(owner: str, name: str, surface: Surface, painted: Array) -> Index:
+    try:
+        return border_pairs(surface.vertices, surface.triangles, painted > 0.0)
+    except SeamError as error:
+        raise MeshError(
+            f"{owner}: the vertex group '{name}' {error}; assign the vertices of both borders that it shall sew, "
+            "or rename it."
+        ) from error
+
+
+def _loose(mesh: bpy.types.Mesh) -> Index:
+    """Edges (e, 2) without a face."""
+    ends = np.empty(2 * len(mesh.edges), dtype=np.int32)
+    mesh.edges.foreach_get("vertices", ends)
+    used = np.empty(len(mesh.loops), dtype=np.int32)
+    mesh.loops.foreach_get("edge_index", used)
+    alone = np.ones(len(mesh.edges), dtype=bool)
+    alone[used] = False
+    return np.asarray(ends.reshape(-1, 2)[alone], dtype=np.int64)

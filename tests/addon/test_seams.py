@@ -1,0 +1,99 @@
+"""Seams as an artist makes them: vertex groups named Seam, or loose edges as Blender's own cloth is sewn with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import bpy
+import numpy as np
+import pytest
+from scenes import LAST, add, fresh, world
+from test_baking import bake
+
+pytestmark = pytest.mark.bpy
+Load = Callable[[str], ModuleType]
+
+
+def panels(columns: int = 5, rows: int = 7) -> bpy.types.Object:
+    """Two of 0.4 m by 0.6 m, 0.2 m apart, pinned at their tops."""
+    vertices, faces = [], []
+    for y in (0.0, 0.2):
+        start = len(vertices)
+        vertices += [(0.4 * i / (columns - 1), y, -0.6 * j / (rows - 1)) for i in range(columns) for j in range(rows)]
+        for i in range(columns - 1):
+            for j in range(rows - 1):
+                k = start + i * rows + j
+                faces.append((k, k + rows, k + rows + 1, k + 1))
+    mesh = bpy.data.meshes.new("Shirt")
+    mesh.from_pydata(vertices, [], faces)
+    obj = bpy.data.objects.new("Shirt", mesh)
+    bpy.context.scene.collection.objects.link(obj)
+    obj.vertex_groups.new(name="Pin").add([v.index for v in mesh.vertices if v.co.z > -1e-6], 1.0, "REPLACE")
+    return obj
+
+
+def sides(obj: bpy.types.Object) -> list[int]:
+    return [v.index for v in obj.data.vertices if v.co.x < 1e-6 or v.co.x > 0.4 - 1e-6]
+
+
+def opposite(obj: bpy.types.Object) -> np.ndarray:
+    """(k, 2) vertices of both panels' sides that face each other, without the pinned ones."""
+    half = len(obj.data.vertices) // 2
+    free = [k for k in sides(obj) if k < half and obj.data.vertices[k].co.z < -1e-6]
+    return np.array([(k, k + half) for k in free])
+
+
+def apart(obj: bpy.types.Object, pairs: np.ndarray, frame: int) -> float:
+    points = world(obj, frame)
+    return float(np.linalg.norm(points[pairs[:, 0]] - points[pairs[:, 1]], axis=1).max())
+
+
+@pytest.mark.parametrize("made", ["a group", "loose edges"])
+def test_borders_come_together_and_stay_so(load: Load, tmp_path: Path, made: str) -> None:
+    fresh()
+    obj = panels()
+    pairs = opposite(obj)
+    if made == "a group":
+        obj.vertex_groups.new(name="Seam of the sides").add(sides(obj), 1.0, "REPLACE")
+    else:
+        first = len(obj.data.edges)
+        obj.data.edges.add(len(pairs))
+        for edge, pair in zip(list(obj.data.edges)[first:], pairs.tolist(), strict=True):
+            edge.vertices = pair
+        obj.data.update()
+    add(obj, tmp_path, stiffness=2000.0, thickness=1.0)
+    assert obj.dampsim.kind == "CLOTH"
+    bake(obj, "POINT_CACHE")
+    # Of what is half a metre high, what nobody sees.
+    assert max(apart(obj, pairs, frame) for frame in range(1, LAST + 1)) < 1e-3
+
+
+def test_a_group_that_names_no_two_borders_is_refused_with_what_it_is(load: Load, tmp_path: Path) -> None:
+    fresh()
+    obj = panels()
+    obj.vertex_groups.new(name="Seam").add(
+        [k for k in sides(obj) if obj.data.vertices[k].co.x < 1e-6][:7], 1.0, "REPLACE"
+    )
+    add(obj, tmp_path, target="POINT_CACHE")
+    (result,) = load("dampsim_addon.api").bake([obj])
+    assert result.problem == (
+        "Shirt: the vertex group 'Seam' is 1 line along borders, of which a seam joins two and two; assign the "
+        "vertices of both borders that it shall sew, or rename it."
+    )
+    # What is no cloth has no seams.
+    obj.dampsim.kind = "SPRINGS"
+    (result,) = load("dampsim_addon.api").bake([obj])
+    assert result.problem == ""
+
+
+def test_a_bake_is_out_of_date_when_a_seam_is_painted_anew(load: Load, tmp_path: Path) -> None:
+    fresh()
+    obj = panels()
+    obj.vertex_groups.new(name="Seam").add(sides(obj), 1.0, "REPLACE")
+    add(obj, tmp_path)
+    before = load("dampsim_addon.scene.entering").entering(obj, bpy.context.scene)
+    obj.vertex_groups["Seam"].remove([k for k in sides(obj) if obj.data.vertices[k].co.x > 0.3])
+    after = load("dampsim_addon.scene.entering").entering(obj, bpy.context.scene)
+    assert {name for name in after if before.get(name) != after[name]} == {"weights of 'Seam'"}

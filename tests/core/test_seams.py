@@ -1,0 +1,177 @@
+"""Seams: borders that are drawn together hold as if they were one piece."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from builders import scene, still
+from dampsim.core.bodies.cloth import Cloth
+from dampsim.core.errors import MeshError
+from dampsim.core.geometry.seams import SeamError, border_pairs
+from dampsim.core.geometry.surface import Surface
+from dampsim.core.scene.body import Body
+from dampsim.core.simulation.simulation import Simulation
+
+# A cotton of threads that hardly stretch, 1 mm thick.
+COTTON: dict[str, Any] = {"kind": "CLOTH", "thickness": 1.0, "stiffness": 3000.0, "density": 200.0, "bending": 0.18}
+
+
+def panel(columns: int, rows: int, corner: tuple[float, float, float], size: tuple[float, float]) -> Surface:
+    """In the plane x z, from its lower left corner."""
+    x, z = np.meshgrid(np.linspace(0.0, size[0], columns), np.linspace(0.0, size[1], rows), indexing="ij")
+    k = (np.arange(columns - 1)[:, None] * rows + np.arange(rows - 1)).ravel()
+    faces = np.concatenate([np.stack([k, k + rows, k + rows + 1], 1), np.stack([k, k + rows + 1, k + 1], 1)])
+    return Surface("Panel", np.column_stack([x.ravel(), 0.0 * x.ravel(), z.ravel()]) + corner, faces)
+
+
+def both(one: Surface, other: Surface) -> Surface:
+    triangles = np.concatenate([one.triangles, other.triangles + len(one.vertices)])
+    return Surface("Garment", np.concatenate([one.vertices, other.vertices]), triangles)
+
+
+def sewn(surface: Surface, members: np.ndarray, pins: np.ndarray, **more: Any) -> Body:
+    seams = border_pairs(surface.vertices, surface.triangles, members)
+    return still(surface, pins.astype(float), seams=seams, **{**COTTON, **more})
+
+
+def gap(body: Body, points: np.ndarray) -> float:
+    """The widest of what is not pinned apart, m."""
+    free = body.seams[~(body.pins[body.seams] > 0.0).all(axis=1)]
+    return float(np.linalg.norm(points[free[:, 0]] - points[free[:, 1]], axis=1).max())
+
+
+def test_each_vertex_of_both_borders_finds_its_place_on_the_other() -> None:
+    one, other = panel(4, 13, (0.0, 0.0, 0.0), (0.3, 1.2)), panel(4, 9, (0.5, 0.2, 0.1), (0.3, 1.0))
+    surface = both(one, other)
+    # The right side of the one and the left side of the other.
+    x = surface.vertices[:, 0]
+    pairs = border_pairs(surface.vertices, surface.triangles, (np.abs(x - 0.3) < 1e-9) | (np.abs(x - 0.5) < 1e-9))
+    assert len(pairs) == 13
+    assert np.unique(pairs[:, 0]).tolist() == list(range(39, 52))
+    assert np.unique(pairs[:, 1]).tolist() == list(range(52, 61))
+    # By the part of the way, from bottom to bottom: no farther off than half of the longer spacing.
+    high = surface.vertices[pairs, 2]
+    assert np.abs(high[:, 0] / 1.2 - (high[:, 1] - 0.1)).max() < 0.5 / 8.0 + 1e-9
+
+
+def test_rings_are_joined_where_they_are() -> None:
+    turn = 2.0 * np.pi * np.arange(12) / 12
+    low = np.column_stack([np.cos(turn), np.sin(turn), 0.0 * turn])
+    # The other ring begins elsewhere and goes round the other way.
+    high = np.roll(low[::-1], 5, axis=0) * 0.9
+    up = np.array([0.0, 0.0, 1.0])
+    rows = [low - up, low, high + 0.2 * up, high + up]
+    k = np.arange(12)
+    band = np.concatenate(
+        [np.stack([k, (k + 1) % 12, k + 12], 1), np.stack([(k + 1) % 12, (k + 1) % 12 + 12, k + 12], 1)]
+    )
+    vertices, members = np.concatenate(rows), np.repeat([False, True, True, False], 12)
+    pairs = border_pairs(vertices, np.concatenate([band, band + 24]), members)
+    assert len(pairs) == 12
+    flat = vertices[pairs, :2] / np.linalg.norm(vertices[pairs, :2], axis=2)[:, :, None]
+    np.testing.assert_allclose(flat[:, 0], flat[:, 1], atol=1e-9)
+
+
+def test_four_sides_of_two_panels_are_two_seams() -> None:
+    front, back = panel(5, 6, (0.0, 0.0, 0.0), (0.4, 0.5)), panel(5, 6, (0.0, 0.3, 0.0), (0.4, 0.5))
+    surface = both(front, back)
+    x = surface.vertices[:, 0]
+    pairs = border_pairs(surface.vertices, surface.triangles, (x < 1e-9) | (x > 0.4 - 1e-9))
+    assert len(pairs) == 12
+    np.testing.assert_allclose(
+        surface.vertices[pairs[:, 0]][:, [0, 2]], surface.vertices[pairs[:, 1]][:, [0, 2]], atol=1e-12
+    )
+
+
+@pytest.mark.parametrize(
+    ("members", "said"),
+    [
+        (lambda x, z: (x > 0.05) & (x < 0.35) & (z > 0.05) & (z < 0.45), "is on no border"),
+        (lambda x, z: x < 1e-9, "is 1 line along borders"),
+        (lambda x, z: (x < 1e-9) | (x > 0.4 - 1e-9) | ((z < 1e-9) & (np.abs(x - 0.2) < 0.11)), "is 3 lines"),
+        (lambda x, z: x > -1.0, "is 1 ring"),
+    ],
+)
+def test_what_is_no_two_lines_is_refused_with_what_it_is(members: Any, said: str) -> None:
+    surface = panel(9, 6, (0.0, 0.0, 0.0), (0.4, 0.5))
+    with pytest.raises(SeamError, match=said):
+        border_pairs(surface.vertices, surface.triangles, members(surface.vertices[:, 0], surface.vertices[:, 2]))
+
+
+def test_a_sheet_that_was_cut_and_sewn_hangs_as_the_whole_one() -> None:
+    whole = panel(5, 13, (0.0, 0.0, -1.2), (0.4, 1.2))
+    # The lower half is modelled 5 cm aside and below.
+    upper, lower = panel(5, 7, (0.0, 0.0, -0.6), (0.4, 0.6)), panel(5, 7, (0.0, 0.05, -1.25), (0.4, 0.6))
+    halves = both(upper, lower)
+    z = halves.vertices[:, 2]
+    cut = sewn(halves, (np.abs(z + 0.6) < 1e-9) | (np.abs(z + 0.65) < 1e-9), z > -1e-9)
+    one = still(whole, (whole.vertices[:, 2] > -1e-9).astype(float), **COTTON)
+    hung = {
+        name: Simulation(scene(body, last=1)).first_frame().shapes[body.name]
+        for name, body in (("cut", cut), ("one", one))
+    }
+    edge = 0.1
+    # A hundredth of what an edge there is stretched by, which carries half of 0.1 kg on 0.4 m of 3000 N/m: 1 mm/m.
+    assert gap(cut, hung["cut"]) < 1e-3 * edge
+    assert hung["cut"][:, 2].min() == pytest.approx(hung["one"][:, 2].min(), abs=2e-4)
+
+
+def bag(**more: Any) -> Body:
+    """Two panels 0.3 m apart that are sewn along their sides and at the bottom, pinned at the top."""
+    front, back = panel(9, 11, (0.0, 0.0, -0.5), (0.4, 0.5)), panel(9, 11, (0.0, 0.3, -0.5), (0.4, 0.5))
+    surface = both(front, back)
+    x, z = surface.vertices[:, 0], surface.vertices[:, 2]
+    members = (x < 1e-9) | (x > 0.4 - 1e-9) | (z < -0.5 + 1e-9)
+    return sewn(surface, members, z > -1e-9, **more)
+
+
+@pytest.mark.parametrize("start_settled", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_panels_that_are_apart_are_drawn_together_and_stay_so(start_settled: bool) -> None:
+    body = bag(start_settled=start_settled, settle=20.0)
+    frames = list(Simulation(scene(body, last=40)).frames())
+    gaps = []
+    for frame in frames:
+        points = frame.shapes[body.name]
+        assert np.isfinite(points).all()
+        gaps.append(gap(body, points))
+    # Of panels of half a metre, which nobody sees.
+    assert max(gaps[0 if start_settled else 12 :]) < 1e-3
+
+
+def test_a_cushion_of_two_panels_holds_its_air() -> None:
+    front, back = panel(9, 9, (0.0, 0.0, 0.0), (0.4, 0.4)), panel(9, 9, (0.0, 0.02, 0.0), (0.4, 0.4))
+    back = Surface(back.name, back.vertices, back.triangles[:, ::-1])
+    surface = both(front, back)
+    x, z = surface.vertices[:, 0], surface.vertices[:, 2]
+    rim = (np.minimum(x, z) < 1e-9) | (np.maximum(x, z) > 0.4 - 1e-9)
+    pins = np.zeros(len(x))
+    with pytest.raises(MeshError, match="Garment: the sheet is open"):
+        Cloth.build(still(surface, pins, **COTTON, pressure=20.0))
+    body = sewn(surface, rim, z > 0.4 - 1e-9, pressure=20.0)
+    shape = Simulation(scene(body, last=1)).first_frame().shapes[body.name]
+    # Modelled 2 cm thick, it is round now.
+    assert np.ptp(shape[:, 1]) > 0.06
+    assert gap(body, shape) < 1e-3
+
+
+def test_what_is_sewn_stays_where_a_sheet_is_made_coarser() -> None:
+    upper, lower = panel(41, 21, (0.0, 0.0, -0.5), (1.0, 0.5)), panel(41, 21, (0.0, 0.05, -1.1), (1.0, 0.5))
+    halves = both(upper, lower)
+    z = halves.vertices[:, 2]
+    body = sewn(halves, (np.abs(z + 0.5) < 1e-9) | (np.abs(z + 0.6) < 1e-9), z > -1e-9, detail=300)
+    model = Cloth.build(body)
+    assert len(model.block.rest) < 400
+    shape = Simulation(scene(body, last=1)).first_frame().shapes[body.name]
+    assert len(body.seams) == 41
+    assert gap(body, shape) < 1e-3
+
+
+@pytest.mark.slow
+def test_a_seam_does_not_gape_where_the_sheet_touches_itself() -> None:
+    body = bag(touch_self=True, contact_distance=0.01, settle=20.0)
+    frames = list(Simulation(scene(body, last=6)).frames())
+    # Far below the contact distance, by which its panels are apart elsewhere.
+    assert max(gap(body, frame.shapes[body.name]) for frame in frames) < 1e-3
