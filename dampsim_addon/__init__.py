@@ -28,6 +28,7 @@ from .ui import (
     ghost_operators,
     going_on,
     group_operators,
+    hair_operators,
     link_operators,
     link_panel,
     main_panel,
@@ -38,9 +39,9 @@ from .ui import (
 
 MODULES = (
     contact_properties, properties, registry, earlier_law, force_fields, colliders, overlaps, saving, on_disk,
-    outdated, results, live, operators, add_operators, curve_operators, fabric_operators, earlier_law_operators,
-    pin_operators, bake_operators, ghost_operators, group_operators, link_operators, link_panel, contact_operators,
-    doctor, presets, going_on, main_panel, overlay, cli,
+    outdated, results, live, operators, add_operators, curve_operators, hair_operators, fabric_operators,
+    earlier_law_operators, pin_operators, bake_operators, ghost_operators, group_operators, link_operators,
+    link_panel, contact_operators, doctor, presets, going_on, main_panel, overlay, cli,
 )  # fmt: skip
 
 

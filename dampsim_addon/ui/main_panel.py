@@ -29,6 +29,7 @@ from .ghost_operators import (
     DAMPSIM_OT_ghost_remove,
 )
 from .group_operators import DAMPSIM_OT_alone, DAMPSIM_OT_select_group, DAMPSIM_OT_together, apart
+from .hair_operators import DAMPSIM_OT_hair, led
 from .layout import UNIT_X, Child, Sidebar, dial, dials, field, meant, sections, wrapped
 from .link_panel import DAMPSIM_PT_links
 from .live_line import standing, touching
@@ -114,6 +115,11 @@ def _draw_curve(layout: UILayout, obj: bpy.types.Object, context: Context) -> No
     elif obj.type == "CURVE":
         wrapped(layout, f"{obj.name} can follow a rope along its middle", "INFO", context)
         layout.operator(DAMPSIM_OT_curve_rope.bl_idname, icon="OUTLINER_OB_CURVE")
+    elif obj.type == "CURVES" and led(obj):
+        wrapped(layout, f"{obj.name} follows its guides as they play and bake", "INFO", context)
+    elif obj.type == "CURVES":
+        wrapped(layout, f"{obj.name} can follow some of its strands as ropes", "INFO", context)
+        layout.operator(DAMPSIM_OT_hair.bl_idname, icon="OUTLINER_OB_CURVES")
     else:
         wrapped(layout, f"{obj.name} is no mesh; only meshes can be simulated", "INFO", context)
 

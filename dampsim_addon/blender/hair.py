@@ -1,0 +1,164 @@
+"""Hair curves that follow some of their strands, which a mesh has as wires: by a modifier of Geometry Nodes.
+
+A point of the hair goes as far as the guides near its strand do, at the same part of their length; so it does whatever
+moves the wires, playback or bake.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import bpy
+import numpy as np
+
+from ...core.arrays import Array, Index
+
+MODIFIER = "DampSim Hair"
+# What the points of the hair and of the wires are told, as attributes.
+_REST, _GUIDE, _WEIGHT = ".dampsim_rest", ".dampsim_guide", ".dampsim_weight"
+# How many guides a strand follows.
+_NEAR = 3
+
+
+@dataclass(frozen=True)
+class Strands:
+    """Of a hair curves object.
+
+    points: (p, 3) in its space.  starts, counts: (s,) of each strand's points.  radius: the mean, m; 0 if not known.
+    """
+
+    points: Array
+    starts: Index
+    counts: Index
+    radius: float
+
+    @staticmethod
+    def of(hair: Any) -> Strands:
+        """hair: bpy.types.Curves."""
+        points = np.empty(3 * len(hair.points))
+        if len(points):
+            hair.attributes["position"].data.foreach_get("vector", points)
+        starts, counts = (np.empty(len(hair.curves), dtype=np.int32) for _ in range(2))
+        hair.curves.foreach_get("first_point_index", starts)
+        hair.curves.foreach_get("points_length", counts)
+        radii = np.zeros(len(hair.points), dtype=np.float32)
+        if "radius" in hair.attributes:
+            hair.attributes["radius"].data.foreach_get("value", radii)
+        mean = float(radii.mean()) if len(radii) else 0.0
+        return Strands(points.reshape(-1, 3), starts.astype(np.int64), counts.astype(np.int64), mean)
+
+    def guides(self, most: int) -> Index:
+        """Strands with an edge, spread over the roots: each next one the farthest from those before."""
+        there = np.flatnonzero(self.counts > 1)
+        if not len(there):
+            return there
+        roots = self.points[self.starts[there]]
+        found = [int(((roots - roots.mean(axis=0)) ** 2).sum(axis=1).argmin())]
+        away = np.full(len(there), np.inf)
+        while len(found) < min(most, len(there)):
+            away = np.minimum(away, ((roots - roots[found[-1]]) ** 2).sum(axis=1))
+            if away.max() == 0.0:
+                break
+            found.append(int(away.argmax()))
+        return np.sort(there[found])
+
+
+@dataclass(frozen=True)
+class Wires:
+    """The guides as a mesh.
+
+    points: (v, 3).  edges: (e, 2).  held: the first two points of each.  starts, counts: (g,) of each guide's points.
+    """
+
+    points: Array
+    edges: Index
+    held: Index
+    starts: Index
+    counts: Index
+
+    @staticmethod
+    def of(strands: Strands, guides: Index) -> Wires:
+        counts = strands.counts[guides]
+        starts = np.concatenate([[0], np.cumsum(counts)[:-1]]).astype(np.int64)
+        own = np.concatenate([np.arange(c) + s for s, c in zip(strands.starts[guides], counts, strict=True)])
+        tails = np.concatenate([np.arange(c - 1) + s for s, c in zip(starts, counts, strict=True)])
+        held = np.concatenate([starts, starts + 1])
+        return Wires(strands.points[own], np.stack([tails, tails + 1], axis=1), held, starts, counts)
+
+
+def follow(obj: bpy.types.Object, wire: bpy.types.Object, strands: Strands, guides: Index, wires: Wires) -> None:
+    """Let hair go along with wires of its guides."""
+    _told(wire.data, _REST, "FLOAT_VECTOR", "vector", wires.points)
+    roots = strands.points[strands.starts]
+    near = min(_NEAR, len(guides))
+    # Of each strand's root to those of the guides; one guide after the other, as there may be many strands.
+    every = np.stack([np.linalg.norm(roots - roots[guide], axis=1) for guide in guides], axis=1)
+    which = np.argsort(every, axis=1, kind="stable")[:, :near]
+    away = np.take_along_axis(every, which, axis=1)
+    weights = 1.0 / np.maximum(away, 1e-6 * max(float(away.max()), 1e-9)) ** 2
+    weights /= weights.sum(axis=1)[:, None]
+    strand = np.arange(len(roots)).repeat(strands.counts)
+    part = (np.arange(len(strand)) - strands.starts[strand]) / np.maximum(strands.counts[strand] - 1, 1)
+    for k in range(near):
+        guide = which[strand, k]
+        place = wires.starts[guide] + np.rint(part * (wires.counts[guide] - 1)).astype(np.int64)
+        _told(obj.data, f"{_GUIDE}{k}", "INT", "value", place.astype(np.int32))
+        _told(obj.data, f"{_WEIGHT}{k}", "FLOAT", "value", weights[strand, k])
+    modifier = obj.modifiers.new(MODIFIER, "NODES")
+    modifier.node_group = _nodes(obj.name, wire, near)
+
+
+def _told(data: Any, name: str, kind: str, field: str, values: Array) -> None:
+    if name in data.attributes:
+        data.attributes.remove(data.attributes[name])
+    attribute = data.attributes.new(name, kind, "POINT")
+    attribute.data.foreach_set(field, np.ascontiguousarray(values).ravel())
+
+
+def _nodes(name: str, wire: bpy.types.Object, near: int) -> Any:
+    """A tree in which points go as far as the weighted sum of the wires' points."""
+    tree: Any = bpy.data.node_groups.new(f"{MODIFIER} {name}", "GeometryNodeTree")
+    tree.interface.new_socket("Geometry", in_out="INPUT", socket_type="NodeSocketGeometry")
+    tree.interface.new_socket("Geometry", in_out="OUTPUT", socket_type="NodeSocketGeometry")
+
+    def added(kind: str, **values: Any) -> Any:
+        node = tree.nodes.new(kind)
+        for key, value in values.items():
+            setattr(node, key, value)
+        return node
+
+    def attribute(called: str, kind: str) -> Any:
+        node = added("GeometryNodeInputNamedAttribute", data_type=kind)
+        node.inputs["Name"].default_value = called
+        return next(socket for socket in node.outputs if socket.enabled and socket.name == "Attribute")
+
+    link = tree.links.new
+    start, end = added("NodeGroupInput"), added("NodeGroupOutput")
+    info = added("GeometryNodeObjectInfo", transform_space="RELATIVE")
+    info.inputs["Object"].default_value = wire
+    # Of the wires: without them nothing moves.
+    moved = added("ShaderNodeVectorMath", operation="SUBTRACT")
+    link(added("GeometryNodeInputPosition").outputs["Position"], moved.inputs[0])
+    link(attribute(_REST, "FLOAT_VECTOR"), moved.inputs[1])
+    total: Any = None
+    for k in range(near):
+        sample = added("GeometryNodeSampleIndex", data_type="FLOAT_VECTOR", domain="POINT")
+        link(info.outputs["Geometry"], sample.inputs["Geometry"])
+        link(moved.outputs[0], next(one for one in sample.inputs if one.enabled and one.name == "Value"))
+        link(attribute(f"{_GUIDE}{k}", "INT"), sample.inputs["Index"])
+        scaled = added("ShaderNodeVectorMath", operation="SCALE")
+        link(next(one for one in sample.outputs if one.enabled), scaled.inputs[0])
+        link(attribute(f"{_WEIGHT}{k}", "FLOAT"), scaled.inputs["Scale"])
+        if total is None:
+            total = scaled
+        else:
+            both = added("ShaderNodeVectorMath", operation="ADD")
+            link(total.outputs[0], both.inputs[0])
+            link(scaled.outputs[0], both.inputs[1])
+            total = both
+    put = added("GeometryNodeSetPosition")
+    link(start.outputs[0], put.inputs["Geometry"])
+    link(total.outputs[0], put.inputs["Offset"])
+    link(put.outputs["Geometry"], end.inputs[0])
+    return tree

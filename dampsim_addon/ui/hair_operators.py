@@ -1,0 +1,71 @@
+"""Hair curves: some strands are simulated as ropes, and all of them follow."""
+
+from __future__ import annotations
+
+import bpy
+from bpy.props import IntProperty
+from bpy.types import Context, Operator
+
+from ..blender.hair import MODIFIER, Strands, Wires, follow
+from ..scene.objects import free
+from .add_operators import added
+
+# Of the guides where hair has no radius, m.
+_RADIUS = 2.5e-4
+
+
+def led(hair: bpy.types.Object) -> bool:
+    """Whether hair follows guides already."""
+    return MODIFIER in hair.modifiers
+
+
+class DAMPSIM_OT_hair(Operator):
+    """Simulate some of its strands as ropes, held at their roots; all strands follow them, as it plays and bakes"""
+
+    bl_idname = "dampsim.hair"
+    bl_label = "Simulate as Hair"
+    bl_options = {"REGISTER", "UNDO"}
+
+    guides: IntProperty(  # type: ignore[valid-type]
+        name="Guides", default=16, min=1, soft_max=100, description="How many strands are simulated; others follow them"
+    )
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        hair = context.object
+        there = hair is not None and hair.type == "CURVES" and hair.library is None and context.mode == "OBJECT"
+        return there and free(cls, context)
+
+    def execute(self, context: Context) -> set[str]:
+        hair = context.object
+        if led(hair):
+            self.report({"ERROR"}, f"{hair.name}: it follows guides already; remove the modifier {MODIFIER} first.")
+            return {"CANCELLED"}
+        strands = Strands.of(hair.data)
+        guides = strands.guides(self.guides)
+        if not len(guides):
+            self.report({"ERROR"}, f"{hair.name}: no strand has two points; grow some hair first.")
+            return {"CANCELLED"}
+        wires = Wires.of(strands, guides)
+        mesh = bpy.data.meshes.new(f"{hair.name} Guides")
+        mesh.from_pydata(wires.points.tolist(), wires.edges.tolist(), [])
+        wire = bpy.data.objects.new(mesh.name, mesh)
+        for collection in hair.users_collection:
+            collection.objects.link(wire)
+        wire.parent, wire.hide_render, wire.display_type = hair, True, "WIRE"
+        wire.vertex_groups.new(name="Pin").add(wires.held.tolist(), 1.0, "REPLACE")
+        follow(hair, wire, strands, guides, wires)
+        for other in context.selected_objects:
+            other.select_set(False)
+        wire.select_set(True)
+        context.view_layer.objects.active = wire
+        context.view_layer.update()
+        added(wire, context.scene)
+        wire.dampsim.thickness = 2000.0 * (strands.radius or _RADIUS)
+        self.report({"INFO"}, f"{wire.name}: {len(guides)} strands are simulated; {hair.name} follows them")
+        return {"FINISHED"}
+
+
+CLASSES = (DAMPSIM_OT_hair,)
+
+register, unregister = bpy.utils.register_classes_factory(CLASSES)

@@ -1,0 +1,110 @@
+"""Hair curves: some strands are simulated as ropes, and all of them follow as it plays and bakes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import bpy
+import numpy as np
+import pytest
+from scenes import LAST, fresh
+
+pytestmark = pytest.mark.bpy
+
+
+def haired(strands: int = 40, count: int = 6) -> bpy.types.Object:
+    """Strands of 0.3 m that stand up from a patch, the object in a sway."""
+    data = bpy.data.hair_curves.new("Hair")
+    data.add_curves([count] * strands)
+    rng = np.random.default_rng(0)
+    roots = np.column_stack([rng.random((strands, 2)) * 0.2, np.zeros(strands)])
+    up = np.array([0.1, 0.0, 0.3]) * np.linspace(0.0, 1.0, count)[:, None]
+    data.attributes["position"].data.foreach_set("vector", (roots[:, None] + up).ravel())
+    obj = bpy.data.objects.new("Hair", data)
+    bpy.context.scene.collection.objects.link(obj)
+    obj.location, obj.rotation_euler.z, obj.scale = (0.3, 0.2, 1.0), 0.4, (0.8, 0.8, 0.8)
+    for frame, place in ((1, 0.2), (3, 0.2), (6, 0.4)):
+        obj.location.y = place
+        obj.keyframe_insert("location", frame=frame)
+    obj.select_set(True)
+    bpy.context.view_layer.objects.active = obj
+    return obj
+
+
+def shown(hair: bpy.types.Object, frame: int) -> np.ndarray:
+    """(p, 3) as it plays, in world space."""
+    bpy.context.scene.frame_set(frame)
+    data = hair.evaluated_get(bpy.context.evaluated_depsgraph_get()).data
+    found = np.empty(3 * len(data.points), dtype=np.float32)
+    data.attributes["position"].data.foreach_get("vector", found)
+    matrix = np.array(hair.matrix_world)
+    return np.asarray(found.reshape(-1, 3) @ matrix[:3, :3].T + matrix[:3, 3])
+
+
+def guided(hair: bpy.types.Object, cache: Path, guides: int = 5) -> bpy.types.Object:
+    assert bpy.ops.dampsim.hair(guides=guides) == {"FINISHED"}
+    wire = bpy.context.object
+    wire.dampsim.cache_folder, wire.dampsim.settle, wire.dampsim.target = str(cache), 12.0, "POINT_CACHE"
+    return wire
+
+
+def test_hair_follows_its_guides_through_a_bake_and_clear_gives_it_back(load: Any, tmp_path: Path) -> None:
+    fresh()
+    hair = haired()
+    plain = {number: shown(hair, number) for number in (1, LAST)}
+    wire = guided(hair, tmp_path)
+    assert (wire.dampsim.kind, len(wire.data.vertices)) == ("ROPE", 30)
+    np.testing.assert_allclose(shown(hair, LAST), plain[LAST], atol=1e-6)
+    bpy.context.scene.frame_set(1)
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    cache = load("dampsim_addon.scene.caches").frame_cache(wire)
+    strands = load("dampsim_addon.blender.hair").Strands.of(hair.data)
+    rows = (strands.starts[strands.guides(5)][:, None] + np.arange(6)).ravel()
+    moved = 0.0
+    for number in range(1, LAST + 1):
+        there, wanted = shown(hair, number), cache.shape(number, wire.name)
+        np.testing.assert_allclose(there[rows], wanted, atol=2e-6)
+        if number in plain:
+            away = (there - plain[number]).reshape(40, 6, 3)
+            assert np.abs(away[:, 0]).max() < 2e-6
+            moved = max(moved, float(np.linalg.norm(away[:, -1], axis=1).min()))
+    assert moved > 1e-3
+    assert bpy.ops.dampsim.clear() == {"FINISHED"}
+    np.testing.assert_allclose(shown(hair, LAST), plain[LAST], atol=1e-6)
+
+
+def test_hair_follows_its_guides_as_they_play(load: Any, tmp_path: Path) -> None:
+    fresh()
+    live = load("dampsim_addon.live")
+    live.install()
+    try:
+        hair = haired()
+        wire = guided(hair, tmp_path)
+        played = [shown(hair, number) for number in range(1, LAST + 1)]
+        strands = load("dampsim_addon.blender.hair").Strands.of(hair.data)
+        rows = (strands.starts[strands.guides(5)][:, None] + np.arange(6)).ravel()
+        kept = [one.frame.shapes[wire.name] for one in live.find(wire).frames]
+        assert len(kept) == LAST
+        for there, wanted in zip(played, kept, strict=True):
+            np.testing.assert_allclose(there[rows], wanted, atol=2e-6)
+    finally:
+        live.uninstall()
+
+
+def test_guides_are_spread_and_hair_without_strands_or_with_guides_says_so(load: Any, tmp_path: Path) -> None:
+    fresh()
+    hair = haired(1)
+    guided(hair, tmp_path)
+    bpy.context.view_layer.objects.active = hair
+    with pytest.raises(RuntimeError, match="Hair: it follows guides already"):
+        bpy.ops.dampsim.hair()
+    empty = bpy.data.objects.new("Bald", bpy.data.hair_curves.new("Bald"))
+    bpy.context.scene.collection.objects.link(empty)
+    bpy.context.view_layer.objects.active = empty
+    with pytest.raises(RuntimeError, match="Bald: no strand has two points"):
+        bpy.ops.dampsim.hair()
+    roots = np.column_stack([np.linspace(0.0, 1.0, 101), np.zeros((101, 2))])
+    points = (roots[:, None] + np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 1.0]])).reshape(-1, 3)
+    strands = load("dampsim_addon.blender.hair").Strands(points, 2 * np.arange(101), np.full(101, 2), 0.0)
+    np.testing.assert_array_equal(strands.guides(3), [0, 50, 100])
