@@ -14,7 +14,7 @@ from ..arrays import Array, Index, Single
 from ..solvers.factor import LowRankUpdate, Solve
 
 # Nodes whose columns are solved for at once. Always the same ones together, so that it makes no difference when.
-_LOT = 8
+LOT = 2
 # Bytes of columns that are kept for one factorisation.
 _MOST = 256_000_000
 
@@ -38,9 +38,9 @@ class Compliance:
         """(3a, 3f) m/(N s), a row for each column at slots (a,)."""
         place = self._place[slots]
         found = np.empty((3 * len(slots), 3 * self._count), dtype=np.float32)
-        for lot in np.unique(place // _LOT):
-            mine = np.flatnonzero(place // _LOT == lot)
-            own = (3 * (place[mine] % _LOT)[:, None] + np.arange(3)).ravel()
+        for lot in np.unique(place // LOT):
+            mine = np.flatnonzero(place // LOT == lot)
+            own = (3 * (place[mine] % LOT)[:, None] + np.arange(3)).ravel()
             found[(3 * mine[:, None] + np.arange(3)).ravel()] = self._lot(int(lot))[own]
         return found
 
@@ -48,7 +48,7 @@ class Compliance:
         if lot in self._lots:
             self._lots[lot] = found = self._lots.pop(lot)
             return found
-        nodes = self.nodes[lot * _LOT : (lot + 1) * _LOT]
+        nodes = self.nodes[lot * LOT : (lot + 1) * LOT]
         right = np.zeros((3 * self._count, 3 * len(nodes)))
         right[(3 * nodes[:, None] + np.arange(3)).ravel(), np.arange(3 * len(nodes))] = 1.0
         made = np.ascontiguousarray(self._solve(right).T, dtype=np.float32)

@@ -10,7 +10,7 @@ from scipy.sparse import csr_matrix, diags
 from scipy.spatial import cKDTree
 
 from ..arrays import Array, Index
-from ..contact.metric import Compliance
+from ..contact.metric import LOT, Compliance
 from ..solvers.factor import Solve, factorise
 from ..solvers.lbfgs import minimise_lbfgs
 from ..solvers.modes import largest_eigenvalue
@@ -208,7 +208,11 @@ class Stepper:
             if known is solve:
                 return found
         assert self.system.contact is not None
-        slots = self.slot[self.system.contact.nodes]
+        nodes = self.system.contact.nodes
+        if len(nodes):
+            # What is touched at once lies together: in order of their places.
+            nodes = nodes[cKDTree(self.system.rest[nodes], leafsize=LOT).indices]
+        slots = self.slot[nodes]
         made = Compliance(solve, len(self.free), slots[slots >= 0])
         kept = list(self._factors.values())
         self._compliances = [one for one in self._compliances if any(one[0] is other for other in kept)]
