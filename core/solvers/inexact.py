@@ -35,6 +35,8 @@ _SAFE = 4.0
 # What folds may creep for tens of steps: after so many, or where a search finds nothing lower, this many times the
 # tolerance will do.
 _PATIENCE, _ROUGH = 20, 10.0
+# Where slivers leave nothing lower in Newton's way, in however short a step, this part of the motion will do.
+_STUCK = 0.05
 
 
 class Tangential(Problem, Protocol):
@@ -85,7 +87,8 @@ def minimise_inexact(problem: Tangential, start: Array, tolerance: Tolerance, mo
         tried = search(problem, v, value, direction, slope, halved, 40)
         evaluations += tried.evaluations
         if not tried.found:
-            outcome = Outcome.CONVERGED if error <= _ROUGH * bound else Outcome.LINE_SEARCH
+            rough = max(_ROUGH * bound, _STUCK * motion if np.isfinite(motion) else 0.0)
+            outcome = Outcome.CONVERGED if error <= rough else Outcome.LINE_SEARCH
             break
         accepted = problem.accept(tried.v, tried.value, tried.gradient)
         v, value, gradient = tried.v, accepted.value, accepted.gradient

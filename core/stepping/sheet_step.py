@@ -131,7 +131,9 @@ class SheetStepper(Stepper):
             solve = factorise(metric.tocsr())
 
             def threefold(right: Array) -> Array:
-                return np.asarray(solve(right.reshape(len(inertia), -1)).reshape(right.shape))
+                # Pins may leave none free.
+                columns = 3 * (right.shape[1] if right.ndim > 1 else 1)
+                return np.asarray(solve(right.reshape(len(inertia), columns)).reshape(right.shape))
 
             self._keep(key, threefold)
         return self._factors[key]

@@ -701,6 +701,15 @@ def add_a_collider(chance: Random) -> str:
 
 
 @of("collider")
+def _with_all() -> bpy.types.Collection:
+    """A collection that has all objects."""
+    found = bpy.data.collections.get("Stops") or bpy.data.collections.new("Stops")
+    for obj in bpy.data.objects:
+        if obj.name not in found.objects:
+            found.objects.link(obj)
+    return found
+
+
 @of("collider")
 def change_a_collider(chance: Random) -> str:
     if not colliders():
@@ -730,7 +739,8 @@ def change_a_collider(chance: Random) -> str:
         if how == "collide":
             of_whom.collide = not of_whom.collide
         else:
-            of_whom.collider_collection = None if of_whom.collider_collection else bpy.context.scene.collection
+            # Not the scene's own, which Blender 4.5 lets nothing point to.
+            of_whom.collider_collection = None if of_whom.collider_collection else _with_all()
     return f"{obj.name}: {how}"
 
 

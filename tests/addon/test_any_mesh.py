@@ -250,7 +250,7 @@ MENDS: tuple[tuple[str, Callable[[bpy.types.Object], None]], ...] = (
     (r"delete or re-place them", without_the_broken),
     (r"set a scale above zero", scaled),
     (r"give it thickness", thicker),
-    (r"choose Springs", springs),
+    (r"choose (Rope or )?Springs", springs),
     (r"raise Resolution", finer),
     (r"set fewer tets", coarser),
     (r"assign some or choose another group|choose a pin group", unpinned),
