@@ -700,7 +700,6 @@ def add_a_collider(chance: Random) -> str:
     return f"{obj.name}: {how}"
 
 
-@of("collider")
 def _with_all() -> bpy.types.Collection:
     """A collection that has all objects."""
     found = bpy.data.collections.get("Stops") or bpy.data.collections.new("Stops")
@@ -710,6 +709,7 @@ def _with_all() -> bpy.types.Collection:
     return found
 
 
+@of("collider")
 @of("collider")
 def change_a_collider(chance: Random) -> str:
     if not colliders():
