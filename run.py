@@ -23,8 +23,8 @@ from typing import IO, Any
 
 ROOT = Path(__file__).resolve().parent
 SUPPORTED = ((3, 11), (3, 13))
-# Follows the core's tests, so that both cores are busy about as long.
-FAULTS = "tests/addon/test_faults.py"
+# Follow the core's tests, so that both cores are busy about as long.
+BESIDE = ("tests/addon/test_faults.py", "tests/addon/test_walks.py", "tests/addon/test_cloth_samples.py")
 # What an option leaves of the tests, as pytest's -m; nothing is left out where tests are named.
 CHOICES = {"": "not slow and not long", "--all": ""}
 # Options of pytest whose value could be taken for a path.
@@ -93,8 +93,8 @@ def test(requirements: str | None, rest: list[str]) -> None:
     addon = [part for part in chosen if part not in core]
     lane = [("core", [*marks, *core])] if core else []
     if "tests/addon" in addon:
-        addon.append(f"--ignore={FAULTS}")
-        lane.append(("bpy", [*marks, FAULTS]))
+        addon += [f"--ignore={name}" for name in BESIDE]
+        lane.append(("bpy", [*marks, *BESIDE]))
     if addon:
         addon = [*marks, *addon]
     if not lane:

@@ -11,7 +11,10 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 MODULES = sorted((ROOT / "tests").rglob("test_*.py"))
-IGNORE, FAULTS = "--ignore=tests/addon/test_faults.py", "tests/addon/test_faults.py"
+FAULTS = "tests/addon/test_faults.py"
+# What follows the core's tests, and is left out beside them.
+NAMES = (FAULTS, "tests/addon/test_walks.py", "tests/addon/test_cloth_samples.py")
+BESIDE, IGNORE = " ".join(NAMES), " ".join(f"--ignore={name}" for name in NAMES)
 SLOW = {"pytest.mark.slow", "pytest.mark.long"}
 
 
@@ -62,7 +65,7 @@ def started(
             "-q",
             {
                 "core -m -q -m not slow and not long tests/core",
-                f"bpy -m -q -m not slow and not long {FAULTS}",
+                f"bpy -m -q -m not slow and not long {BESIDE}",
                 f"bpy -m -q -m not slow and not long tests/addon {IGNORE}",
             },
         ),
@@ -70,17 +73,17 @@ def started(
             "-k core",
             {
                 "core -m -k core -m not slow and not long tests/core",
-                f"bpy -m -k core -m not slow and not long {FAULTS}",
+                f"bpy -m -k core -m not slow and not long {BESIDE}",
                 f"bpy -m -k core -m not slow and not long tests/addon {IGNORE}",
             },
         ),
-        ("--all", {"core -m tests/core", f"bpy -m {FAULTS}", f"bpy -m tests/addon {IGNORE}"}),
-        ("-m long", {"core -m -m long tests/core", f"bpy -m -m long {FAULTS}", f"bpy -m -m long tests/addon {IGNORE}"}),
-        ("tests/", {"core -m tests/core", f"bpy -m {FAULTS}", f"bpy -m tests/addon {IGNORE}"}),
+        ("--all", {"core -m tests/core", f"bpy -m {BESIDE}", f"bpy -m tests/addon {IGNORE}"}),
+        ("-m long", {"core -m -m long tests/core", f"bpy -m -m long {BESIDE}", f"bpy -m -m long tests/addon {IGNORE}"}),
+        ("tests/", {"core -m tests/core", f"bpy -m {BESIDE}", f"bpy -m tests/addon {IGNORE}"}),
         ("tests/core -k dial", {"core -m -k dial tests/core"}),
         ("./tests/core/test_dial.py::test_x[a/b] -x", {"core -m -x tests/core/test_dial.py::test_x[a/b]"}),
         ("--all tests/core -k dial", {"core -m -k dial tests/core"}),
-        ("tests/addon", {f"bpy -m {FAULTS}", f"bpy -m tests/addon {IGNORE}"}),
+        ("tests/addon", {f"bpy -m {BESIDE}", f"bpy -m tests/addon {IGNORE}"}),
         (f"{FAULTS} -q", {f"bpy -m -q {FAULTS}"}),
         ("tests/addon/test_live.py tests/core", {"bpy -m tests/addon/test_live.py", "core -m tests/core"}),
         ("--deselect tests/core/test_x.py tests/core", {"core -m --deselect tests/core/test_x.py tests/core"}),
