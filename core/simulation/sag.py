@@ -11,6 +11,8 @@ _CLOSE = 2e-3
 _MOST = 14
 # Where half of what is wanted is so far, it is gone to at once; and how much firmer is tried than a sag asks for.
 _SOFTER, _BEYOND = 0.5, 1.05
+# So many times firmer or softer than the nearest known one is a try at most.
+_FURTHEST = 1e6
 # From this part of what is wanted on, whole steps are taken.
 _CLOSING = 0.8
 
@@ -35,7 +37,10 @@ def stiffness_for_sag(sag_at: Callable[[float], float], wanted: float, guess: fl
             # The logarithms nearly lie on a straight line, which is steeper towards what collapses.
             slope = float(np.log(near[0] / near[1]) / np.log(known[near[0]] / known[near[1]]))
         best = near[0]
-        factor = best * (wanted / max(known[best], 1e-300)) ** (slope if slope < 0.0 else -1.0)
+        # Where the sag hardly knows the stiffness, the line leads to no number.
+        with np.errstate(over="ignore"):
+            step = np.power(wanted / max(known[best], 1e-300), slope if slope < 0.0 else -1.0)
+        factor = best * float(np.clip(step, 1.0 / _FURTHEST, _FURTHEST))
         if not soft:
             # What collapses takes long to hang still: it is come near to from the firm side. Small sags are exact.
             half = 2.0 * known[firm] / wanted

@@ -29,7 +29,8 @@ def prepare(scene: bpy.types.Scene, todo: list[Waiting]) -> list[Waiting]:
     number, subframe = min(scene.frame_current, scene.frame_end), scene.frame_subframe
     shown = (scene.frame_current, subframe)
     end = time.monotonic() + PATIENCE
-    for _, _, sampler in todo:
+    samplers = [sampler for _, _, sampler in todo]
+    for sampler in samplers:
         sampler.mute()
     try:
         todo = [one for one in todo if guarded(one[1], lambda one=one: one[1].begin(one[2]), one[2])]
@@ -48,6 +49,11 @@ def prepare(scene: bpy.types.Scene, todo: list[Waiting]) -> list[Waiting]:
             if one not in ready:
                 one[2].unmute()
         return _sample(ready, until=number - 0.5 / 64.0)
+    except BaseException:
+        # A mistake of ours with one of them leaves the modifiers of none switched off.
+        for sampler in samplers:
+            sampler.unmute()
+        raise
     finally:
         # No evaluation: that is about to come.
         scene.frame_current, scene.frame_subframe = shown

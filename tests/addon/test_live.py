@@ -417,6 +417,25 @@ def test_a_scale_that_goes_through_zero_is_said_and_hinders_no_other(live: Modul
     assert [standing(live, flat, frame) for frame in range(1, LAST + 1)] == ["VALID"] * LAST
 
 
+def test_a_mistake_of_ours_with_one_body_leaves_no_modifier_of_another_off(
+    live: ModuleType, load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fresh()
+    first, second = wobbler(tmp_path, "First"), wobbler(tmp_path, "Second")
+    session = load("dampsim_addon.live.session")
+
+    def broken(*_: Any) -> None:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(session, "Simulation", broken)
+        play(last=2)
+        assert all(obj.modifiers["Subdivision"].show_viewport for obj in (first, second))
+        assert {standing(live, obj, 2) for obj in (first, second)} != {"VALID"}
+    play()
+    assert [standing(live, second, frame) for frame in range(1, LAST + 1)] == ["VALID"] * LAST
+
+
 def test_modifiers_that_live_cannot_show_are_said(live: ModuleType, tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)

@@ -23,6 +23,7 @@ from dampsim.core.scene.fingerprint import inputs
 from dampsim.core.scene.parameters import Settings
 from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.record import bake
+from dampsim.core.simulation.sag import stiffness_for_sag
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.stepping.controls import StepReport
 from dampsim.core.stepping.step import Stepper
@@ -372,6 +373,23 @@ def test_a_simulation_that_breaks_down_names_the_frame() -> None:
 def test_frame_times_are_exact_whatever_the_substeps() -> None:
     frames = list(Simulation(swaying(substeps=3)).frames())
     assert [f.state.time for f in frames] == [f.number / 24.0 for f in frames]
+
+
+@pytest.mark.parametrize("most", [1e-6, 0.3, 1e3])
+@pytest.mark.parametrize("power", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("guess", [1e-3, 1.0, 1e3])
+def test_a_sag_that_can_be_had_is_found_and_one_that_cannot_is_come_near_to(
+    most: float, power: float, guess: float
+) -> None:
+    def sag(factor: float) -> float:
+        """Falls with this power of the stiffness; what is soft hangs at its length but for the last digits."""
+        free = factor**-power
+        return float(most * (1.0 - 1e-14 / free) if free >= most else free)
+
+    for wanted in (1e-3, 0.05, 0.5):
+        factor = stiffness_for_sag(sag, wanted, guess)
+        assert 0.0 < factor < np.inf
+        assert sag(factor) == pytest.approx(min(wanted, most), rel=3e-3)
 
 
 @pytest.mark.parametrize("sag", [0.2, 1.0, 5.0])
