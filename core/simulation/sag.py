@@ -13,6 +13,8 @@ _MOST = 14
 _SOFTER, _BEYOND = 0.5, 1.05
 # So many times firmer or softer than the nearest known one is a try at most.
 _FURTHEST = 1e6
+# So many times firmer is tried where all that is known hangs too low.
+_FIRMER = 20.0
 # From this part of what is wanted on, whole steps are taken.
 _CLOSING = 0.8
 
@@ -49,7 +51,10 @@ def stiffness_for_sag(sag_at: Callable[[float], float], wanted: float, guess: fl
             elif known[firm] < _CLOSING * wanted:
                 factor = float(np.sqrt(factor * best))
         elif not firm:
-            factor = min(factor * _BEYOND, soft * 20.0)
+            # From what all hangs as low it leads back to itself.
+            factor = min(factor * _BEYOND, soft * _FIRMER) if factor > soft else soft * _FIRMER
         elif not soft < factor < firm:
             factor = float(np.sqrt(soft * firm))
+        if factor in known:
+            break
     return min(known, key=lambda f: abs(known[f] - wanted))
