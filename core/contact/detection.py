@@ -10,8 +10,8 @@ from ..geometry.penetration import consistent_depth
 from ..geometry.proximity import Forbidden, Nearest, Triangles, nearest, signed
 from ..geometry.swept import swept_points
 from .edges import meeting_edges
-from .meeting import POINT, Meeting, pair_distance, rows_of
-from .memory import ContactMemory
+from .meeting import Meeting, pair_distance, rows_of
+from .memory import POINT, ContactMemory
 from .model import Touchable
 from .moment import Moment
 from .rows import Rows
@@ -125,7 +125,8 @@ class Detection:
         moved = self._relative(there - before, points[other] - self.moment.start[other])
         reach = _REACH * distance + moved
         surface, began = ended[b], self._start(b)
-        normals = ended[a].vertex_normals[which] if a == b else None
+        # Sheets meet themselves as they lie, with both sides and with their edges.
+        normals = ended[a].vertex_normals[which] if a == b and second.closed else None
         forbidden = self._forbidden(a, b, which, before, began, distance, ended)
         near = nearest(surface, there, reach, normals=normals, forbidden=forbidden)
         if second.closed:
@@ -204,9 +205,11 @@ class Detection:
         radius = np.linalg.norm(rest[triangles] - middle[:, None], axis=2).max(axis=1) if mine else middle[:, :0]
 
         def forbidden(point: Index, triangle: Index) -> Mask:
-            corner = began.vertices[triangles[triangle, 0]]
-            out = np.einsum("ki,ki->k", before[point] - corner, began.normals[triangle])
-            no = out < -_BEHIND * distance
+            no = np.zeros(len(point), dtype=bool)
+            if second.closed:
+                corner = began.vertices[triangles[triangle, 0]]
+                out = np.einsum("ki,ki->k", before[point] - corner, began.normals[triangle])
+                no |= out < -_BEHIND * distance
             if first.closed:
                 no |= ~_faced(ended[a], first.around, which[point], ended[b].normals[triangle])
             if mine:

@@ -9,7 +9,8 @@ from ..geometry.box import around
 from ..geometry.closest import closest_of_lines
 from ..geometry.edge_pairs import near_edges
 from ..geometry.proximity import Triangles
-from .meeting import EDGE, Meeting, pair_distance
+from .meeting import Meeting, pair_distance
+from .memory import EDGE
 from .model import Touchable
 from .moment import Moment
 

@@ -9,12 +9,10 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from ..arrays import Array, Index
-from .memory import ContactMemory
+from .memory import EDGE, ContactMemory
 from .moment import Moment
 from .rows import Rows
 
-# Kinds of contacts.
-POINT, EDGE = 0, 1
 # Sizes per second at which what begins inside of something is pushed out.
 _EXIT = 0.5
 # A point that is less far out at a step's start than it should be comes out by this part of the distance at least.
@@ -29,7 +27,7 @@ class Meeting:
     points: (k, m) of the stack whose weighted sum (k, m) is the way from the touched point to the touching one.
     normal: (k, 3) of what is touched, outwards.
     feature: (k,) of the touching surface, or of both, which tells one contact from another.
-    kind: POINT or EDGE.  area: (k,) m^2 that each one stands for.
+    kind: POINT, EDGE or one of CORNERS.  area: (k,) m^2 that each one stands for.
     """
 
     surfaces: tuple[int, int]
@@ -80,7 +78,7 @@ def rows_of(moment: Moment, meetings: Sequence[Meeting], memory: ContactMemory, 
             [np.full(len(one), a), np.full(len(one), one.kind), one.feature, np.full(len(one), b)], axis=1
         )
         young = [moment.young[k] for k in (a, b) if not model.surfaces[k].is_obstacle]
-        both = len(young) == 2 and one.kind == POINT
+        both = len(young) == 2 and one.kind != EDGE
         stiff = (0.5 if both else 1.0) * min(young) * one.area / distance
         numbers[place, 0], numbers[place, 1] = distance, stiff
         numbers[place, 2], numbers[place, 3] = a, b

@@ -8,6 +8,11 @@ import numpy as np
 
 from ..arrays import Array, Index
 
+# Kinds of contacts.
+POINT, EDGE = 0, 1
+# Further sides of hollows that a point touches.
+CORNERS = (2, 3)
+
 
 def _none(*shape: int) -> Array:
     return np.zeros(shape)
@@ -56,6 +61,19 @@ class ContactMemory:
         """(k,) N at the end of the last step; none for new ones."""
         place = self.places(keys)
         return np.where(place >= 0, self.forces[place] if len(self.forces) else 0.0, 0.0)
+
+    def of_points(self) -> ContactMemory:
+        """What detection is to know: the sides of a point are one contact, with the friction of all of them."""
+        if not len(self.keys) or self.keys[:, 1].max() < CORNERS[0]:
+            return self
+        keys = self.keys.copy()
+        keys[np.isin(keys[:, 1], CORNERS), 1] = POINT
+        keys, first, of = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+        slips = np.zeros((len(keys), 3))
+        np.add.at(slips, of.reshape(-1), self.slips)
+        forces = np.zeros(len(keys))
+        np.add.at(forces, of.reshape(-1), self.forces)
+        return ContactMemory(keys, slips, forces, self.depths[first])
 
     def behind(self, surface: int, other: int) -> Index:
         """The points of a surface that lay behind another one's."""

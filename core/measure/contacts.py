@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..arrays import Array, Index
-from ..contact.meeting import EDGE, POINT
-from ..contact.memory import ContactMemory
+from ..contact.memory import EDGE, POINT, ContactMemory
 from ..contact.model import ContactModel, Touchable
 from ..frames.frame import Frame
 from ..geometry.closest import closest_of_lines
@@ -209,7 +208,7 @@ def _sunk(
     ends = kept.keys[:, [0, 3]]
     deep = (kept.depths > SEEN * size) & (model.seen[ends] == ends).all(axis=1)
     # Where pins press a body into itself nobody can help it.
-    point = (kept.keys[:, 1] == POINT) & (kept.keys[:, 0] == kept.keys[:, 3])
+    point = (kept.keys[:, 1] != EDGE) & (kept.keys[:, 0] == kept.keys[:, 3])
     free = model.operator @ (~simulation.islands[number].system.fixed).astype(float)
     places = model.starts[kept.keys[:, 0]] + np.where(point, kept.keys[:, 2], 0)
     deep &= ~point | (free[places] > _FREE)
@@ -243,7 +242,7 @@ def _sunk(
 def _area(model: ContactModel, key: Index) -> float:
     """m^2 that a contact stands for."""
     first, second = model.surfaces[key[0]], model.surfaces[key[3]]
-    if key[1] == POINT:
+    if key[1] != EDGE:
         return float(first.areas[key[2]])
     count = len(second.sides[0])
     ends = first.sides[0][key[2] // count], second.sides[0][key[2] % count]

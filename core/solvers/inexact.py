@@ -15,7 +15,7 @@ import numpy as np
 from ..arrays import Array
 from .factor import LowRankUpdate, factorise
 from .lbfgs import minimise_lbfgs
-from .line_search import halved, search
+from .line_search import farther, halved, search
 from .problem import Minimum, Outcome, Problem, Tolerance
 
 Product = Callable[[Array], Array]
@@ -85,6 +85,8 @@ def minimise_inexact(problem: Tangential, start: Array, tolerance: Tolerance, mo
         if iteration == most:
             break
         tried = search(problem, v, value, direction, slope, halved, 40)
+        if tried.found:
+            tried = farther(problem, v, direction, slope, tried)
         evaluations += tried.evaluations
         if not tried.found:
             rough = max(_ROUGH * bound, _STUCK * motion if np.isfinite(motion) else 0.0)

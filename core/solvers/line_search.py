@@ -7,7 +7,7 @@ over from sufficient decrease where rounding hides it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from .problem import Problem
 _SUFFICIENT = 1e-4
 _CURVATURE = 0.9
 _ROUNDING = 1e-15
+# Where a whole step leaves more than this part of the slope, more of them are taken at once; at most so many.
+_STEEP, _FARTHEST = 0.7, 20.0
 
 Shorten = Callable[[float, float, float], float]
 """A shorter length from the length tried, its decrease of the value, and the slope at the start."""
@@ -61,3 +63,25 @@ def search(
             return Found(trial, new_value, new_gradient, tries, True)
         length = shorten(length, decrease, slope)
     return Found(trial, new_value, new_gradient, most, False)
+
+
+def farther(problem: Problem, v: Array, direction: Array, slope: float, tried: Found) -> Found:
+    """Beyond a whole step, to where slopes seem to end, if that is lower.
+
+    A Hessian that was made positive is far too stiff along what folds: there each step ends nearly as steep as it
+    began. Values as search takes them; tried: what it found.
+    """
+    if not np.array_equal(tried.v, v + direction):
+        return tried
+    length = 1.0
+    while length < _FARTHEST and float(np.vdot(tried.gradient, direction)) < _STEEP * slope:
+        length *= 2.0
+        if problem.largest_step(v, length * direction) < 1.0:
+            break
+        trial = v + length * direction
+        value, gradient = problem.value_gradient(trial)
+        tried = replace(tried, evaluations=tried.evaluations + 1)
+        if not value < tried.value:
+            break
+        tried = replace(tried, v=trial, value=value, gradient=gradient)
+    return tried

@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from ..arrays import Array, Mask
+from ..contact.corners import cornered
 from ..contact.detection import Detection
 from ..contact.hardening import SEEN, Hardening
 from ..contact.memory import ContactMemory
@@ -73,7 +74,7 @@ class ContactStep:
         factors = controls.factors(len(system.blocks))
         moment = Moment.of(system.contact, state.positions, [one.touching for one in inputs], factors, h)
         numbers = state.memory.get(shared(system, CONTACTS))
-        memory = None if numbers is None else ContactMemory.unpacked(numbers)
+        memory = None if numbers is None else ContactMemory.unpacked(numbers).of_points()
         impacts = Impact.unpacked(state.memory.get(shared(system, IMPACTS)))
         known = state.memory.get(shared(system, HELD))
         held = {}
@@ -106,7 +107,7 @@ class ContactStep:
         )
         iterations = evaluations = 0
         first = 0.0
-        hardening, hardened, attempt = Hardening(), 0, 0
+        hardening, hardened, attempt, soft = Hardening(), 0, 0, rows
         while True:
             problem.touch(rows, pressing, v)
             noise = problem.noise + (problem.contacts.noise(problem.positions(v), self.h) if problem.contacts else 0.0)
@@ -120,12 +121,12 @@ class ContactStep:
                 break
             v = minimum.velocities
             x = problem.positions(v)
-            found = self.detection(x)
+            found = cornered(soft, self.detection(x), x, self.memory or ContactMemory())
             same = _same(rows, found, x)
             if same and (hardened == _HARDENED or not hardening.more(found, x)):
                 break
             hardened += same
-            found = hardening(found)
+            soft, found = found, hardening(found)
             if attempt == _PASSES + hardened:
                 if _gone_through(rows, found, x):
                     minimum = replace(minimum, outcome=Outcome.TOUCHING)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -22,7 +23,12 @@ _REMAINDER = 0.1
 _STILL = 1e-9
 # What folds under its weight creeps on for long: sheets and ropes are still sooner, and their steps rougher.
 _THIN_STILL, _THIN_TOLERANCE = 1e-6, 0.1
+# Where they touch, what touches differs a little from step to step.
+_TOUCHING_STILL = 1e-4
 _MOST = 60
+# Nearer to rest than this part of the size, what creeps is guessed from so many steps, unless the last guess left so
+# many times as long a way; ways that differ by less than this part say nothing.
+_NEAR, _DEPTH, _WORSE, _ALIKE = 0.01, 6, 2.0, 1e-3
 
 
 def settled(stepper: Stepper, state: State, inputs: Inputs, tolerance: float, factors: Array | None = None) -> State:
@@ -41,17 +47,54 @@ def settled(stepper: Stepper, state: State, inputs: Inputs, tolerance: float, fa
     thin = any(block.is_sheet or block.is_rope for block in system.blocks)
     tolerance = max(tolerance, _THIN_TOLERANCE) if thin else tolerance
     controls = Controls(laws, 0.0, tolerance, tuple(float(one) for one in scale))
-    limit = (_THIN_STILL if thin else _STILL) * np.array([block.size for block in system.blocks])[system.owner()]
+    touching = any(one.touching is not None for one in inputs)
+    part = (_TOUCHING_STILL if touching else _THIN_STILL) if thin else _STILL
+    limit = part * np.array([block.size for block in system.blocks])[system.owner()]
     still = tuple(one.ended() for one in inputs)
+    # What is touched is not to be jumped through.
+    series = _Series() if thin and not touching else None
     for _ in range(_MOST):
         after, report = stepper.step(state, still, h, controls)
         if report.outcome is not Outcome.CONVERGED:
             break
         moved = np.abs(after.positions - state.positions).max(axis=1)
+        begun = state.positions
         state = State.at_rest(after.positions, state.time, forgotten(after.memory))
         if (moved <= limit).all():
             break
+        if series is not None and (moved <= _NEAR / part * limit).all():
+            state = replace(state, positions=series.mixed(begun, state.positions))
     return state
+
+
+class _Series:
+    """Steps towards rest, each of which is guessed from some before it.
+
+    Anderson, *Iterative Procedures for Nonlinear Integral Equations* (1965): that mean of the last steps is gone on
+    from of which the ways cancel best.
+    """
+
+    def __init__(self) -> None:
+        self._from: list[Array] = []
+        self._ways: list[Array] = []
+
+    def mixed(self, begun: Array, ended: Array) -> Array:
+        """(n, 3) m, from where to go on after a step from begun to ended."""
+        if self._ways and np.linalg.norm(ended - begun) > _WORSE * np.linalg.norm(self._ways[-1]):
+            # It is another way down than the one that was guessed along.
+            self._from.clear()
+            self._ways.clear()
+        self._from.append(begun)
+        self._ways.append(ended - begun)
+        del self._from[:-_DEPTH], self._ways[:-_DEPTH]
+        if len(self._ways) == 1:
+            return ended
+        changes = np.stack([(one - self._ways[-1]).ravel() for one in self._ways[:-1]], axis=1)
+        amounts = np.linalg.lstsq(changes, -self._ways[-1].ravel(), rcond=_ALIKE)[0]
+        found = ended.copy()
+        for amount, first, way in zip(amounts, self._from[:-1], self._ways[:-1], strict=True):
+            found += amount * ((first + way) - ended)
+        return found
 
 
 def _calming(system: System, region: Region, factors: Array) -> float:

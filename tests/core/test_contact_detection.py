@@ -7,8 +7,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from builders import gridded
-from dampsim.core.contact.meeting import EDGE, POINT
-from dampsim.core.contact.memory import ContactMemory
+from dampsim.core.contact.memory import EDGE, POINT, ContactMemory
 from dampsim.core.contact.rows import Rows
 from dampsim.core.geometry.surface import Surface
 from shapes import box, sheet

@@ -9,8 +9,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from builders import gridded
-from dampsim.core.contact.meeting import POINT
-from dampsim.core.contact.memory import ContactMemory
+from dampsim.core.contact.memory import POINT, ContactMemory
 from dampsim.core.contact.moment import Moment, Obstructing, Span, Touching
 from dampsim.core.geometry.surface import Surface
 from references import contact

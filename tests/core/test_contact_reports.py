@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from builders import DOWN, gridded, scene, still
-from dampsim.core.contact.meeting import POINT
+from dampsim.core.contact.memory import POINT
 from dampsim.core.frames.frame import Frame
 from dampsim.core.measure.contacts import Report, Sunk, Touched, pressing, touched
 from dampsim.core.scene.collider import Obstacle

@@ -23,7 +23,10 @@ R, H, E = 0.01, 1.0 / 24.0, 1e5
 
 @dataclass
 class Thing:
-    """A surface in a step. end: (v, 3) m; where it starts if None.  body: whether it has nodes.  more: of Touchable."""
+    """A surface in a step. end: (v, 3) m; where it starts if None.  body: whether it has nodes.  more: of Touchable.
+
+    rest: (v, 3) m; where it starts if None.
+    """
 
     surface: Surface
     end: np.ndarray | None = None
@@ -34,6 +37,7 @@ class Thing:
     young: float = E
     consistent: bool = False
     more: dict[str, Any] = field(default_factory=dict)
+    rest: np.ndarray | None = None
 
     @property
     def ended(self) -> np.ndarray:
@@ -70,7 +74,8 @@ class Step:
             mesh, hold = one.surface, np.full(v, 0.0 if one.body else 1.0)
             triangles = sewn(mesh.vertices, mesh.triangles)
             dials = {"block": place if one.body else -1, "young": one.young, **one.more}
-            surfaces.append(Touchable(mesh.name, mesh.vertices, triangles, operator, hold, **dials))
+            rest = mesh.vertices if one.rest is None else one.rest
+            surfaces.append(Touchable(mesh.name, rest, triangles, operator, hold, **dials))
         model = ContactModel(
             tuple(surfaces), tuple(-1 if one.body else k for k, one in enumerate(self.things)), tuple(self.facing),
             tuple(self.own),
