@@ -62,6 +62,11 @@ class ContactMemory:
         place = self.places(keys)
         return np.where(place >= 0, self.forces[place] if len(self.forces) else 0.0, 0.0)
 
+    def depth(self, keys: Index) -> Array:
+        """(k,) m that they lay behind the surface at the end of the last step; none for new ones and those in front."""
+        place = self.places(keys)
+        return np.where(place >= 0, np.maximum(self.depths[place], 0.0) if len(self.depths) else 0.0, 0.0)
+
     def of_points(self) -> ContactMemory:
         """What detection is to know: the sides of a point are one contact, with the friction of all of them."""
         if not len(self.keys) or self.keys[:, 1].max() < CORNERS[0]:

@@ -128,7 +128,7 @@ class ContactStep:
             hardened += same
             soft, found = found, hardening(found)
             if attempt == _PASSES + hardened:
-                if _gone_through(rows, found, x):
+                if _gone_through(found, x, self.memory or ContactMemory()):
                     minimum = replace(minimum, outcome=Outcome.TOUCHING)
                 break
             pressing = _carried(rows, found, x)
@@ -275,11 +275,10 @@ def _same(rows: Rows, found: Rows, x: Array) -> bool:
     return not (before.gap[gone] < -_MISSED * rows.distance[gone]).any()
 
 
-def _gone_through(rows: Rows, found: Rows, x: Array) -> bool:
-    """Whether something is where it can be seen, inside of what was not known to touch it."""
-    known = ContactMemory.of(rows.key, rows.begun, np.ones(len(rows)), rows.distance)
+def _gone_through(found: Rows, x: Array, memory: ContactMemory) -> bool:
+    """Whether something is where it can be seen, deeper inside than it was when the step began."""
     behind = -ContactEnergy(found, np.zeros(len(found))).at(x).gap - found.out
-    return bool((behind[known.places(found.key) < 0] > SEEN * found.distance[known.places(found.key) < 0]).any())
+    return bool((behind - memory.depth(found.key) > SEEN * found.distance).any())
 
 
 def _carried(rows: Rows, found: Rows, x: Array) -> Array:
