@@ -63,6 +63,10 @@ def stays_outside(pair: Pair) -> None:
     [
         pytest.param(2, False, 24, marks=pytest.mark.slow),
         (16, False, 24),
+        # Contacts that slid on to other faces within the step.
+        pytest.param(39, False, 16, marks=pytest.mark.slow),
+        (46, False, 16),
+        (48, False, 14),
         pytest.param(25, False, 40, marks=pytest.mark.slow),
         pytest.param(103, True, 24, marks=pytest.mark.slow),
     ],
