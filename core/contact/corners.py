@@ -35,8 +35,9 @@ def cornered(rows: Rows, found: Rows, positions: Array, memory: ContactMemory) -
     before, now = (ContactEnergy(one, np.zeros(len(one))).at(positions) for one in (rows, found))
     # What has slid off the place that it touched does not touch the plane there.
     near = np.linalg.norm(before.way, axis=1) < _NEAR * rows.distance
-    own = (rows.key[:, 0] == rows.key[:, 3]) & (rows.key[:, 1] != EDGE)
-    pressing = np.flatnonzero(near & own & (before.gap < 0.0))
+    # A tip in a dent is between the dent's triangles, whose friction it would lose from one to the other.
+    itself = (rows.key[:, 0] == rows.key[:, 3]) & (rows.key[:, 1] != EDGE)
+    pressing = np.flatnonzero(near & itself & (before.gap < 0.0))
     spot = _places(found, _points(rows.key[pressing]))
     pressing, spot = pressing[spot >= 0], spot[spot >= 0]
     if not len(pressing):
