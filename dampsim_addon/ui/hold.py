@@ -6,7 +6,8 @@ import bpy
 from bpy.types import Context, UILayout
 
 from ..scene.objects import working
-from .contact_operators import DAMPSIM_OT_floor
+from ..scene.registry import trusting
+from .contact_operators import DAMPSIM_OT_collider, DAMPSIM_OT_floor, collidable
 from .doctor import is_linked
 from .layout import BOX, field, wrapped
 from .pin_operators import DAMPSIM_OT_let_fall, DAMPSIM_OT_pin, DAMPSIM_OT_pin_bones, DAMPSIM_OT_pin_gradient
@@ -34,11 +35,15 @@ def draw(layout: UILayout, obj: bpy.types.Object, context: Context) -> None:
     box = layout.box().column(align=True)
     box.enabled = not working(context)
     wrapped(box, "Nothing holds it, so it will fall", "ERROR", context, BOX)
+    with trusting():
+        beside = any(collidable(other, obj) for other in context.selected_objects)
     for operator, icon in (
         (DAMPSIM_OT_pin, "VERTEXSEL"),
         (DAMPSIM_OT_pin_bones, "BONE_DATA"),
         (DAMPSIM_OT_pin_gradient, "IPO_EASE_IN_OUT"),
         (DAMPSIM_OT_floor, "MESH_PLANE"),
+        # What is selected beside it may be meant to catch it.
+        *([(DAMPSIM_OT_collider, "MOD_PHYSICS")] if beside else []),
         (DAMPSIM_OT_let_fall, "SORT_ASC"),
     ):
         box.operator(operator.bl_idname, icon=icon)

@@ -11,7 +11,7 @@ trap 'kill $server 2>/dev/null || true' EXIT
 sleep 2
 DISPLAY=:$(cat "$out/display")
 export DISPLAY LIBGL_ALWAYS_SOFTWARE=1 DAMPSIM_SHOTS="$out"
-[ $# != 0 ] || set -- creature bridge first_minute contact labels
+[ $# != 0 ] || set -- creature bridge first_minute contact cloth labels
 for part in "$@"; do
     code=0
     # Without a sample of that name it starts as Blender does for anybody.

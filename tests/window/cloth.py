@@ -1,0 +1,153 @@
+"""Within the real window: the first minutes with cloth, by clicks and keys alone.
+
+A tablecloth falls over a ball, and a flag whose hoist is pinned falls into its own folds; both play, rest, and go
+through nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import bpy
+import numpy as np
+from mathutils import Quaternion
+
+sys.path.insert(0, str(Path(__file__).parent))
+import scenes
+from events import click, into_view, ours, run, shell, shot, sidebar, until
+from looks import Array, watched
+
+# What nobody sees, what hangs still in a frame, and what an edge may be longer, in parts of a size.
+SEEN, STILL, LONGER = 1e-3, 1e-3, 0.05
+# Of the spheres' polygons, whose edges lie deeper than their corners.
+RADIUS = 0.5
+
+
+@dataclass(frozen=True)
+class Cloth:
+    """make: the artist's work; the first of what it returns is chosen, and all are selected after the first click.
+
+    clicks: the buttons, one after the other.  itself: whether its parts are to stop at each other.
+    """
+
+    name: str
+    make: Callable[[], Sequence[bpy.types.Object]]
+    clicks: Sequence[str]
+    frames: int
+    itself: bool = False
+
+
+def tablecloth() -> Sequence[bpy.types.Object]:
+    bpy.ops.mesh.primitive_uv_sphere_add(radius=RADIUS, segments=48, ring_count=24, location=(0.0, 0.0, 0.5))
+    ball = bpy.context.object
+    bpy.ops.mesh.primitive_grid_add(x_subdivisions=20, y_subdivisions=20, size=2.0, location=(0.0, 0.0, 1.2))
+    return [bpy.context.object, ball]
+
+
+def flag() -> Sequence[bpy.types.Object]:
+    """It stands upright, as modelled; what is to be pinned was selected in Edit Mode."""
+    bpy.ops.mesh.primitive_grid_add(x_subdivisions=18, y_subdivisions=12, size=1.0, rotation=(1.5708, 0.0, 0.0))
+    obj = bpy.context.object
+    obj.scale = (1.2, 0.8, 1.0)
+    bpy.ops.object.transform_apply(location=False, rotation=True, scale=True)
+    mesh = obj.data
+    for one in (mesh.polygons, mesh.edges):
+        one.foreach_set("select", np.zeros(len(one), dtype=bool))
+    left = min(vertex.co.x for vertex in mesh.vertices)
+    for vertex in mesh.vertices:
+        vertex.select = vertex.co.x < left + 1e-4
+    return [obj]
+
+
+CLOTHS = (
+    Cloth("tablecloth", tablecloth, ("add()", "collider()", "let_fall()"), 60),
+    Cloth("flag", flag, ("add()", "pin()"), 72, True),
+)
+
+
+def wear(one: Cloth) -> Iterator[float]:
+    scene = scenes.new_scene(one.name, one.frames)
+    objects = one.make()
+    scene.frame_set(1)
+    obj = objects[0]
+    for other in scene.objects:
+        other.select_set(other == obj)
+    bpy.context.view_layer.objects.active = obj
+    view = sidebar()[1].spaces.active.region_3d
+    view.view_perspective, view.view_location = "PERSP", (0.0, 0.0, 0.3 if len(objects) > 1 else 0.0)
+    view.view_distance, view.view_rotation = 5.5 if len(objects) > 1 else 4.0, Quaternion((0.75, 0.58, 0.19, 0.25))
+    yield 1.0
+    for number, command in enumerate(one.clicks):
+        if number:
+            for other in objects:
+                other.select_set(True)
+            yield 0.5
+        yield from click(command)
+        yield 0.7
+    assert obj.dampsim.enabled
+    assert obj.dampsim.kind == "CLOTH", obj.dampsim.kind
+    # As its boxes in the panel do it.
+    obj.dampsim.touch_self = one.itself
+    obj.dampsim.start_settled = False
+    shot(f"cloth_{one.name}_0")
+
+    into_view()
+    began = time.monotonic()
+    shell("xdotool", "key", "space")
+    yield from until(lambda: verified(obj) >= one.frames, 400, f"{one.name} to play")
+    spent = time.monotonic() - began
+    shell("xdotool", "key", "Escape")
+    yield from until(lambda: not bpy.context.screen.is_animation_playing, 5, "ESC to stop the playback")
+    for frame in (12, one.frames // 2, one.frames):
+        scene.frame_set(frame)
+        yield 1.0
+        shot(f"cloth_{one.name}_{frame}")
+    shown = watched(obj, list(range(1, one.frames + 1)))
+    points, edges = np.array([there for there, _ in shown]), shown[0][1]
+    size = float(np.ptp(points[0], axis=0).max())
+    lengths = np.linalg.norm(points[:, edges[:, 0]] - points[:, edges[:, 1]], axis=2)
+    longest = float((lengths / lengths[0]).max()) - 1.0
+    late = float(np.linalg.norm(points[-1] - points[-2], axis=1).max()) / size
+    print(
+        f"window: {one.name}: {len(points[0])} vertices, {one.frames} frames in {spent:.1f} s; edges at most "
+        f"{longest:.1%} longer; moves by {late:.2%} of its size in the last frame",
+        flush=True,
+    )
+    assert np.linalg.norm(points[-1] - points[0], axis=1).max() > 0.2 * size, f"{one.name}: it does not fall"
+    assert longest < LONGER, f"{one.name}: it is stretched"
+    assert late < STILL, f"{one.name}: it does not rest"
+    if len(objects) > 1:
+        low = depth(points, np.array(objects[1].matrix_world.translation))
+        assert low < SEEN * size, f"{one.name}: something is seen within the ball"
+
+
+def depth(points: Array, middle: Array) -> float:
+    """How deep any vertex ever is in a ball of RADIUS, m."""
+    return float(RADIUS - np.linalg.norm(points - middle, axis=2).min())
+
+
+def verified(obj: bpy.types.Object) -> int:
+    session = ours("dampsim_addon.live").find(obj)
+    assert not (session and session.problem), session.problem
+    return session.verified if session else 0
+
+
+def cloth() -> Iterator[float]:
+    for obj in list(bpy.data.objects):
+        bpy.data.objects.remove(obj)
+    _, area, region = sidebar()
+    area.spaces.active.show_region_ui = True
+    area.spaces.active.show_gizmo = False
+    bpy.context.preferences.system.viewport_aa = "OFF"
+    yield 2.0
+    region.active_panel_category = "DampSim"
+    yield 2.0
+    for one in CLOTHS:
+        yield from wear(one)
+
+
+run(cloth(), "cloth")
