@@ -18,7 +18,7 @@ from mathutils import Quaternion
 
 sys.path.insert(0, str(Path(__file__).parent))
 import scenes
-from events import click, into_view, ours, run, shell, shot, sidebar, until
+from events import click, emptied, into_view, run, shell, shot, sidebar, until, verified
 from looks import Array, watched
 
 # What nobody sees, what hangs still in a frame, and what an edge may be longer, in parts of a size.
@@ -130,22 +130,8 @@ def depth(points: Array, middle: Array) -> float:
     return float(RADIUS - np.linalg.norm(points - middle, axis=2).min())
 
 
-def verified(obj: bpy.types.Object) -> int:
-    session = ours("dampsim_addon.live").find(obj)
-    assert not (session and session.problem), session.problem
-    return session.verified if session else 0
-
-
 def cloth() -> Iterator[float]:
-    for obj in list(bpy.data.objects):
-        bpy.data.objects.remove(obj)
-    _, area, region = sidebar()
-    area.spaces.active.show_region_ui = True
-    area.spaces.active.show_gizmo = False
-    bpy.context.preferences.system.viewport_aa = "OFF"
-    yield 2.0
-    region.active_panel_category = "DampSim"
-    yield 2.0
+    yield from emptied()
     for one in CLOTHS:
         yield from wear(one)
 

@@ -18,7 +18,7 @@ from mathutils import Quaternion, Vector
 
 sys.path.insert(0, str(Path(__file__).parent))
 import scenes
-from events import click, into_view, ours, picture, run, shell, shot, sidebar, until
+from events import click, emptied, into_view, picture, run, shell, shot, sidebar, until, verified
 from looks import watched
 
 # Falls for half a second, and calms down for one.
@@ -136,22 +136,8 @@ def drop(one: Drop) -> Iterator[float]:
         assert above[-1] > low[-1] + 0.2 * sizes[0], f"{one.name}: one has gone through the other"
 
 
-def verified(obj: bpy.types.Object) -> int:
-    session = ours("dampsim_addon.live").find(obj)
-    assert not (session and session.problem), session.problem
-    return session.verified if session else 0
-
-
 def contact() -> Iterator[float]:
-    for obj in list(bpy.data.objects):
-        bpy.data.objects.remove(obj)
-    _, area, region = sidebar()
-    area.spaces.active.show_region_ui = True
-    area.spaces.active.show_gizmo = False
-    bpy.context.preferences.system.viewport_aa = "OFF"
-    yield 2.0
-    region.active_panel_category = "DampSim"
-    yield 2.0
+    yield from emptied()
     for one in DROPS:
         yield from drop(one)
 

@@ -104,6 +104,26 @@ def point(place: tuple[float, float]) -> None:
     shell("xdotool", "mousemove", str(round(region.x + place[0] * region.width)), str(round(y)))
 
 
+def emptied() -> Iterator[float]:
+    """Remove what Blender begins with, and show DampSim's tab."""
+    for obj in list(bpy.data.objects):
+        bpy.data.objects.remove(obj)
+    _, area, region = sidebar()
+    area.spaces.active.show_region_ui = True
+    area.spaces.active.show_gizmo = False
+    bpy.context.preferences.system.viewport_aa = "OFF"
+    yield 2.0
+    region.active_panel_category = "DampSim"
+    yield 2.0
+
+
+def verified(obj: bpy.types.Object) -> int:
+    """How many of an object's frames have been played."""
+    session = ours("dampsim_addon.live").find(obj)
+    assert not (session and session.problem), session.problem
+    return session.verified if session else 0
+
+
 def progress() -> bpy.types.PropertyGroup:
     return bpy.context.window_manager.dampsim_progress
 

@@ -17,7 +17,7 @@ from mathutils import Quaternion, Vector
 
 sys.path.insert(0, str(Path(__file__).parent))
 import scenes
-from events import SHOTS, click, into_view, ours, picture, progress, run, shell, shot, sidebar, until
+from events import SHOTS, click, emptied, into_view, picture, progress, run, shell, shot, sidebar, until, verified
 from looks import looks, watched
 
 # Two swings of a third of a second, and what is left of a second and a half to calm down.
@@ -121,12 +121,6 @@ def minute(one: Minute) -> Iterator[float]:
     assert found.edge < EDGE, f"{one.name} is torn"
 
 
-def verified(obj: bpy.types.Object) -> int:
-    session = ours("dampsim_addon.live").find(obj)
-    assert not (session and session.problem), session.problem
-    return session.verified if session else 0
-
-
 def baked(obj: bpy.types.Object) -> Iterator[float]:
     """The minute ends with a bake, which plays what played."""
     obj.dampsim.cache_folder = str(SHOTS / "first")
@@ -142,16 +136,8 @@ def baked(obj: bpy.types.Object) -> Iterator[float]:
 
 
 def first_minute() -> Iterator[float]:
-    for obj in list(bpy.data.objects):
-        bpy.data.objects.remove(obj)
-    _, area, region = sidebar()
-    area.spaces.active.show_region_ui = True
-    area.spaces.active.show_gizmo = False
-    area.spaces.active.clip_start = 1e-3
-    bpy.context.preferences.system.viewport_aa = "OFF"
-    yield 2.0
-    region.active_panel_category = "DampSim"
-    yield 2.0
+    sidebar()[1].spaces.active.clip_start = 1e-3
+    yield from emptied()
     for one in MINUTES:
         yield from minute(one)
         if one.name == "belly":
