@@ -32,7 +32,7 @@ _EVERY = 4
 
 
 def machine() -> str:
-    """What the bytes depend on: numpy and OpenBLAS choose their loops by what the processor can, and not by its name."""
+    """What the bytes depend on: numpy and OpenBLAS choose their loops by what the processor can, not by its name."""
     said: dict[str, str] = {}
     info = Path("/proc/cpuinfo")
     if info.exists():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -76,10 +76,12 @@ class Touched:
     """Of one body at one frame.
 
     soonest: s within which it cannot come to rest where it lies, of motions that can be seen; 0 for no limit.
+    swing: m, how far such motions carry it.
     """
 
     sunk: tuple[Sunk, ...] = ()
     soonest: float = 0.0
+    swing: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ class Report:
     """Of one body in a shot.
 
     sunk: of everything that it went into, the deepest, with its frame.
-    soonest: as in Touched, at the last frame at which something limits it.
+    soonest: as in Touched, where it swung farthest after it was last at rest.
     """
 
     sunk: tuple[tuple[int, Sunk], ...] = ()
@@ -97,9 +99,12 @@ class Report:
     def of(frames: Iterable[tuple[int, Touched]]) -> Report:
         """Of numbered frames, in order."""
         deepest: dict[tuple[str, bool], tuple[int, Sunk]] = {}
-        last = 0.0
+        last = swing = 0.0
         for number, touched in frames:
-            last = touched.soonest or last
+            if touched.soonest and touched.swing >= swing:
+                last = touched.soonest
+            # What rests can be pushed anew.
+            swing = max(swing, touched.swing) if touched.soonest else 0.0
             for one in touched.sunk:
                 known = deepest.get((one.other, one.squeezed))
                 if known is None or one.depth > known[1].depth:
@@ -114,7 +119,7 @@ def touched(simulation: Simulation, state: State, body: str) -> Touched:
     if system.contact is None:
         return Touched()
     kept = _memory(system, state)
-    return Touched(_sunk(simulation, system.contact, number, block, kept), _soonest(simulation, number, block, state))
+    return Touched(_sunk(simulation, system.contact, number, block, kept), *_limit(simulation, number, block, state))
 
 
 def pressing(simulation: Simulation, frame: Frame, body: str, obstacles: Mapping[str, Array] | None = None) -> Pressing:
@@ -172,32 +177,33 @@ def _memory(system: System, state: State) -> ContactMemory:
     return ContactMemory.unpacked(state.memory.get(shared(system, CONTACTS)))
 
 
-def _soonest(simulation: Simulation, number: int, block: int, state: State) -> float:
-    """See Touched: of all regions of a block."""
+def _limit(simulation: Simulation, number: int, block: int, state: State) -> tuple[float, float]:
+    """soonest and swing, see Touched: of all regions of a block."""
     system = simulation.islands[number].system
     held = state.memory.get(shared(system, HELD))
     if held is None or held.shape != (len(system.regions), NUMBERS):
-        return 0.0
-    laws, found = simulation.controls()[number].laws, 0.0
+        return 0.0, 0.0
+    laws, found, swing = simulation.controls()[number].laws, 0.0, 0.0
     for place in system.regions_of(block):
         known = Holding.unpacked(held[place])
-        soft = np.zeros(6) if known is None else _seen(system, place, known, state)
-        if known is not None and soft.any():
-            found = max(found, soonest(replace(known, softness=soft), laws[place]))
-    return found
+        if known is None:
+            continue
+        far, size = _swings(system, place, known, state)
+        if far.max() > SEEN * size:
+            shares = np.where(far > SEEN * size, far, 0.0) / far.max()
+            found, swing = max(found, soonest(known, laws[place], shares)), max(swing, float(far.max()))
+    return found, swing
 
 
-def _seen(system: System, place: int, held: Holding, state: State) -> Array:
-    """(6,) s^2, the softness of the shapes of a rigid motion as which it moves to be seen; 0 of the others."""
+def _swings(system: System, place: int, held: Holding, state: State) -> tuple[Array, float]:
+    """(6,) m, how far each shape of a rigid motion carries its fastest node as it moves, and the region's size in m."""
     free = system.regions[place].free
     mass, x = system.mass[free], state.positions[free]
     offset = x - mass @ x / mass.sum()
     shapes = fields(offset) @ held.shapes
     speeds = shapes.T @ (mass[:, None] * state.velocities[free]).ravel()
-    # How far it carries its fastest node.
     far = np.sqrt(held.softness) * np.abs(speeds) * np.linalg.norm(shapes.reshape(-1, 3, 6), axis=1).max(axis=0)
-    size = float(np.linalg.norm(np.ptp(x, axis=0)))
-    return np.asarray(np.where(far > SEEN * size, held.softness, 0.0))
+    return np.asarray(far), float(np.linalg.norm(np.ptp(x, axis=0)))
 
 
 def _sunk(

@@ -23,7 +23,7 @@ from .controls import Controls
 from .ground import IMPACT, Impact, impacted, leaving, opened, steady, support, touches
 from .held import NUMBERS, Around, Ground, Holding, drag, holding, overshoot, renewed
 from .remembered import CONTACTS, DIALS, HELD, IMPACTS, Remembered, shared
-from .rigid_part import Rigid
+from .rigid_part import Rigid, adrift, balanced
 from .sleep import touch_dials
 from .step_problem import StepProblem
 
@@ -137,6 +137,9 @@ class ContactStep:
             if more != around.touched:
                 around = replace(around, touched=more)
                 problem = made(around)
+        if problem.contacts is not None and not around.grounds and adrift(self.system, problem.contacts, x):
+            v = balanced(self.system, problem, minimum.velocities, self.h)
+            minimum = replace(minimum, velocities=v)
         return problem, replace(minimum, iterations=iterations, evaluations=evaluations)
 
     def _touched(self, rows: Rows, pressing: Mask) -> frozenset[int]:

@@ -15,13 +15,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.sparse import csr_matrix, diags
+from scipy.special import lambertw
 
 from ..arrays import Array
 from ..solvers.factor import factorise
 from ..system.region import Region
 from ..system.system import System
 from .law import InertiaLaw
-from .waveform import SECOND, WaveformLaw
+from .waveform import REST_FRACTION, SECOND, WaveformLaw
 
 # Part of the stiffness's mean diagonal, as if a spring from everywhere to where it is: what slides is free.
 _FREE = 1e-11
@@ -133,16 +134,19 @@ def overshoot(law: InertiaLaw) -> float:
     return math.exp(-math.pi * law.decay / law.frequency) if law.frequency > 0.0 else 0.0
 
 
-def soonest(held: Holding, law: InertiaLaw) -> float:
+def soonest(held: Holding, law: InertiaLaw, shares: Array) -> float:
     """Before which what is held so does not come to rest, s: its rigid motion is as slow as what it stands on.
 
-    That of the critically damped motion that a stop kicks: below 1% of its largest swing after 7.64 of its times.
+    That of critically damped motions that a stop kicks (7.12).  shares: (6,) how far each shape swings over the
+    largest swing, 0 to 1.
     """
-    # What slides freely is not held.
-    soft = held.softness[held.softness < 1.0 / _SLIDES]
-    if not len(soft) or not isinstance(law, WaveformLaw):
+    # What slides freely is not held, and what swings by less than is rest anyway is at rest.
+    some = (held.softness < 1.0 / _SLIDES) & (shares > REST_FRACTION)
+    if not some.any() or not isinstance(law, WaveformLaw):
         return 0.0
-    return _KICKED * math.sqrt(float(soft.max()) + _own(law)[0])
+    # t e^-t, over its peak e^-1, falls below this part for the last time there.
+    times = -lambertw(-REST_FRACTION / (math.e * shares[some]), -1).real
+    return float((times * np.sqrt(held.softness[some] + _own(law)[0])).max())
 
 
 def _own(law: WaveformLaw) -> tuple[float, float]:
@@ -155,8 +159,6 @@ def _own(law: WaveformLaw) -> tuple[float, float]:
 
 # 1/s^2, what is held less than so is free to slide.
 _SLIDES = 1.0
-# t e^-t, over its peak e^-1, is below 1% from here on.
-_KICKED = 7.64
 
 
 def renewed(held: Holding, pressed: int, sticking: int) -> bool:

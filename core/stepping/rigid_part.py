@@ -7,7 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arrays import Array
+from ..contact.rows import ContactEnergy
+from ..solvers.problem import Problem
 from ..system.system import System
+
+# Weights of what presses add up to this little where only bodies press each other.
+_NOTHING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -47,3 +52,20 @@ class Rigid:
 def flies(system: System, region: int) -> bool:
     """Whether a region may go anywhere."""
     return system.regions[region].rigid_modes == 6
+
+
+def adrift(system: System, contacts: ContactEnergy, positions: Array) -> bool:
+    """Whether everything may go anywhere, as what presses at positions (n, 3) m is of bodies alone."""
+    if system.fixed.any() or system.joints is not None or not all(flies(system, k) for k in range(len(system.regions))):
+        return False
+    pressing = np.flatnonzero(contacts.at(positions).force > 0.0)
+    return bool(np.abs(np.asarray(contacts.rows.weights[pressing].sum(axis=1))).max(initial=0.0) < _NOTHING)
+
+
+def balanced(system: System, problem: Problem, v: Array, h: float) -> Array:
+    """Velocities v (f, 3) m/s with which what is adrift has the momentum that it had and what pulls gave it in h s.
+
+    What moves as a whole feels nothing but its inertia: there psi is a quadratic, and this its minimum. A search leaves
+    a momentum of its metric's rounding.
+    """
+    return np.asarray(v - h / float(system.mass.sum()) * problem.value_gradient(v)[1].sum(axis=0))

@@ -123,18 +123,21 @@ def test_what_lies_on_something_soft_says_how_soon_it_can_rest() -> None:
     assert touched(free, list(free.frames())[-1].state, "Block") == Touched()
 
 
-def test_a_report_keeps_the_deepest_of_each_and_the_last_limit() -> None:
+def test_a_report_keeps_the_deepest_of_each_and_the_limit_of_the_last_push() -> None:
     def sunk(depth: float, other: str = "Floor", squeezed: bool = False) -> Sunk:
         return Sunk(other, 3, 0, depth, squeezed)
 
     frames = [
-        (1, Touched((sunk(0.1), sunk(0.2, "Box")), 0.3)),
-        (2, Touched((sunk(0.3), sunk(0.01, squeezed=True)), 0.5)),
-        (3, Touched((sunk(0.2),), 0.0)),
+        (1, Touched((sunk(0.1), sunk(0.2, "Box")), 0.3, 0.02)),
+        (2, Touched((sunk(0.3), sunk(0.01, squeezed=True)), 0.5, 0.03)),
+        # The slowest motion is what is left in the end, however small it was.
+        (3, Touched((), 0.9, 0.01)),
+        (4, Touched((sunk(0.2),), 0.0)),
     ]
     report = Report.of(frames)
     assert [(number, one.other, one.depth) for number, one in report.sunk] == [
         (2, "Floor", 0.3), (1, "Box", 0.2), (2, "Floor", 0.01),
     ]  # fmt: skip
     assert report.soonest == 0.5
+    assert Report.of([*frames, (5, Touched((), 0.4, 0.01))]).soonest == 0.4
     assert Report.of([]) == Report()

@@ -142,8 +142,16 @@ def test_what_is_held_is_damped_as_dialled(bounce: float) -> None:
         least = -np.log(overshoot(law)) / np.hypot(np.pi, np.log(overshoot(law))) if bounce else 1.0
         assert ratio == pytest.approx(least) if c > 0.0 else ratio >= least * (1.0 - 1e-9)
     # Kicked on the softest support, critically damped, it is below 1% of its largest swing after this long.
-    t = soonest(held, law) / np.sqrt(1.0 / 3.0 + 1.0 / square)
-    assert t * np.exp(1.0 - t) == pytest.approx(0.01, rel=2e-3)
+    for share in (1.0, 0.3):
+        shares = np.array([share, 0.0, 0.0, 0.0, 0.0, 0.0])
+        t = soonest(held, law, shares) / np.sqrt(1.0 / 3.0 + 1.0 / square)
+        assert t > 1.0
+        assert share * t * np.exp(1.0 - t) == pytest.approx(0.01, rel=1e-9)
+    # What swings by less than that anyway delays nothing, and of others the one that rests last does.
+    assert soonest(held, law, np.array([0.009, 0.0, 0.0, 0.0, 0.0, 0.0])) == 0.0
+    both = soonest(held, law, np.array([0.02, 1.0, 0.0, 0.0, 0.0, 0.0]))
+    alone = [soonest(held, law, row) for row in (np.array([0.02, 0, 0, 0, 0, 0]), np.array([0.0, 1.0, 0, 0, 0, 0]))]
+    assert both == max(alone)
 
 
 def test_how_what_is_pressed_holds_a_body_is_its_rigid_motions_compliance() -> None:
