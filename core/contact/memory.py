@@ -18,6 +18,19 @@ def _none(*shape: int) -> Array:
     return np.zeros(shape)
 
 
+def _numbered(*keys: Index) -> list[Index]:
+    """One number for each key (k, 4), the same for equal ones."""
+    both = np.concatenate(keys)
+    sizes = [int(size) + 1 for size in both.max(axis=0)]
+    if np.prod([float(size) for size in sizes]) < 2.0**62:
+        total = both[:, 0]
+        for column, size in zip(both.T[1:], sizes[1:], strict=True):
+            total = total * size + column
+    else:
+        total = np.unique(both, axis=0, return_inverse=True)[1].reshape(-1)
+    return np.split(total, np.cumsum([len(one) for one in keys])[:-1])
+
+
 @dataclass(frozen=True)
 class ContactMemory:
     """Of the contacts that pressed at the end of a step.
@@ -42,15 +55,13 @@ class ContactMemory:
 
     def places(self, keys: Index) -> Index:
         """(k,) where keys (k, 4) are among these, -1 where they are not."""
-        found = np.full(len(keys), -1)
         if not len(self.keys) or not len(keys):
-            return found
-        both = np.concatenate([self.keys, keys])
-        _, label = np.unique(both, axis=0, return_inverse=True)
-        label = label.reshape(-1)
-        place = np.full(int(label.max()) + 1, -1)
-        place[label[: len(self.keys)]] = np.arange(len(self.keys))
-        return np.asarray(place[label[len(self.keys) :]])
+            return np.full(len(keys), -1)
+        own, asked = _numbered(self.keys, keys)
+        order = np.argsort(own, kind="stable")
+        spot = np.minimum(np.searchsorted(own, asked, sorter=order), len(own) - 1)
+        place = order[spot]
+        return np.where(own[place] == asked, place, -1)
 
     def stretch(self, keys: Index) -> Array:
         """(k, 3) m of contacts (k, 4); none for new ones."""

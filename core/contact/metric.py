@@ -12,15 +12,16 @@ from scipy.sparse import csr_matrix
 
 from ..arrays import Array, Index, Single
 from ..solvers.factor import LowRankUpdate, Solve
+from ..solvers.multifrontal import Multifrontal
 
 # Nodes whose columns are solved for at once. Always the same ones together, so that it makes no difference when.
-LOT = 2
+LOT = 16
 # Bytes of columns that are kept for one factorisation.
 _MOST = 256_000_000
 
 
 class Compliance:
-    """Columns of the inverse of a constant matrix, at nodes that may touch something; solved for when first asked.
+    """The inverse of a constant matrix among nodes that may touch something, column by column when first asked.
 
     In single precision, which is enough for a metric.
     nodes: (s,) slots that may be asked for.
@@ -32,54 +33,62 @@ class Compliance:
         self.nodes = nodes
         self._place = np.full(count, -1)
         self._place[nodes] = np.arange(len(nodes))
+        self._rows = (3 * nodes[:, None] + np.arange(3)).ravel()
         self._lots: dict[int, Single] = {}
 
-    def columns(self, slots: Index) -> Single:
-        """(3a, 3f) m/(N s), a row for each column at slots (a,)."""
+    def among(self, slots: Index) -> Single:
+        """(a, 3, a, 3) m/(N s), the inverse among slots (a,); the first two indices are the columns'."""
         place = self._place[slots]
-        found = np.empty((3 * len(slots), 3 * self._count), dtype=np.float32)
+        rows = (3 * place[:, None] + np.arange(3)).ravel()
+        found = np.empty((len(slots), 3, len(rows)), dtype=np.float32)
         for lot in np.unique(place // LOT):
             mine = np.flatnonzero(place // LOT == lot)
-            own = (3 * (place[mine] % LOT)[:, None] + np.arange(3)).ravel()
-            found[(3 * mine[:, None] + np.arange(3)).ravel()] = self._lot(int(lot))[own]
-        return found
+            found[mine] = self._lot(int(lot))[place[mine] % LOT][:, :, rows]
+        return found.reshape(len(slots), 3, len(slots), 3)
 
     def _lot(self, lot: int) -> Single:
+        """(LOT, 3, 3s), columns of the nodes of a lot, at all of them."""
         if lot in self._lots:
             self._lots[lot] = found = self._lots.pop(lot)
             return found
         nodes = self.nodes[lot * LOT : (lot + 1) * LOT]
         right = np.zeros((3 * self._count, 3 * len(nodes)))
         right[(3 * nodes[:, None] + np.arange(3)).ravel(), np.arange(3 * len(nodes))] = 1.0
-        made = np.ascontiguousarray(self._solve(right).T, dtype=np.float32)
+        made = np.ascontiguousarray(_single(self._solve, right)[self._rows].T).reshape(len(nodes), 3, -1)
         while self._lots and (len(self._lots) + 1) * made.nbytes > _MOST:
             self._lots.pop(next(iter(self._lots)))
         self._lots[lot] = made
         return made
 
 
+def _single(solve: Solve, right: Array) -> Single:
+    if isinstance(solve, Multifrontal):
+        return solve.columns(right.astype(np.float32))
+    return np.asarray(solve(right), dtype=np.float32)
+
+
 class ContactMetric:
     """The inverse of H + C."""
 
-    def __init__(self, base: LowRankUpdate, columns: Single, stiffness: csr_matrix, slots: Index) -> None:
+    def __init__(self, base: LowRankUpdate, compliance: Single, stiffness: csr_matrix, slots: Index) -> None:
         """base: the inverse of H, a constant matrix A and a low rank.
 
-        columns: (3a, 3f), those of A^-1 at slots (a,) of the free nodes.  stiffness: (3a, 3a), C.
+        compliance: (3a, 3a), A^-1 among slots (a,) of the free nodes.  stiffness: (3a, 3a), C.
         """
-        self._base, self._columns = base, columns
+        self._base = base
         self.stiffness = stiffness
         self._dof = (3 * slots[:, None] + np.arange(3)).ravel()
         # 1 + C S, the transpose of what is needed.
-        compliance = columns[:, self._dof] - base.given(slots).astype(np.float32)
-        matrix = np.asarray(stiffness.astype(np.float32) @ compliance)
+        matrix = np.asarray(stiffness.astype(np.float32) @ (compliance - base.given(slots).astype(np.float32)))
         matrix[np.diag_indices(len(matrix))] += 1.0
         self._factors = lu_factor(matrix, overwrite_a=True, check_finite=False)
 
     def __call__(self, right: Array) -> Array:
         answer = self._base(right)
         inner = lu_solve(self._factors, answer[self._dof].astype(np.float32), trans=1, check_finite=False)
-        pull = (self.stiffness @ inner.astype(np.float64)).astype(np.float32)
-        return np.asarray(answer - self._base.corrected((pull @ self._columns).astype(np.float64)))
+        pull = np.zeros(len(answer))
+        pull[self._dof] = self.stiffness @ inner.astype(np.float64)
+        return np.asarray(answer - self._base(pull))
 
     def pushed(self, step: Array) -> Array:
         """C v for v (f, 3), (f, 3)."""

@@ -136,20 +136,19 @@ class LowRankUpdate:
     def given(self, slots: Index) -> Array:
         """What the update takes from A^-1 among nodes (a,), whose coordinates are rows 3k to 3k+2: (3a, 3a)."""
         dof = (3 * slots[:, None] + np.arange(3)).ravel()
-        total = np.zeros((len(dof), len(dof)))
         if self._update.empty:
-            return total
+            return np.zeros((len(dof), len(dof)))
         spread, part = self._spread[dof], self._update.part[dof]
+        if len(self._small) == 1:
+            return np.asarray(spread @ self._small[0] @ spread.T)
+        total = np.zeros((len(dof), len(dof)))
         for one in np.unique(part):
             mine = np.flatnonzero(part == one)
             total[np.ix_(mine, mine)] = spread[mine] @ self._small[one] @ spread[mine].T
         return total
 
     def __call__(self, right: Array) -> Array:
-        return self.corrected(self._solve(right))
-
-    def corrected(self, answer: Array) -> Array:
-        """What the update makes of A^-1 times something (n,)."""
+        answer = self._solve(right)
         if self._update.empty:
             return answer
         amounts = self._small @ self._update.along(answer)[:, :, None]

@@ -11,9 +11,10 @@ from scipy.spatial import cKDTree
 
 from ..arrays import Array, Index
 from ..contact.metric import LOT, Compliance
-from ..solvers.factor import Solve, factorise
+from ..solvers.factor import Solve
 from ..solvers.lbfgs import minimise_lbfgs
 from ..solvers.modes import largest_eigenvalue
+from ..solvers.multifrontal import metric_of
 from ..solvers.newton import minimise_newton
 from ..solvers.problem import Minimum, Outcome, Problem, Tolerance
 from ..system.inputs import Inputs, parted
@@ -189,7 +190,7 @@ class Stepper:
             matrix = diags(rounded(inertia).repeat(3)) + h * self.stiffness_over_first(factors, share)
             if self._drag is not None:
                 matrix = matrix + self._drag / float(factors[0])
-            self._keep(key, factorise(matrix.tocsr()))
+            self._keep(key, metric_of(matrix.tocsr(), self.system.rest[self.free]))
         return self._factors[key]
 
     def _key(self, h: float, inertia: Array, factors: Array, share: Array | None) -> tuple[float, bytes, bytes, bytes]:

@@ -76,12 +76,12 @@ class Metric:
         nodes, slots = nodes[slots >= 0], slots[slots >= 0]
         if not len(nodes):
             return None
-        a, turn = len(slots), self._rotation[slots]
-        own = self._stepper.compliance(self._solve).columns(slots)
-        # Q A^-1 Q^T / scale, node by node.
-        every = (self._rotation / self._scale).astype(np.float32)
-        own = np.matmul(turn.astype(np.float32), own.reshape(a, 3, -1)).reshape(-1, len(every), 3)
-        own = np.einsum("kfj,fij->kfi", own, every, optimize=True).reshape(3 * a, -1)
+        turn = (self._rotation[slots] / np.sqrt(self._scale)).astype(np.float32)
+        own = self._stepper.compliance(self._solve).among(slots)
+        # Q A^-1 Q^T / scale, node by node: first the columns, then the rows.
+        count = 3 * len(slots)
+        own = np.matmul(turn, own.reshape(len(slots), 3, count)).reshape(count, len(slots), 3)
+        own = np.matmul(turn, own.transpose(1, 2, 0)).reshape(count, count)
         stiffness = self._h * spread(weights[:, nodes].tocsr(), blocks[there])
         return ContactMetric(self.base, own, stiffness.tocsr(), slots)
 

@@ -71,9 +71,10 @@ def test_what_lies_sleeps_and_wakes_when_what_holds_it_changes(way: str, monkeyp
     assert set(range(WOKEN - 10, WOKEN)) <= slept
     assert (WOKEN in slept) == (way == "nothing")
     off = np.array([np.abs(a.surface - b.surface).max() for a, b in zip(asleep, awake, strict=True)])
-    # As it falls asleep a step is below 1e-8 of the size; steps that move it are as near as their tolerance.
+    # As it falls asleep a step is below 1e-8 of the size; steps that move it are as near as their tolerance, and where
+    # friction takes hold anew that is as much as a tenth of what it can hold (docs/decisions/0017).
     assert off[: WOKEN - 1].max() < 1e-6 * SIZE
-    assert off.max() < 1e-4 * SIZE
+    assert off.max() < 3e-4 * SIZE
     still = [frame.state.positions.tobytes() for frame in asleep[WOKEN - 10 : WOKEN - 1]]
     assert len(set(still)) == 1
     if way == "friction":

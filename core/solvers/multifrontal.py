@@ -1,0 +1,200 @@
+"""Cholesky factors of a large symmetric positive definite matrix, front by front, in single precision.
+
+For what needs no more: the metric of a search. A product with one dense matrix per front goes up the tree of nested
+dissection and one down it, so that the inverse is symmetric, and so fast as memory is read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy.linalg.lapack import dpotrf, dtrtri, spotrf, strtri
+from scipy.sparse import csr_matrix
+
+from ..arrays import Array, Index, Single
+from .dissection import dissect
+from .factor import Solve, factorise
+
+# Pieces into which a child's nodes may fall in its parent's before they are added one by one.
+_RUNS = 20
+# Nodes below which nothing is gained.
+_FEW = 250
+# What a metric may miss of shapes that its matrix hardly resists, as a body's shifts and turns, and of a noise.
+_MISSED = 0.05
+
+
+@dataclass(frozen=True)
+class _Front:
+    """start, stop: of its own rows, in the order of elimination.  others: (r,) rows of its ancestors that it changes.
+
+    down: (stop - start + r, stop - start), [L^-1; L21 L^-1] of its Cholesky factor L and what is below, L21.
+    """
+
+    start: int
+    stop: int
+    others: Index
+    down: Single
+
+
+class Multifrontal:
+    """A solve with a matrix."""
+
+    def __init__(self, fronts: list[_Front], order: Index) -> None:
+        """order: (n,) the matrix's rows as they are eliminated."""
+        self._fronts, self._order = fronts, order
+
+    @property
+    def entries(self) -> int:
+        """Numbers that are kept."""
+        return sum(front.down.size for front in self._fronts)
+
+    def __call__(self, right: Array) -> Array:
+        """The inverse times right (n,) or (n, k)."""
+        # So that no power of ten is out of reach.
+        scale = float(np.abs(right).max(initial=0.0))
+        if not (np.isfinite(scale) and scale > 0.0):
+            return np.full(right.shape, 0.0 if scale == 0.0 else np.nan)
+        answer = self.columns((right / scale).astype(np.float32))
+        return answer.astype(float) * scale
+
+    def columns(self, right: Single) -> Single:
+        """The inverse times right (n,) or (n, k), in single precision."""
+        x = right[self._order]
+        several = x.ndim > 1
+        for front in self._fronts:
+            own = x[front.start : front.stop]
+            if several and not own.any():
+                continue
+            pushed = front.down @ own
+            count = front.stop - front.start
+            own[...] = pushed[:count]
+            x[front.others] -= pushed[count:]
+        for front in reversed(self._fronts):
+            own = x[front.start : front.stop]
+            own[...] = front.down.T @ np.concatenate([own, -x[front.others]])
+        answer = np.empty_like(x)
+        answer[self._order] = x
+        return answer
+
+
+def metric_of(matrix: csr_matrix, places: Array) -> Solve:
+    """A solve for what needs to be no more exact than a metric; see multifrontal()."""
+    if len(places) >= _FEW:
+        made = multifrontal(matrix, places)
+        if made is not None and _serves(made, matrix, places):
+            return made
+    return factorise(matrix)
+
+
+def _serves(solve: Solve, matrix: csr_matrix, places: Array) -> bool:
+    """Whether single precision is enough: not where a matrix resists some shapes a million times less than others."""
+    x = (places - places.mean(axis=0)) / max(float(np.ptp(places, axis=0).max()), 1e-300)
+    shapes = np.zeros((len(places), 3, 6))
+    shapes[:, [0, 1, 2], [0, 1, 2]] = 1.0
+    for axis in range(3):
+        shapes[:, :, 3 + axis] = np.cross(np.eye(3)[axis], x)
+    noise = np.random.default_rng(0).standard_normal((3 * len(places), 1))
+    known = np.concatenate([shapes.reshape(-1, 6), noise], axis=1)
+    off = solve(matrix @ known) - known
+    wrong = np.linalg.norm(off, axis=0) / np.linalg.norm(known, axis=0)
+    return bool(np.isfinite(wrong).all() and wrong.max() < _MISSED)
+
+
+def multifrontal(matrix: csr_matrix, places: Array) -> Multifrontal | None:
+    """Factors of a symmetric (3n, 3n) with nodes at places (n, 3); None where a pivot is not positive."""
+    symbolic = Symbolic.of(matrix, places)
+    return symbolic.factorised(matrix, np.float32) or symbolic.factorised(matrix, np.float64)
+
+
+@dataclass(frozen=True)
+class Symbolic:
+    """Which rows each front has: what depends on the pattern alone.
+
+    order: (3n,) rows as they are eliminated.  bounds: (f, 2) the rows of each front.  others: those of its ancestors.
+    children: fronts by their places.
+    """
+
+    order: Index
+    bounds: list[tuple[int, int]]
+    others: list[Index]
+    children: list[tuple[int, ...]]
+
+    @staticmethod
+    def of(matrix: csr_matrix, places: Array) -> Symbolic:
+        count = len(places)
+        coupled = matrix.tocoo()
+        pattern = csr_matrix(
+            (np.ones(coupled.nnz, dtype=np.int8), (coupled.row // 3, coupled.col // 3)), (count, count)
+        )
+        pattern.sum_duplicates()
+        parts = dissect(pattern, places)
+        nodes = np.concatenate([part.nodes for part in parts])
+        place = np.empty(count, dtype=np.int64)
+        place[nodes] = np.arange(count)
+        turned = pattern[nodes]
+        bounds, others = list[tuple[int, int]](), list[Index]()
+        start = 0
+        for part in parts:
+            stop = start + len(part.nodes)
+            near = place[turned.indices[turned.indptr[start] : turned.indptr[stop]]]
+            below = np.unique(np.concatenate([near, *(others[child] for child in part.children)]))
+            others.append(below[below >= stop])
+            bounds.append((start, stop))
+            start = stop
+        rows = (3 * nodes[:, None] + np.arange(3)).ravel()
+        return Symbolic(
+            rows,
+            [(3 * first, 3 * last) for first, last in bounds],
+            [(3 * one[:, None] + np.arange(3)).ravel() for one in others],
+            [part.children for part in parts],
+        )
+
+    def factorised(self, matrix: csr_matrix, kind: type[np.floating[Any]]) -> Multifrontal | None:
+        """kind: in which precision it is factored. None where a pivot is not positive."""
+        ordered = matrix.tocsr()[self.order][:, self.order].tocsr().astype(kind)
+        cholesky, inverted = (spotrf, strtri) if kind is np.float32 else (dpotrf, dtrtri)
+        local = np.zeros(len(self.order), dtype=np.int64)
+        fronts, left = list[_Front](), dict[int, Array]()
+        for number, ((start, stop), others, children) in enumerate(
+            zip(self.bounds, self.others, self.children, strict=True)
+        ):
+            count, size = stop - start, stop - start + len(others)
+            local[start:stop], local[others] = np.arange(count), np.arange(count, size)
+            front = np.zeros((size, size), dtype=kind)
+            part = slice(ordered.indptr[start], ordered.indptr[stop])
+            column, row = ordered.indices[part], np.repeat(np.arange(count), np.diff(ordered.indptr[start : stop + 1]))
+            later = column >= start
+            front[local[column[later]], row[later]] = ordered.data[part][later]
+            for child in children:
+                _add(front, left.pop(child), local[self.others[child]])
+            if not count:
+                left[number] = front
+                fronts.append(_Front(start, stop, others, np.zeros((size, 0), dtype=np.float32)))
+                continue
+            factor, wrong = cholesky(np.asfortranarray(front[:count, :count]), lower=1, clean=1, overwrite_a=1)
+            if wrong:
+                return None
+            inverse, _ = inverted(factor, lower=1, overwrite_c=1)
+            below = front[count:, :count] @ inverse.T
+            left[number] = front[count:, count:] - below @ below.T
+            down = np.concatenate([inverse, below @ inverse])
+            fronts.append(_Front(start, stop, others, np.ascontiguousarray(down, dtype=np.float32)))
+        return Multifrontal(fronts, self.order)
+
+
+def _add(front: Array, child: Array, rows: Index) -> None:
+    """What a child leaves, (r, r), at rows (r,) of its parent's."""
+    cuts = np.flatnonzero(np.diff(rows) != 1) + 1
+    if len(cuts) >= _RUNS:
+        front[np.ix_(rows, rows)] += child
+        return
+    ends = [0, *cuts, len(rows)]
+    runs = [(a, b, int(rows[a])) for a, b in pairwise(ends) if b > a]
+    for a, b, p in runs:
+        for c, d, q in runs:
+            # Below the diagonal alone it is read.
+            if q <= p:
+                front[p : p + b - a, q : q + d - c] += child[a:b, c:d]

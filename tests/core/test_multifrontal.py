@@ -1,0 +1,173 @@
+"""The metric's factors: an inverse in single precision, eliminated in the order of nested dissection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from scipy.sparse import block_diag, csr_matrix, diags, eye, kron, random
+from scipy.sparse.linalg import splu
+
+from builders import gridded, still
+from dampsim.core.scene.scene import Scene
+from dampsim.core.simulation.simulation import Simulation
+from dampsim.core.solvers.dissection import dissect
+from dampsim.core.solvers.factor import factorise
+from dampsim.core.solvers.multifrontal import Multifrontal, Symbolic, metric_of, multifrontal
+
+Case = tuple[csr_matrix, np.ndarray]
+
+
+def grid(*sides: int) -> Case:
+    """A scalar Laplacian on a box of nodes, three times, with something on the diagonal."""
+    lines = [diags([-1.0, 2.0, -1.0], [-1, 0, 1], shape=(k, k)) for k in sides]
+    total = csr_matrix((1, 1))
+    for line in lines:
+        total = kron(total, eye(line.shape[0])) + kron(eye(total.shape[0]), line)
+    places = np.stack([one.ravel() for one in np.meshgrid(*map(np.arange, sides), indexing="ij")], axis=1)
+    return csr_matrix(kron(total + 1e-2 * eye(total.shape[0]), np.eye(3) + 0.3)), 1.0 * places
+
+
+def body(pins: bool, weight: float = 1.0) -> Case:
+    """A block's stiffness, with a part of its inertia."""
+    surface = gridded("Block", (0, 0, 0), (1.0, 0.5, 0.5), 0.1)
+    held = (surface.vertices[:, 0] < 1e-6).astype(float) if pins else None
+    simulation = Simulation(Scene((still(surface, held, resolution=2500),), 24.0, np.zeros(3), 1, 2))
+    system = simulation.islands[0].system
+    free = np.flatnonzero(~system.fixed)
+    dof = (3 * free[:, None] + np.arange(3)).ravel()
+    stiffness = system.stiffness_at_rest(np.ones(1), True).tocsr()[dof][:, dof]
+    mass = system.mass[free].repeat(3)
+    # The first deformation swings with some hundreds per second squared.
+    return csr_matrix(stiffness + weight * diags(mass)), system.rest[free]
+
+
+def apart() -> Case:
+    (one, here), (two, there) = grid(9, 9, 5), grid(7, 7, 7)
+    return csr_matrix(block_diag([one, two])), np.concatenate([here, there + 100.0])
+
+
+def together() -> Case:
+    """Two pieces at the same places, and a link between their ends."""
+    (one, here), (two, there) = grid(9, 9, 5), grid(9, 9, 5)
+    matrix = csr_matrix(block_diag([one, two])).tolil()
+    a, b = 0, len(here) + 300
+    for axis in range(3):
+        for i, j, sign in ((a, a, 1), (b, b, 1), (a, b, -1), (b, a, -1)):
+            matrix[3 * i + axis, 3 * j + axis] += 50.0 * sign
+    return csr_matrix(matrix), np.concatenate([here, there])
+
+
+def tangle() -> Case:
+    """What no plane cuts well, at places that say nothing."""
+    rng = np.random.default_rng(2)
+    half = random(400, 400, 0.01, random_state=3)
+    pattern = half @ half.T + 5.0 * eye(400)
+    return csr_matrix(kron(pattern, np.eye(3))), rng.normal(size=(400, 3))
+
+
+def at_one_place() -> Case:
+    matrix, places = grid(25, 6, 4)
+    return matrix, np.zeros_like(places)
+
+
+CASES: dict[str, Callable[[], Case]] = {
+    "a box": lambda: grid(12, 10, 8), "a sheet": lambda: grid(40, 30, 1), "a chain": lambda: grid(900, 1, 1),
+    "a few nodes": lambda: grid(3, 2, 2), "one node": lambda: grid(1, 1, 1), "two pieces": apart,
+    "two linked pieces at the same places": together, "a tangle": tangle, "all at one place": at_one_place,
+    "a held body": lambda: body(True), "a free body": lambda: body(False, 100.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_it_is_the_inverse_to_single_precision(name: str) -> None:
+    matrix, places = CASES[name]()
+    solve = multifrontal(matrix, places)
+    assert solve is not None
+    rng = np.random.default_rng(1)
+    right = rng.normal(size=(matrix.shape[0], 3))
+    answer = solve(right)
+    exact = np.linalg.solve(matrix.toarray(), right)
+    assert np.linalg.norm(matrix @ answer - right) < 1e-4 * np.linalg.norm(right)
+    assert np.linalg.norm(answer - exact) < 1e-3 * np.linalg.norm(exact)
+    # Of a vector, of several, of any size, and in lots.
+    np.testing.assert_allclose(solve(right[:, 0]), answer[:, 0], rtol=0, atol=1e-5 * np.abs(answer).max())
+    np.testing.assert_allclose(solve(1e-60 * right), 1e-60 * answer, rtol=1e-5, atol=1e-66 * np.abs(answer).max())
+    columns = solve.columns(np.eye(len(right), min(6, len(right)), dtype=np.float32))
+    np.testing.assert_allclose(
+        columns, np.linalg.inv(matrix.toarray())[:, :6], rtol=0, atol=1e-3 * np.abs(columns).max()
+    )
+    assert not solve(0.0 * right).any()
+    # A metric is symmetric, and the same each time.
+    x, y = right[:, 0], right[:, 1]
+    assert abs(x @ solve(y) - y @ solve(x)) < 1e-6 * abs(x @ solve(x))
+    again = multifrontal(matrix, places)
+    assert again is not None
+    assert again(x).tobytes() == solve(x).tobytes()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_nodes_of_two_branches_are_not_coupled(name: str) -> None:
+    matrix, places = CASES[name]()
+    links = matrix.tocoo()
+    pattern = csr_matrix((np.ones(links.nnz), (links.row // 3, links.col // 3)))
+    parts = dissect(pattern, places)
+    assert sorted(np.concatenate([part.nodes for part in parts])) == list(range(len(places)))
+    above, owner = np.full(len(parts), -1), np.empty(len(places), dtype=int)
+    for number, part in enumerate(parts):
+        owner[part.nodes] = number
+        assert all(child < number for child in part.children)
+        above[list(part.children)] = number
+    # Every part but the last belongs to one.
+    assert (above[:-1] >= 0).all()
+    assert above[-1] == -1
+
+    def line(number: int) -> set[int]:
+        found = set()
+        while number >= 0:
+            found.add(number)
+            number = int(above[number])
+        return found
+
+    lines = [line(number) for number in range(len(parts))]
+    near = pattern.tocoo()
+    for i, j in {(int(owner[a]), int(owner[b])) for a, b in zip(near.row, near.col, strict=True)}:
+        assert i in lines[j] or j in lines[i]
+
+
+def test_what_fills_in_is_little() -> None:
+    matrix, places = grid(20, 20, 20)
+    solve = multifrontal(matrix, places)
+    assert solve is not None
+    # No more than minimum degree, whose two factors have each entry twice; here half of a front may be zeros.
+    factors = splu(matrix.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+    assert solve.entries < 1.05 * (factors.L.nnz + factors.U.nnz)
+    assert solve.entries < 0.03 * matrix.shape[0] ** 2
+
+
+def test_what_single_precision_cannot_factor_is_factored_in_double() -> None:
+    """A long rod held at one end: it resists its first bending a hundred million times less than its highest mode."""
+    places = np.stack([np.arange(700.0), np.zeros(700), np.zeros(700)], axis=1)
+    second = diags([1.0, -2.0, 1.0], [0, 1, 2], shape=(698, 700))
+    bend = csr_matrix(second.T @ second) + diags(np.r_[1.0, 1.0, np.zeros(698)])
+    matrix = csr_matrix(kron(bend, np.eye(3)))
+    symbolic = Symbolic.of(matrix, places)
+    assert symbolic.factorised(matrix, np.float32) is None
+    assert isinstance(multifrontal(matrix, places), Multifrontal)
+
+
+def test_a_metric_falls_back_where_single_precision_is_not_enough() -> None:
+    matrix, places = body(False, 1e-7)
+    right = np.random.default_rng(1).normal(size=matrix.shape[0])
+    exact = factorise(matrix)(right)
+    np.testing.assert_array_equal(metric_of(matrix, places)(right), exact)
+    # Nor is it worth it for a few nodes, and what is not positive has none.
+    few, there = grid(5, 5, 5)
+    assert not isinstance(metric_of(few, there), Multifrontal)
+    wide, there = grid(10, 10, 5)
+    assert isinstance(metric_of(wide, there), Multifrontal)
+    shifted = csr_matrix(wide - 1.0 * eye(wide.shape[0]))
+    assert multifrontal(shifted, there) is None
+    right = right[: wide.shape[0]]
+    np.testing.assert_array_equal(metric_of(shifted, there)(right), factorise(shifted)(right))
