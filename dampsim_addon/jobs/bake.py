@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterable
 from dataclasses import dataclass, replace
 
 import bpy
+import numpy as np
 
 from ...core.errors import DampSimError, SceneError
 from ...core.frames.cache import FrameCache
@@ -39,6 +40,8 @@ class Result:
     """Of one object's bake. keys, size: see bake.Cost.  error: m, largest distance of a vertex from the simulation at
     any frame, as it plays.  bound: m, what it had to stay below; None where the target is exact.  helped: in how many
     steps another way had to be tried, of all that is simulated with it.  touched: what contacts did, in sentences.
+    rest, overshoot: frames and part of the swing, as measured where the shot ends still, and dialled; rest is None
+    where it does not come to rest, dialled_rest where nothing can be measured; settling says it in words.
     problem: why there is no bake, in a sentence; then the rest says nothing."""
 
     name: str
@@ -52,6 +55,11 @@ class Result:
     seconds: float = 0.0
     helped: int = 0
     touched: tuple[str, ...] = ()
+    rest: float | None = None
+    dialled_rest: float | None = None
+    overshoot: float | None = None
+    dialled_overshoot: float | None = None
+    settling: str = ""
     problem: str = ""
 
 
@@ -147,13 +155,20 @@ def _written(
     for other in TARGETS:
         if other is not kind:
             other.forget(folder)
-    keep_curve(obj, _curve(simulation, obj.name, cache, numbers), "bake")
+    curve = _curve(simulation, obj.name, cache, numbers)
+    keep_curve(obj, curve, "bake")
     bound = None if kind.exact else shot.bound
     seconds = before + time.monotonic() - began
     said = tuple(sentences(report, obj, sampler.scene))
     result = Result(
         obj.name, kind.name, taken.first, taken.last, cost.keys, cost.size, error, bound, seconds, helped, said
     )
+    if curve is not None:
+        result = replace(
+            result,
+            rest=float(curve.rest) if np.isfinite(curve.rest) else None, dialled_rest=float(curve.dial),
+            overshoot=float(curve.overshoot), dialled_overshoot=float(curve.bounce), settling=curve.text,
+        )  # fmt: skip
     _keep(obj, result, taken)
     remember(obj, sampler.scene)
     return result

@@ -20,7 +20,7 @@ LAYERS = {
         "arrays", "errors", "memo", "fields", "geometry", "elements", "energies", "solvers", "contact", "system",
         "damping", "stepping", "integrators", "scene", "bodies", "frames", "simulation", "measure", "papers",
     ],
-    "dampsim_addon": ["blender", "work", "targets", "scene", "live", "jobs", "compare", "ui", "cli", "api"],
+    "dampsim_addon": ["farm", "blender", "work", "targets", "scene", "live", "jobs", "compare", "ui", "cli", "api"],
 }  # fmt: skip
 
 
