@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import hashlib
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +26,7 @@ def add_unit(parser: argparse.ArgumentParser) -> None:
         help="do nothing where --report says that it was done from the same files; else one process at a time does it",
     )  # fmt: skip
     parser.add_argument("--until-stdin-closes", action="store_true", help="end when the standard input is closed")
-    parser.add_argument(
-        "--until-parent-ends", action="store_true", help="end when what started it does (Linux and macOS)"
-    )
+    parser.add_argument("--until-parent-ends", action="store_true", help="end when what started it does")
     parser.add_argument("--cancel", metavar="FILE", help="end when this file is there")
     parser.add_argument(
         "--failures-in-report", action="store_true",
@@ -46,8 +43,6 @@ def begin(options: argparse.Namespace, around: contextlib.ExitStack) -> bool:
     if not hasattr(options, "skip_done"):
         options.watch = Watch()
         return False
-    if options.until_parent_ends and sys.platform == "win32":
-        raise UsageError("dampsim: --until-parent-ends: Windows does not tell; use --until-stdin-closes")
     options.watch = Watch(
         options.until_stdin_closes, options.until_parent_ends, Path(options.cancel) if options.cancel else None
     )

@@ -16,7 +16,7 @@ from urllib.parse import quote
 from ...core.errors import DampSimError
 from . import record
 from .ledger import problem_of
-from .shots import LOG, REPORT, UNITS
+from .shots import AS_IT_IS, LOG, REPORT, UNITS
 
 PAGE, TABLE = "index.html", "farm.csv"
 # Off by more than this, a measured value is marked: frames of the dial, and of the swing.
@@ -77,15 +77,14 @@ def write(folder: Path) -> list[Row]:
 
 
 def _units(folder: Path) -> list[tuple[str, Path]]:
-    """Label and folder of each: of the farm's list, and of reports that are there beside it."""
+    """Label and folder of each: of the farm's list; where others have made the list, of all reports that are there."""
     try:
         listed = json.loads((folder / UNITS).read_text(encoding="utf-8"))
-        found = {folder / str(one["folder"]): str(one["label"]) for one in listed}
+        return [(str(one["label"]), folder / str(one["folder"])) for one in listed]
     except (OSError, ValueError, KeyError, TypeError):
-        found = {}
-    for report in sorted(folder.rglob(REPORT)):
-        found.setdefault(report.parent, " · ".join(report.parent.relative_to(folder).parts))
-    return [(label, path) for path, label in found.items()]
+        places = sorted(report.parent for report in folder.rglob(REPORT))
+    parts = {place: place.relative_to(folder).parts for place in places}
+    return [(" · ".join(part for part in parts[place] if part != AS_IT_IS), place) for place in places]
 
 
 def _rows(label: str, folder: Path) -> list[Row]:
@@ -216,8 +215,8 @@ def _link(path: Path, folder: Path) -> str:
 
 
 def _length(metres: float) -> str:
-    if metres == 0.0:
-        return "0"
+    if metres < 1e-6:
+        return "0" if metres == 0.0 else "< 0.001 mm"
     return f"{1e3 * metres:.2g} mm" if metres < 0.1 else f"{metres:.2g} m"
 
 

@@ -21,7 +21,7 @@ UNITS, REPORT, LOG, CANCEL = "units.json", "report.json", "log.txt", "cancel"
 OF_BAKE = ("frames", "target", "bound", "pictures")
 _OF_SHOT = ("objects", "set", "wedges", *OF_BAKE)
 _PLAIN = re.compile(r"[^A-Za-z0-9.,=+-]+")
-_AS_IT_IS = "as_it_is"
+AS_IT_IS = "as_it_is"
 
 
 class ListError(DampSimError):
@@ -169,7 +169,7 @@ def _units(shots: Sequence[tuple[str, Path, Mapping[str, Any]]], output: Path) -
                     raise ParameterError(f"{name}: there is no parameter '{key}'; docs/parameters.md lists them.")
                 PARAMETERS[key].checked(value)
             for obj in objects:
-                folder = output / _plain(name) / _plain(",".join(f"{k}={v}" for k, v in wedge.items()) or _AS_IT_IS)
+                folder = output / _plain(name) / _plain(",".join(f"{k}={v}" for k, v in wedge.items()) or AS_IT_IS)
                 folder = folder / _plain(obj) if obj else folder
                 if folder in taken:
                     raise ListError(f'{name}: two shots have this name; give one of them another with name = "…".')

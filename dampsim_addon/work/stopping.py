@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,10 +17,26 @@ _PAUSE = 0.5
 # How long work between two steps may go on after that, s; then the process ends in its midst. What is written has
 # another name until it is whole, so that nothing is lost but the step.
 PATIENCE = 30.0
+# The right to wait for a process of Windows.
+_SYNCHRONIZE = 0x100000
 
 
 class Stopped(Exception):  # noqa: N818 (nothing is wrong)
     """Somebody has asked the command to end; the text says who."""
+
+
+def _parent() -> Callable[[], bool]:
+    """Tells whether the process that started this one still runs."""
+    number = os.getppid()
+    if sys.platform != "win32":
+        # Orphans get another one.
+        return lambda: os.getppid() == number
+    import ctypes
+
+    kernel = ctypes.windll.kernel32
+    kernel.OpenProcess.restype = ctypes.c_void_p
+    process = ctypes.c_void_p(kernel.OpenProcess(_SYNCHRONIZE, False, number))
+    return lambda: not process or kernel.WaitForSingleObject(process, 0) != 0
 
 
 class Watch:
@@ -32,7 +49,7 @@ class Watch:
         self.why = ""
         self._patience = patience
         self._over = threading.Event()
-        self._parent = os.getppid() if parent else None
+        self._has_parent = _parent() if parent else None
         self._cancel = cancel
         if stdin:
             threading.Thread(target=self._read, daemon=True).start()
@@ -53,7 +70,7 @@ class Watch:
     def _ask(self) -> None:
         if self._cancel is not None and self._cancel.exists():
             self.why = f"{self._cancel} cancels it"
-        elif self._parent is not None and os.getppid() != self._parent:
+        elif self._has_parent is not None and not self._has_parent():
             self.why = "what started it has ended"
 
     def _read(self) -> None:

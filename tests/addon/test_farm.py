@@ -1,0 +1,496 @@
+"""The farm: its list, units that are done once and end when told to, its page, and what other farms are given."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import bpy
+import farms
+import pytest
+from scenes import fresh, wobbler
+
+pytestmark = pytest.mark.bpy
+Load = Callable[[str], ModuleType]
+MODEL, SCRIPT = farms.ROOT / "tests/farm/flamenco.js", farms.ROOT / "farm/dampsim_bake.js"
+linux = pytest.mark.skipif(sys.platform != "linux", reason="looks at processes in /proc")
+
+
+def unit(folder: Path, file: Path, *more: str) -> list[str]:
+    """Arguments of one unit's command, which writes into the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    said = ["bake", "--skip-done", "--report", str(folder / "report.json"), "--output", str(folder / "out.blend")]
+    bpy.ops.wm.open_mainfile(filepath=str(file))
+    return [*said, "--cache", str(folder / "cache"), "--target", "point_cache", *more]
+
+
+def test_a_list_names_shots_wedges_and_objects(load: Load, tmp_path: Path) -> None:
+    shots = load("dampsim_addon.farm.shots")
+    path = tmp_path / "night.toml"
+    path.write_text(
+        """
+        target = "point_cache"
+        set = { settle = 12, density = 900.0 }
+        wedges = { settle = [8, 16] }
+        [[shots]]
+        file = "a/sh010.blend"
+        objects = ["Tail", "Left ear"]
+        [[shots]]
+        file = "sh020.blend"
+        name = "sh020 / take 2"
+        target = "shape_keys"
+        frames = "1:40"
+        wedges = { settle = [10], bounce = [0, 40] }
+        """
+    )
+    found = shots.from_list(path, {}, tmp_path / "out")
+    assert [one.label for one in found] == [
+        "sh010 · settle 8 · Tail", "sh010 · settle 8 · Left ear", "sh010 · settle 16 · Tail",
+        "sh010 · settle 16 · Left ear", "sh020 / take 2 · settle 10, bounce 0", "sh020 / take 2 · settle 10, bounce 40",
+    ]  # fmt: skip
+    assert [one.number for one in found] == [1, 2, 3, 4, 5, 6]
+    assert found[0].file == tmp_path / "a/sh010.blend"
+    assert found[0].settings == (("settle", "8"), ("density", "900.0"))
+    assert len({one.folder for one in found}) == 6
+    assert all(re.fullmatch(r"[A-Za-z0-9.,=_+-]+", part) for one in found for part in one.folder.parts[-3:][1:])
+    said = found[5].arguments(tmp_path / "cancel")
+    assert said[said.index("--frames") + 1] == "1:40"
+    assert said[said.index("--target") + 1] == "shape_keys"
+    assert "--object" not in said
+    # More wedges of the command line hold for all.
+    assert len(shots.from_list(path, {"bounce": ["0", "20", "40"]}, tmp_path / "out")) == 15
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("shots = 3", "lists no shots; write"),
+        ("[[shots]]\nname = 'a'", "a shot without a file"),
+        ("[[shots]]\nfile = 'a.blend'\nsettel = 3", "nobody knows 'settel'; there are"),
+        ("wedge = 3\n[[shots]]\nfile = 'a.blend'", "nobody knows 'wedge'"),
+        ("[[shots]]\nfile = 'a.blend'\nset = { wobble = 3 }", "there is no parameter 'wobble'"),
+        ("[[shots]]\nfile = 'a.blend'\nset = { settle = -3 }", "settle"),
+        ("[[shots]]\nfile = 'a.blend'\nwedges = { settle = [] }", "give a value, or a list"),
+        ("[[shots]]\nfile = 'a.blend'\nset = 4", "set is a table"),
+        ("[[shots]]\nfile = 'a.blend'\nobjects = 'Tail'", "objects are a list of names"),
+        ("[[shots]]\nfile = 'a.blend'\npictures = -2", "pictures is how many"),
+        ("[[shots]]\nfile = 'a.blend'\n[[shots]]\nfile = 'b/a.blend'", "two shots have this name"),
+        ("shots", "cannot be read"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_in_a_list_is_said(
+    load: Load, text: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "night.toml"
+    path.write_text(text)
+    code = load("dampsim_addon.cli").main(["farm", str(path), "--output", str(tmp_path / "out"), "--blender", "none"])
+    said = capsys.readouterr().err
+    assert code in {1, 2}
+    assert says in said
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_unit_is_done_once_and_again_when_something_changes(
+    load: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cli = load("dampsim_addon.cli")
+    file, folder = farms.shots(tmp_path / "shots", 1) / "sh001.blend", tmp_path / "unit"
+    report = folder / "report.json"
+
+    def did(*more: str) -> str:
+        arguments = unit(folder, file, *more)
+        capsys.readouterr()
+        assert cli.main(arguments) == cli.DONE
+        said = capsys.readouterr().out
+        stages = [stage for stage in ("it is done", "Simulating", "Checking") if stage in said]
+        return " and ".join(stages)
+
+    assert did() == "Simulating"
+    first = report.read_bytes()
+    found = json.loads(first)
+    entry = found["objects"][0]
+    assert found["exit_code"] == 0
+    assert set(found["made_from"]["inputs"]) == {str(file)}
+    assert {Path(name).name for name in found["made_from"]["outputs"]} == {"out.blend", "bake.pc2"}
+    assert entry["dialled_rest"] == 6.0
+    assert did() == "it is done"
+    assert report.read_bytes() == first
+    # An output that is gone, another wish, another file.
+    (folder / "out.blend").unlink()
+    assert did() == "Checking"
+    assert did("--frames", "1:14") == "Simulating and Checking"
+    bpy.ops.wm.open_mainfile(filepath=str(file))
+    bpy.data.objects["Wobbler"].dampsim.bounce = 12.0
+    bpy.ops.wm.save_as_mainfile(filepath=str(file))
+    assert did("--frames", "1:14") == "Simulating"
+    # Half a report is none.
+    report.write_bytes(first[: len(first) // 2])
+    assert did("--frames", "1:14") == "Checking"
+    assert [path.name for path in folder.iterdir() if path.suffix in {".part", ".lock"}] == []
+
+
+def test_what_a_linked_file_gives_counts_too(load: Load, tmp_path: Path) -> None:
+    library = farms.shots(tmp_path / "shots", 1) / "sh001.blend"
+    fresh()
+    wobbler("")
+    with bpy.data.libraries.load(str(library), link=True) as (there, here):
+        here.meshes = list(there.meshes)
+    bpy.context.object.id_data["keeps"] = here.meshes[0]
+    path = tmp_path / "shot.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(path))
+    bpy.ops.wm.open_mainfile(filepath=str(path))
+    assert load("dampsim_addon.blender.files").read() == [path, library]
+
+
+def test_a_sweep_goes_on_with_the_choices_that_are_left(
+    load: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli, sweep = load("dampsim_addon.cli"), load("dampsim_addon.compare.sweep")
+    file, folder = farms.shots(tmp_path / "shots", 1) / "sh001.blend", tmp_path / "sweep"
+    said = ["sweep", "--set", "settle=6,9", "--pictures", "0", "--skip-done", "--report", str(tmp_path / "report.json")]
+    measured, count = sweep._measured, 0
+
+    def once(*arguments: Any) -> Any:
+        nonlocal count
+        count += 1
+        if count == 2:
+            raise KeyboardInterrupt
+        return (yield from measured(*arguments))
+
+    bpy.ops.wm.open_mainfile(filepath=str(file))
+    monkeypatch.setattr(sweep, "_measured", once)
+    with pytest.raises(KeyboardInterrupt):
+        cli.main([*said, "--output", str(folder)])
+    capsys.readouterr()
+    assert cli.main([*said, "--output", str(folder)]) == cli.DONE
+    assert count == 3
+    assert "Done before 1/2" in capsys.readouterr().out
+    assert not (folder / "done").exists()
+    # The same as in one go, times aside.
+    monkeypatch.setattr(sweep, "_measured", measured)
+    assert cli.main([*said[:5], "--output", str(tmp_path / "whole")]) == cli.DONE
+    for name in ("curve_01.svg", "curve_02.svg"):
+        assert (folder / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    tables = [(path / "sweep.csv").read_text().splitlines() for path in (folder, tmp_path / "whole")]
+    assert [line.split(",")[:9] for line in tables[0]] == [line.split(",")[:9] for line in tables[1]]
+    capsys.readouterr()
+    assert cli.main([*said, "--output", str(folder)]) == cli.DONE
+    assert "it is done" in capsys.readouterr().out
+
+
+@linux
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["stdin", "cancel", "parent", "reader"])
+def test_a_unit_ends_when_it_is_told_to_and_goes_on_later(how: str, tmp_path: Path) -> None:
+    program, file = farms.blender(tmp_path), farms.shots(tmp_path / "shots", 1, last=3000) / "sh001.blend"
+    folder = tmp_path / "unit"
+    arguments = unit(folder, file, "--cancel", str(tmp_path / "cancel"))
+    arguments += {"stdin": ["--until-stdin-closes"], "parent": ["--until-parent-ends"]}.get(how, [])
+    command = [program, "--background", str(file), "--command", "dampsim", *arguments]
+    if how == "parent":
+        # One between us, that waits for it as farms do.
+        command = [sys.executable, "-c", "import subprocess, sys; subprocess.run(sys.argv[1:])", *command]
+    with (tmp_path / "said.txt").open("wb") as said:
+        out = subprocess.PIPE if how == "reader" else said
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=out, stderr=said) as process:
+            farms.wait_until(lambda: len(list(folder.rglob("*.frame"))) > 5)
+            if how == "stdin":
+                assert process.stdin is not None
+                process.stdin.close()
+            elif how == "cancel":
+                (tmp_path / "cancel").touch()
+            elif how == "reader":
+                assert process.stdout is not None
+                process.stdout.close()
+            else:
+                process.kill()
+            code = process.wait(30)
+    farms.none_left(folder)
+    kept = len(list(folder.rglob("*.frame")))
+    assert 5 < kept < 3000
+    assert list(folder.rglob("*.part")) == []
+    assert not (folder / "report.json").exists()
+    if how != "parent":
+        assert code == 1
+        assert "the same command goes on from here" in (tmp_path / "said.txt").read_text()
+
+
+@pytest.mark.slow
+def test_a_shot_that_cannot_be_simulated_fails_alone(tmp_path: Path) -> None:
+    program, output = farms.blender(tmp_path), tmp_path / "out"
+    folder = farms.shots(tmp_path / "shots", 3, broken=(2,))
+    (folder / "sh004.blend").write_bytes(b"no file of Blender's")
+    arguments = ["farm", folder, "--output", output, "--target", "point_cache", "--blender", program]
+    code, said = farms.run(program, *arguments)
+    assert code == 1, said
+    assert "2 baked, 2 failed" in said
+    assert "pin group 'Gone' is gone; choose a pin group." in said
+    report = json.loads((output / "sh002/as_it_is/report.json").read_text())
+    assert report["exit_code"] == 1
+    assert "pin group 'Gone' is gone" in report["objects"][0]["problem"]
+    page = (output / "index.html").read_text()
+    assert page.index("sh002") < page.index("sh001")
+    assert page.index("sh004") < page.index("sh001")
+    # Again: what is done is done, and what fails fails again.
+    code, said = farms.run(program, *arguments)
+    assert code == 1
+    assert said.count("done before") == 2
+    # Mended, it is done.
+    (folder / "sh004.blend").unlink()
+    bpy.ops.wm.open_mainfile(filepath=str(folder / "sh002.blend"))
+    bpy.data.objects["Wobbler"].dampsim.pin_group = "Pin"
+    bpy.ops.wm.save_as_mainfile(filepath=str(folder / "sh002.blend"))
+    code, said = farms.run(program, *arguments)
+    assert code == 0, said
+    assert "3 baked, 0 failed" in said
+
+
+@linux
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["cancel file", "asked to end"])
+def test_a_farm_ends_when_it_is_told_to_and_goes_on_later(how: str, tmp_path: Path) -> None:
+    program, output = farms.blender(tmp_path), tmp_path / "out"
+    folder = farms.shots(tmp_path / "shots", 2, last=400)
+    arguments = ["farm", folder, "--output", output, "--target", "point_cache", "--blender", program]
+    command = farms.command(program, *arguments)
+    with farms.started(*command, said=tmp_path / "said.txt") as farm:
+        farms.wait_until(lambda: len(list(output.rglob("*.frame"))) > 5)
+        if how == "cancel file":
+            (output / "cancel").touch()
+        else:
+            farm.terminate()
+        code = farm.wait(60)
+    said = (tmp_path / "said.txt").read_text()
+    assert code == 1, said
+    assert "the same command goes on from here" in said
+    farms.none_left(output)
+    if how == "cancel file":
+        assert farms.run(program, *arguments)[0] == 2
+        (output / "cancel").unlink()
+    code, said = farms.run(program, *arguments)
+    assert code == 0, said
+    assert "Checking" in (output / "sh001/as_it_is/log.txt").read_text()
+
+
+def test_units_can_be_done_in_this_blender(load: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cli, output = load("dampsim_addon.cli"), tmp_path / "out"
+    folder = farms.shots(tmp_path / "shots", 2, broken=(2,))
+    arguments = ["farm", str(folder), "--output", str(output), "--target", "point_cache"]
+    assert cli.main([*arguments, "--list"]) == cli.DONE
+    assert "2: sh002: to do" in capsys.readouterr().out
+    assert not output.exists()
+    assert cli.main([*arguments, "--only", "1"]) == cli.DONE
+    assert cli.main([*arguments, "--only", "2"]) == cli.FAILED
+    assert cli.main([*arguments, "--only", "1-2", "--failures-in-report"]) == cli.DONE
+    assert cli.main([*arguments, "--only", "3"]) == cli.USAGE
+    assert cli.main([*arguments, "--only", "x"]) == cli.USAGE
+    capsys.readouterr()
+    # What gathers the reports fails for all of them.
+    assert cli.main(["gather", str(output)]) == cli.FAILED
+    assert "sh002: Wobbler: pin group 'Gone' is gone" in capsys.readouterr().err
+    assert cli.main(["gather", str(tmp_path / "nowhere")]) == cli.FAILED
+
+
+def test_dask_is_not_imported_unless_it_is_asked_for(load: Load, tmp_path: Path) -> None:
+    load("dampsim_addon.farm.dask_engine")
+    assert not any(name.split(".")[0] in {"dask", "distributed"} for name in sys.modules)
+
+
+def test_without_dask_or_its_scheduler_the_farm_says_so(
+    load: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli, folder = load("dampsim_addon.cli"), farms.shots(tmp_path / "shots", 1)
+    arguments = ["farm", str(folder), "--output", str(tmp_path / "out"), "--engine", "dask"]
+    assert cli.main(arguments) == cli.FAILED
+    assert "give --scheduler tcp://HOST:8786" in capsys.readouterr().err
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    assert cli.main([*arguments, "--scheduler", "tcp://127.0.0.1:1"]) == cli.FAILED
+    assert "-m pip install distributed" in capsys.readouterr().err
+
+
+def reported(folder: Path, label: str, **facts: Any) -> None:
+    """A report as a bake writes it."""
+    place = folder / label
+    place.mkdir(parents=True)
+    outputs = {str(place / "shot.blend"): 1000}
+    if facts.pop("picture", False):
+        image = bpy.data.images.new("Strip", 1280, 180)
+        image.generated_color = (0.2, 0.4, 0.6, 1.0)
+        image.filepath_raw, image.file_format = str(place / "shot.png"), "PNG"
+        image.save()
+        outputs[str(place / "shot.png")] = 1000
+    problem = facts.pop("problem", "")
+    entry = {
+        "name": "Tail", "first": 1, "last": 120, "size": 3_200_000, "seconds": 41.0, "error": 0.0002, "bound": 0.001,
+        "rest": 11.8, "dialled_rest": 12.0, "overshoot": 0.31, "dialled_overshoot": 0.3, "helped": 0, "touched": [],
+        "problem": problem, **facts,
+    }  # fmt: skip
+    whole = {"exit_code": 1 if problem else 0, "problem": "", "objects": [entry], "made_from": {"outputs": outputs}}
+    (place / "report.json").write_text(json.dumps(whole))
+
+
+@pytest.fixture
+def gathered(load: Load, tmp_path: Path) -> Path:
+    """The page of a night with all that can happen."""
+    folder = tmp_path / "A night & <more>"
+    reported(folder, "sh010/settle=12", picture=True)
+    reported(folder, "sh020/settle=12", rest=19.0, picture=True, helped=3)
+    reported(folder, "sh030/settle=12", rest=None, overshoot=0.9)
+    reported(folder, "sh040/settle=12", dialled_rest=None, rest=None, overshoot=None, dialled_overshoot=None)
+    reported(folder, "sh050/settle=12", problem="Tail: the <pins> are gone & nothing holds it; choose a pin group.")
+    listed = [{"label": f"sh0{number}0 · settle 12", "folder": f"sh0{number}0/settle=12"} for number in range(1, 7)]
+    (folder / "units.json").write_text(json.dumps(listed))
+    # Of another list, an earlier one.
+    reported(folder, "sh070/settle=12")
+    load("dampsim_addon.farm.page").write(folder)
+    return folder
+
+
+def test_the_page_shows_the_worst_first_and_needs_nothing_else(gathered: Path) -> None:
+    page = (gathered / "index.html").read_text()
+    places = [page.index(f"sh0{number}0") for number in (5, 6, 3, 2, 1, 4)]
+    assert places == sorted(places)
+    assert "the &lt;pins&gt; are gone &amp; nothing holds it" in page
+    assert "4 baked, <span class=bad>2 failed</span>" in page
+    assert "sh060 · settle 12: no report" in page
+    assert "<script" not in page
+    links = re.findall(r'(?:src|href)="([^"]*)"', page)
+    assert links
+    assert not any(re.match(r"[a-z]+:|/", link) for link in links)
+    table = (gathered / "farm.csv").read_text().splitlines()
+    assert len(table) == 7
+
+
+@pytest.mark.slow
+def test_the_page_opens_from_disk_in_a_real_browser(gathered: Path, tmp_path: Path) -> None:
+    chromium = farms.needed("chromium")
+    out = os.environ.get("DAMPSIM_PICTURES")
+    picture = (Path(out) if out else tmp_path) / "farm_page.png"
+    quiet = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
+    address = (gathered / "index.html").as_uri()
+    done = subprocess.run(
+        [chromium, *quiet, "--dump-dom", address], capture_output=True, text=True, check=False, timeout=120
+    )
+    # What the browser made of it: a table with a line for each shot and a strip for each picture, none broken.
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count('<div class="fail">') == 2
+    assert done.stdout.count("<td") == 4 * 7 + 2
+    command = [chromium, *quiet, "--window-size=1200,900", f"--screenshot={picture}", address]
+    subprocess.run(command, capture_output=True, check=False, timeout=120)
+    image = bpy.data.images.load(str(picture))
+    assert tuple(image.size) == (1200, 900)
+    seen = {tuple(round(channel, 1) for channel in image.pixels[4 * k : 4 * k + 3]) for k in range(0, 1200 * 900, 997)}
+    # The strips are there, in their colour.
+    assert any(red < green < blue for red, green, blue in seen)
+
+
+def flamenco(*arguments: object) -> Any:
+    """What the model of Flamenco's manager says of the job type."""
+    done = subprocess.run(
+        [farms.needed("node"), str(MODEL), str(SCRIPT), *(str(one) for one in arguments)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        raise ValueError(done.stderr.strip())
+    return json.loads(done.stdout)
+
+
+def compiled(folder: Path, **settings: Any) -> Any:
+    """The tasks of a job, as the add-on of Flamenco would submit it."""
+    values: dict[str, Any] = {one["key"]: one["default"] for one in flamenco()["settings"] if "default" in one}
+    values |= {"blendfile": "/s/sh010.flamenco.blend", "output_root": "/o", "output_path": "/o/night", **settings}
+    folder.mkdir(exist_ok=True)
+    (folder / "job.json").write_text(json.dumps({"name": "night", "settings": values}))
+    return flamenco(folder / "job.json")
+
+
+def test_flamenco_gets_a_task_for_each_shot_object_and_wedge(tmp_path: Path) -> None:
+    tasks = compiled(
+        tmp_path,
+        shots="/s/sh020.blend; /s/b/sh020.blend",
+        all_objects="Tail\nEar, left",
+        wedges="settle=8,16; bounce=0,40",
+    )
+    # Two objects of the file that is submitted; what the others have, nobody knows before they are opened.
+    assert len(tasks) == 2 * 4 + 4 + 4 + 1
+    assert all(task["type"] == "blender" for task in tasks)
+    assert [task["name"] for task in tasks][:3] == [
+        "sh010 settle=8,bounce=0 Tail", "sh010 settle=8,bounce=0 Ear, left", "sh010 settle=8,bounce=40 Tail",
+    ]  # fmt: skip
+    assert tasks[-1]["name"] == "gather"
+    assert tasks[-1]["needs"] == list(range(16))
+    reports = [task["commands"][1]["parameters"]["args"] for task in tasks[:-1]]
+    places = [said[said.index("--report") + 1] for said in reports]
+    assert len(set(places)) == 16
+    assert [Path(place).parent.as_posix() for place in places] == [
+        t["commands"][0]["parameters"]["path"] for t in tasks[:-1]
+    ]
+    one = compiled(tmp_path, all_objects="Tail\nEar", split_objects=False)
+    assert [task["name"] for task in one] == ["sh010 as_it_is", "gather"]
+    assert "--object" not in one[0]["commands"][1]["parameters"]["args"]
+    with pytest.raises(ValueError, match="'settle' is no wedge; write NAME=VALUE,VALUE"):
+        compiled(tmp_path, wedges="settle")
+
+
+def test_flamenco_finds_the_objects_of_the_file(tmp_path: Path) -> None:
+    fresh()
+    wobbler("", "Tail")
+    for name in ("Left", "Right"):
+        wobbler("", name).dampsim.together = "0123456789abcdef"
+    bpy.ops.mesh.primitive_cube_add()
+    expression = next(one["eval"] for one in flamenco()["settings"] if one["key"] == "all_objects")
+    # As the add-on of Flamenco evaluates it.
+    found = eval(expression, {}, {"C": bpy.context, "bpy": bpy})
+    assert found.split("\n") in (["Left", "Tail"], ["Right", "Tail"])
+
+
+@pytest.mark.slow
+def test_what_flamenco_is_given_runs(tmp_path: Path) -> None:
+    program, output = farms.blender(tmp_path), tmp_path / "out"
+    folder = farms.shots(tmp_path / "shots", 2, broken=(2,))
+    tasks = compiled(
+        tmp_path / "job", blendfile=str(folder / "sh001.blend"), shots=str(folder / "sh002.blend"),
+        all_objects="Wobbler", wedges="settle=6,9", target="point_cache", pictures=0, output_path=str(output),
+    )  # fmt: skip
+    codes = []
+    for task in tasks:
+        for command in task["commands"]:
+            said = command["parameters"]
+            if command["name"] == "make-directory":
+                Path(said["path"]).mkdir(parents=True, exist_ok=True)
+                continue
+            # As a worker does, which has no standard input.
+            line = [program, *said["exeArgs"].replace("{blenderArgs}", "-b -y").split(), *said["argsBefore"]]
+            line += [said["blendfile"], *said["args"]]
+            done = subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+            codes.append(done.returncode)
+    # A shot that fails says so in its report, so that the last task can run; that one fails.
+    assert codes == [0, 0, 0, 0, 1], done.stdout + done.stderr
+    page = (output / "index.html").read_text()
+    assert "2 baked, <span class=bad>2 failed</span>" in page
+
+
+def test_a_farm_waits_for_whoever_is_at_a_unit(load: Load, tmp_path: Path) -> None:
+    stopping, lock = load("dampsim_addon.work.stopping"), load("core.frames.lock")
+    asked = 0
+
+    def ask() -> None:
+        nonlocal asked
+        asked += 1
+        if asked == 2:
+            held.__exit__(None, None, None)
+
+    held = lock.locked(tmp_path / "lock")
+    held.__enter__()
+    began = time.monotonic()
+    with stopping.alone(tmp_path / "lock", ask):
+        assert asked == 2
+    assert time.monotonic() - began > 0.5
