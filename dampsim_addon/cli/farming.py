@@ -79,7 +79,8 @@ def run_farm(options: argparse.Namespace) -> Report:
     finally:
         watch.close()
         for number, handler in before.items():
-            signal.signal(number, handler)
+            # Blender's own is none of Python's.
+            signal.signal(number, handler or signal.SIG_DFL)
         rows = page.write(output)
     if watch.why:
         raise Stopped(watch.why)

@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import hashlib
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,8 @@ def begin(options: argparse.Namespace, around: contextlib.ExitStack) -> bool:
         raise UsageError("dampsim: --skip-done: give --report and --output, which tell what is done")
     if not bpy.data.filepath or not Path(bpy.data.filepath).is_file():
         # Blender goes on with an empty scene.
-        raise UsageError(f"dampsim: {bpy.data.filepath or 'the file'} cannot be opened; give a whole .blend file")
+        given = next((word for word in sys.argv if word.endswith(".blend")), "the file")
+        raise UsageError(f"dampsim: {given} cannot be opened; give a whole .blend file")
     report = Path(options.report)
     around.enter_context(alone(report.with_name(f"{report.name}.lock"), options.watch.check))
     known = record.read(report)

@@ -43,7 +43,7 @@ def run(
             f'The Dask engine needs Dask in this Python; install it with "{sys.executable}" -m pip install distributed.'
         ) from error
     try:
-        client = distributed.Client(scheduler, set_as_default=False)
+        client = distributed.Client(scheduler)
     except (OSError, ValueError) as error:
         raise SchedulerError(f"{scheduler}: no scheduler of Dask answers ({error}); start one there.") from error
     with client:

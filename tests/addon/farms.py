@@ -142,7 +142,7 @@ def _timeless(said: Any) -> Any:
             kept["outputs"] = {file: size for file, size in kept["outputs"].items() if not file.endswith(".blend")}
         return {key: _timeless(value) for key, value in kept.items()}
     # Vectors of Blender's look into the memory of a file that is soon closed.
-    if isinstance(said, (list, tuple)) or type(said).__module__ == "mathutils":
+    if hasattr(said, "__len__") and not isinstance(said, (str, bytes)):
         return [_timeless(one) for one in said]
     return said
 

@@ -21,10 +21,11 @@ pytestmark = [
     pytest.mark.bpy,
     pytest.mark.skipif(sys.platform != "linux", reason="looks at processes in /proc"),
 ]
-SHOTS, KILLS = 12, 5
 TEMPLATE = farms.ROOT / "farm/dampsim_bake.template.yaml"
-# Where a real Blender is tested, tests/farm.sh does a small farm; it has no Dask and no OpenJD.
-in_module = pytest.mark.skipif(bool(os.environ.get("DAMPSIM_INSTALLED")), reason="needs the checkout's environment")
+# A real Blender does a small farm; it has no Dask and no OpenJD.
+REAL = bool(os.environ.get("DAMPSIM_INSTALLED"))
+SHOTS, KILLS = (3, 2) if REAL else (12, 5)
+in_module = pytest.mark.skipif(REAL, reason="needs the checkout's environment")
 
 
 class Night:
@@ -55,7 +56,7 @@ class Night:
         page = (self.output / "index.html").read_text()
         shutil.rmtree(self.output)
         assert farms.difference(found, self.expected) == ""
-        assert "24 baked, none failed" in page
+        assert f"{2 * SHOTS} baked, none failed" in page
 
 
 @pytest.fixture(scope="module")
@@ -76,8 +77,7 @@ def disturb(seed: int, victims: Callable[[random.Random], list[int]], keep_up: C
     return killed
 
 
-@pytest.mark.long
-@in_module
+@pytest.mark.slow if REAL else pytest.mark.long
 def test_blenders_and_the_farm_itself_are_killed_at_random(night: Night) -> None:
     with contextlib.ExitStack() as held:
         command = farms.command(night.blender, *night.arguments("--workers", 2))
@@ -97,7 +97,7 @@ def test_blenders_and_the_farm_itself_are_killed_at_random(night: Night) -> None
             return running[-1].poll() is None
 
         assert disturb(3, victims, keep_up) == KILLS
-        assert starts > 1
+        assert starts > 1 or REAL
         assert running[-1].returncode == 0, night.said.read_text()
     night.check()
 
