@@ -63,9 +63,8 @@ def farm(blender: str, folder: Path, output: Path, workers: int, target: str) ->
 
 
 def growth(blender: str, folder: Path, counts: list[int]) -> None:
-    print(
-        f"\n| shots of {LAST} frames, 400 tetrahedra | workers | s | s again, all done | MB on disk |\n|---|---|---|---|---|"
-    )
+    print(f"\n| shots of {LAST} frames, 400 tetrahedra | workers | s | s again, all done | MB on disk |")
+    print("|---|---|---|---|---|")
     for count in counts:
         shots(folder / f"s{count}", count, 400)
         for workers in (1, 2):
@@ -77,10 +76,8 @@ def growth(blender: str, folder: Path, counts: list[int]) -> None:
 
 
 def bodies(blender: str, folder: Path, sizes: list[int]) -> None:
-    print(
-        "\n| tetrahedra asked for | target | set-up and write s | ms a frame | kB a frame in the cache | MB baked | MB .blend |"
-    )
-    print("|---|---|---|---|---|---|---|")
+    heads = ("tetrahedra asked for", "target", "all but frames, s", "ms a frame", "kB a frame in the cache", "MB baked")
+    print("\n| " + " | ".join((*heads, "MB .blend")) + " |\n|---|---|---|---|---|---|---|")
     for tetrahedra in sizes:
         shots(folder / f"b{tetrahedra}", 1, tetrahedra)
         for target in ("point_cache", "shape_keys"):
@@ -94,16 +91,8 @@ def bodies(blender: str, folder: Path, sizes: list[int]) -> None:
             cache = size(place / "cache", "*.frame") / LAST * 1e3
             other = entry["seconds"] - pace * LAST
             baked, blend = entry["size"] / 1e6, size(place, "*.blend")
-            cells = (
-                tetrahedra,
-                target,
-                f"{other:.1f}",
-                f"{1e3 * pace:.0f}",
-                f"{cache:.0f}",
-                f"{baked:.2f}",
-                f"{blend:.2f}",
-            )
-            print("| " + " | ".join(str(cell) for cell in cells) + " |", flush=True)
+            cells = [f"{other:.1f}", f"{1e3 * pace:.0f}", f"{cache:.0f}", f"{baked:.2f}", f"{blend:.2f}"]
+            print("| " + " | ".join([str(tetrahedra), target, *cells]) + " |", flush=True)
             shutil.rmtree(output)
 
 
@@ -142,12 +131,8 @@ def many(folder: Path, count: int) -> None:
     page.write(output)
     written = time.perf_counter() - began
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
-    print(
-        f"\n{count} shots: list read in {listed:.2f} s, all found done in {skipped:.1f} s, page written in {written:.1f} s"
-    )
-    print(
-        f"index.html {size(output, 'index.html'):.1f} MB, farm.csv {size(output, 'farm.csv'):.1f} MB, peak {peak:.0f} MB"
-    )
+    print(f"\n{count} shots: list read in {listed:.2f} s, all found done in {skipped:.1f} s")
+    print(f"page written in {written:.1f} s, {size(output, 'index.html'):.1f} MB; peak {peak:.0f} MB")
 
 
 def main() -> None:
