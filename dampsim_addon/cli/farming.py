@@ -147,7 +147,7 @@ def _these(options: argparse.Namespace, units: Sequence[Unit], output: Path) -> 
                 bpy.ops.wm.open_mainfile(filepath=str(unit.file), load_ui=False)
             except RuntimeError as error:
                 said = [line for line in str(error).strip().splitlines() if line]
-                problem = f"{unit.shot}: {unit.file} cannot be opened ({said[-1]}); give a whole .blend file."
+                problem = f"{unit.file} cannot be opened ({said[-1]}); give a whole .blend file."
                 print(f"dampsim: {problem}", file=sys.stderr, flush=True)
                 fail(unit, problem)
                 code = 0 if options.failures_in_report else 1

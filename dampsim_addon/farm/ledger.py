@@ -37,7 +37,7 @@ class Ledger:
                 self.done += 1
                 self._tell(unit, "done before")
             elif not unit.file.is_file():
-                self._fail(unit, f"{unit.shot}: {unit.file} is not there; put it there, or take the shot off the list.")
+                self._fail(unit, f"{unit.file} is not there; put it there, or take the shot off the list.")
             else:
                 # What is from an earlier run says nothing of this one.
                 with contextlib.suppress(OSError):
@@ -81,8 +81,8 @@ class Ledger:
     def _problem(self, unit: Unit, result: dict[str, Any]) -> str:
         found = problem_of(record.read(unit.report))
         if not found and result["code"] == 0:
-            return f"{unit.shot}: it is not what was asked for; let all machines have DampSim {record.version()}."
-        return found or f"{unit.shot}: {why(result)}; look into {unit.folder / LOG}."
+            return f"{unit.output} is not what was asked for; let all machines have DampSim {record.version()}."
+        return found or f"{why(result)}; look into {unit.folder / LOG}."
 
     def _fail(self, unit: Unit, problem: str) -> None:
         self.failed += 1

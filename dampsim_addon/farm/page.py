@@ -90,7 +90,7 @@ def _units(folder: Path) -> list[tuple[str, Path]]:
 def _rows(label: str, folder: Path) -> list[Row]:
     report = record.read(folder / REPORT)
     if report is None:
-        return [Row(label, folder, f"{label}: no report; it was ended before it was done. Run the farm again.")]
+        return [Row(label, folder, "No report; it was ended before it was done. Run the farm again.")]
     outputs = [Path(path) for path in (report.get("made_from") or {}).get("outputs", {})]
     output = next((path for path in outputs if path.suffix == ".blend"), None)
     picture = next((path for path in outputs if path.suffix == ".png"), None)
@@ -116,7 +116,8 @@ def _row(row: Row, entry: Mapping[str, Any]) -> Row:
 
 
 def _number(value: float | None, scale: float = 1.0) -> str:
-    return "" if value is None else f"{scale * value:.3g}"
+    # A swing that stays on its side is no negative nothing.
+    return "" if value is None else f"{scale * value + 0.0:.3g}"
 
 
 def _table(rows: Sequence[Row]) -> str:
@@ -193,7 +194,7 @@ def _line(row: Row, folder: Path, has_picture: bool) -> str:
         name = f'<a href="{_link(row.output, folder)}">{name}</a>'
     other = f" {html.escape(row.object)}" if row.object and row.object not in row.label else ""
     notes = "".join(f'<div class="note">{html.escape(text)}</div>' for text in row.remarks)
-    rest = bounce = '<span class="dial">not measured:<br>moves to the end</span>'
+    rest = bounce = '<span class="dial">not measured:<br>it moves to the end</span>'
     if row.dialled_rest is not None:
         off = row.rest is None or abs(row.rest - row.dialled_rest) > max(_REST * row.dialled_rest, 1.0)
         said = "not at rest" if row.rest is None else f"{row.rest:.1f} frames"

@@ -163,6 +163,8 @@ def _written(
     result = Result(
         obj.name, kind.name, taken.first, taken.last, cost.keys, cost.size, error, bound, seconds, helped, said
     )
+    # Where it stopped long before the end, the report says how it came to rest then.
+    curve = curve or _curve(simulation, obj.name, cache, numbers, earlier=True)
     if curve is not None:
         result = replace(
             result,
@@ -225,10 +227,19 @@ def _keep(obj: bpy.types.Object, result: Result, taken: Scene) -> None:
     group.baked_part = 100.0 * result.error / taken.body(obj.name).surface.size
 
 
-def _curve(simulation: Simulation, body: str, cache: FrameCache, numbers: list[int]) -> SettleCurve | None:
+def _curve(
+    simulation: Simulation, body: str, cache: FrameCache, numbers: list[int], earlier: bool = False
+) -> SettleCurve | None:
+    """Of the end of the shot. earlier: of where its animation stopped, however long before the end that was."""
     settings = simulation.scene.body(body).at(float(numbers[-1]))
     # As long before the end as the dial looks back, and the stop before it.
-    shown = numbers[-int(3.0 * settings.settle + 12.0) :]
+    length = int(3.0 * settings.settle + 12.0)
+    shown = numbers[-length:]
+    if earlier:
+        stop, last = len(numbers) - 1, cache.read(numbers[-1]).inputs[body]
+        while stop > 0 and cache.read(numbers[stop - 1]).inputs[body] == last:
+            stop -= 1
+        shown = numbers[max(stop - 2, 0) : stop + length]
     return simulation_curve(simulation, body, [cache.read(number) for number in shown], settings)
 
 

@@ -137,6 +137,22 @@ def test_a_unit_is_done_once_and_again_when_something_changes(
     assert [path.name for path in folder.iterdir() if path.suffix in {".part", ".lock"}] == []
 
 
+@pytest.mark.slow
+def test_the_report_says_how_it_came_to_rest_even_long_before_the_end(load: Load, tmp_path: Path) -> None:
+    api, found = load("dampsim_addon.api"), []
+    for last in (30, 90):
+        fresh(last)
+        obj = wobbler(tmp_path / str(last))
+        obj.dampsim.settle = 8.0
+        found.append(api.bake([obj], target="POINT_CACHE")[0])
+    assert found[0].dialled_rest == found[1].dialled_rest == 8.0
+    assert found[1].rest == pytest.approx(found[0].rest, abs=0.5)
+    # One that moves to the end says nothing.
+    fresh(9)
+    result = api.bake([wobbler(tmp_path / "short")], target="POINT_CACHE")[0]
+    assert (result.rest, result.dialled_rest, result.settling) == (None, None, "")
+
+
 def test_what_a_linked_file_gives_counts_too(load: Load, tmp_path: Path) -> None:
     library = farms.shots(tmp_path / "shots", 1) / "sh001.blend"
     fresh()
@@ -360,7 +376,7 @@ def test_the_page_shows_the_worst_first_and_needs_nothing_else(gathered: Path) -
     assert places == sorted(places)
     assert "the &lt;pins&gt; are gone &amp; nothing holds it" in page
     assert "4 baked, <span class=bad>2 failed</span>" in page
-    assert "sh060 · settle 12: no report" in page
+    assert "No report; it was ended before it was done." in page
     assert "<script" not in page
     links = re.findall(r'(?:src|href)="([^"]*)"', page)
     assert links
