@@ -53,8 +53,7 @@ def main(argv: Sequence[str]) -> int:
             return _reported(options, code, entries, "")
         except (UsageError, ParameterError) as error:
             print(f"{error}", file=sys.stderr)
-            _report(options, USAGE, [], str(error).removeprefix("dampsim: "))
-            return USAGE
+            return _reported(options, USAGE, [], str(error).removeprefix("dampsim: "))
         except SystemExit as stop:
             # argparse has printed its help.
             return int(stop.code or 0)
@@ -81,7 +80,8 @@ def _check_report(path: str | None) -> None:
 def _reported(options: argparse.Namespace, code: int, entries: list[dict[str, Any]], problem: str) -> int:
     """Write the report; the exit code, which is DONE where it is enough that the report says what failed."""
     written = _report(options, code, entries, problem)
-    return DONE if code == FAILED and written and getattr(options, "failures_in_report", False) else code
+    mendable = code in (FAILED, USAGE)
+    return DONE if mendable and written and getattr(options, "failures_in_report", False) else code
 
 
 def _report(options: argparse.Namespace, code: int, entries: list[dict[str, Any]], problem: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import shutil
 import signal
 import sys
 from collections.abc import Sequence
@@ -74,14 +75,12 @@ def run_farm(options: argparse.Namespace) -> Report:
             dask_engine.run(ledger, options.scheduler, blender, output, lambda: bool(watch.why))
         else:
             local.run(ledger, blender, output, options.workers, lambda: bool(watch.why))
-    except OSError as error:
-        raise UsageError(f"dampsim: {blender[0]} cannot be started ({error}); give another --blender") from error
     finally:
         watch.close()
         for number, handler in before.items():
             # Blender's own is none of Python's.
             signal.signal(number, handler or signal.SIG_DFL)
-        rows = page.write(output)
+    rows = page.write(output)
     if watch.why:
         raise Stopped(watch.why)
     return _told(rows, output)
@@ -122,6 +121,8 @@ def _blender(options: argparse.Namespace) -> list[str]:
     program = options.blender or ("blender" if options.engine == "dask" else bpy.app.binary_path)
     if not program:
         raise UsageError("dampsim: this Python is no Blender; give the program with --blender")
+    if options.engine == "local" and shutil.which(program) is None:
+        raise UsageError(f"dampsim: --blender {program}: there is no such program")
     return [program, *shlex.split(options.blender_options)]
 
 

@@ -19,6 +19,8 @@ PATIENCE = 45.0
 _PAUSE = 0.2
 # How often a worker of Dask tells how far it is, s.
 _TELL = 1.0
+# As shells say that a program cannot be run.
+_NONE = 127
 # So many of the last lines say why a child broke down.
 _LAST = 12
 
@@ -32,8 +34,16 @@ def run(
     """Run a command until it ends, or is_over() says so. Its standard input closes when this process dies.
 
     log: a file that gets what it says.  say: called with each line of it.  Returns its exit code, negative where a
-    signal ended it; whether it was ended; how long it took, s; and its last lines.
+    signal ended it, and _NONE where it could not be run; whether it was ended; how long it took, s; and its last lines.
     """
+    try:
+        return _run(command, log, say, is_over)
+    except OSError as error:
+        said = f"{error.filename or command[0]}: {error.strerror or error}"
+        return {"code": _NONE, "ended": False, "seconds": 0.0, "last": [said]}
+
+
+def _run(command: Sequence[str], log: str, say: Callable[[str], None], is_over: Callable[[], bool]) -> dict[str, Any]:
     began, lines, last = time.monotonic(), queue.SimpleQueue[str | None](), collections.deque[str](maxlen=_LAST)
     # Of its own, so that what ends this process at the keyboard does not reach it; its closed input does.
     own: dict[str, Any] = {"start_new_session": True}
@@ -105,6 +115,8 @@ def _end(child: subprocess.Popen[str], patience: float = PATIENCE) -> None:
 def why(result: dict[str, Any]) -> str:
     """In a sentence's part: how a child ended that left no report."""
     code, last = int(result["code"]), [line for line in result["last"] if line]
+    if code == _NONE and last:
+        return f"Blender cannot be run ({last[-1]})"
     # Shells add 128.
     number = -code if code < 0 else code - 128 if code > 128 else 0
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -10,6 +11,8 @@ from pathlib import Path
 from . import child
 from .ledger import Ledger
 from .shots import CANCEL, LOG, Unit
+
+_PAUSE = 0.2
 
 
 def command(blender: Sequence[str], unit: Unit, output: Path) -> list[str]:
@@ -22,17 +25,12 @@ def command(blender: Sequence[str], unit: Unit, output: Path) -> list[str]:
 
 
 def run(ledger: Ledger, blender: Sequence[str], output: Path, workers: int, is_over: Callable[[], bool]) -> None:
-    """Do what the ledger has waiting, so many at a time, until it is done or is_over() says so.
-
-    Raises OSError where the program cannot be started.
-    """
-    errors: list[OSError] = []
+    """Do what the ledger has waiting, so many at a time, until it is done or is_over() says so."""
     # What is being tried may come back to be tried again.
-    busy = threading.Semaphore(0)
     active, lock = [0], threading.Lock()
 
     def work() -> None:
-        while not is_over() and not errors:
+        while not is_over():
             with lock:
                 unit = ledger.next()
                 if unit is not None:
@@ -40,24 +38,19 @@ def run(ledger: Ledger, blender: Sequence[str], output: Path, workers: int, is_o
                 elif not active[0]:
                     return
             if unit is None:
-                busy.acquire(timeout=0.2)
+                time.sleep(_PAUSE)
                 continue
             try:
                 said, hear = command(blender, unit, output), partial(ledger.hear, unit)
-                result = child.run(said, str(unit.folder / LOG), hear, lambda: is_over() or bool(errors))
+                result = child.run(said, str(unit.folder / LOG), hear, is_over)
                 if not result["ended"]:
                     ledger.end(unit, result)
-            except OSError as error:
-                errors.append(error)
             finally:
                 with lock:
                     active[0] -= 1
-                busy.release()
 
     threads = [threading.Thread(target=work) for _ in range(workers)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    if errors:
-        raise errors[0]

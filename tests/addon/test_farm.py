@@ -315,6 +315,18 @@ def test_units_can_be_done_in_this_blender(load: Load, tmp_path: Path, capsys: p
     assert cli.main(["gather", str(tmp_path / "nowhere")]) == cli.FAILED
 
 
+def test_a_program_that_cannot_be_run_is_said(load: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cli, folder = load("dampsim_addon.cli"), farms.shots(tmp_path / "shots", 1)
+    arguments = ["farm", str(folder), "--output", str(tmp_path / "out"), "--blender"]
+    assert cli.main([*arguments, "/nowhere/blender"]) == cli.USAGE
+    assert "--blender /nowhere/blender: there is no such program" in capsys.readouterr().err
+    broken = tmp_path / "blender"
+    broken.write_text("no program")
+    broken.chmod(0o755)
+    assert cli.main([*arguments, str(broken)]) == cli.FAILED
+    assert "sh001: Blender cannot be run (" in capsys.readouterr().err
+
+
 def test_dask_is_not_imported_unless_it_is_asked_for(load: Load, tmp_path: Path) -> None:
     load("dampsim_addon.farm.dask_engine")
     assert not any(name.split(".")[0] in {"dask", "distributed"} for name in sys.modules)
