@@ -91,7 +91,9 @@ def _rows(label: str, folder: Path) -> list[Row]:
     report = record.read(folder / REPORT)
     if report is None:
         return [Row(label, folder, "No report; it was ended before it was done. Run the farm again.")]
-    outputs = [Path(path) for path in (report.get("made_from") or {}).get("outputs", {})]
+    found = [Path(path) for path in (report.get("made_from") or {}).get("outputs", {})]
+    # The whole may have been moved, or a worker calls the disk by another name.
+    outputs = [path if path.exists() or not (folder / path.name).exists() else folder / path.name for path in found]
     output = next((path for path in outputs if path.suffix == ".blend"), None)
     picture = next((path for path in outputs if path.suffix == ".png"), None)
     remarks = tuple(str(text) for text in report.get("remarks") or ())
@@ -147,6 +149,7 @@ table{border-collapse:collapse;width:100%}
 th,td{padding:.45em .6em;text-align:right;border-bottom:1px solid var(--line);vertical-align:top}
 th{position:sticky;top:0;background:Canvas;font-weight:600}
 th:first-child,td:first-child{text-align:left}
+td+td{white-space:nowrap}
 .dial{color:GrayText;font-size:.85em;white-space:nowrap}.warn{color:var(--warn);font-weight:600}
 .bad{color:var(--bad);font-weight:600}.good{color:var(--good)}
 .note{color:GrayText;font-size:.85em;max-width:40em}
