@@ -7,6 +7,7 @@ It runs the add-on of this checkout in the bpy module.
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -43,4 +44,5 @@ def main(arguments: list[str]) -> int:
 code = main(sys.argv[1:])
 sys.stdout.flush()
 sys.stderr.flush()
-raise SystemExit(code)
+# The module of Blender 4.5 breaks down where Python takes it apart.
+os._exit(code)
