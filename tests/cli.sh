@@ -44,6 +44,28 @@ expect 0 sweep --set settle=8,16 --frames 1:8 --pictures 1 --output "$out/sweep"
 for name in sweep.csv index.html contact_sheet.png curve_01.svg curve_02.svg; do test -s "$out/sweep/$name" || exit 1; done
 expect 2 sweep --output "$out/nothing"
 expect 1 sweep --set settle=8 --output /proc/self/nowhere
+expect 2 bake --skip-done --output "$out/baked.blend"
+unit="--skip-done --report $out/unit.json --output $out/unit.blend --cache $out/unit --frames 1:6 --pictures 2"
+expect 0 bake $unit
+for name in unit.blend unit.png; do test -s "$out/$name" || exit 1; done
+expect 0 bake $unit
+grep -q 'it is done' "$out/log" || { cat "$out/log"; exit 1; }
+touch "$out/cancel"
+expect 1 bake --cancel "$out/cancel" --output "$out/cancelled.blend"
+test ! -e "$out/cancelled.blend"
+rm -rf "$out/shots" "$out/farm"
+mkdir -p "$out/shots"
+cp sample_blends/jelly.blend "$out/shots/sh010.blend"
+echo "no file of Blender's" >"$out/shots/sh020.blend"
+expect 1 farm "$out/shots" --set settle=8,16 --frames 1:6 --target point_cache --output "$out/farm"
+grep -q '2 baked, 2 failed' "$out/log" || { cat "$out/log"; exit 1; }
+rm "$out/shots/sh020.blend"
+expect 0 farm "$out/shots" --set settle=8,16 --frames 1:6 --target point_cache --output "$out/farm"
+grep -q 'done before' "$out/log" || { cat "$out/log"; exit 1; }
+expect 0 gather "$out/farm"
+expect 2 farm "$out/shots" --set wobble=1 --output "$out/nothing"
+expect 1 farm "$out/nowhere.toml" --output "$out/nothing"
+test ! -e "$out/nothing"
 expect 0 compare --scene thrown --damping undamped --damping direct --no-step --output "$out/compare"
 for name in compare.csv energy.svg d1.svg d2.svg; do test -s "$out/compare/$name" || exit 1; done
 expect 2 compare --damping magic --output "$out/nothing"

@@ -31,7 +31,16 @@ PLATFORMS = {
 # When everything in a zip was made, s since 1970: what a zip has no date for would make two of the same content differ.
 # The first day that zips know, where the build names none.
 DATE = int(os.environ.get("SOURCE_DATE_EPOCH", "315619200"))
-CONTENTS = ("__init__.py", "blender_manifest.toml", "LICENSE", "README.md", "CHANGELOG.md", "core", "dampsim_addon")
+CONTENTS = (
+    "__init__.py",
+    "blender_manifest.toml",
+    "LICENSE",
+    "README.md",
+    "CHANGELOG.md",
+    "core",
+    "dampsim_addon",
+    "farm",
+)
 
 
 def scipy_version() -> str:

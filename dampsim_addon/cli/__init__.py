@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import sys
 import traceback
@@ -13,7 +14,9 @@ from typing import Any
 import bpy
 
 from ...core.errors import DampSimError, ParameterError
-from . import baking, comparing, housekeeping
+from ..farm import record
+from ..work.stopping import Stopped
+from . import baking, comparing, farming, housekeeping, units
 from .options import UsageError
 
 DONE, FAILED, USAGE, BUG = 0, 1, 2, 3
@@ -27,7 +30,7 @@ class _Parser(argparse.ArgumentParser):
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="dampsim", description="Bake, compare and export DampSim objects of a .blend file.")
     commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
-    for group in (baking, comparing, housekeeping):
+    for group in (baking, comparing, farming, housekeeping):
         group.add_to(commands)
     return parser
 
@@ -35,29 +38,38 @@ def _parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str]) -> int:
     """Exit code: 0 done, 1 something failed that can be mended, 2 wrong usage, 3 a bug, with its traceback."""
     options = argparse.Namespace(command="", report=None)
-    try:
-        options = _parser().parse_args(list(argv))
-        _check_report(options.report)
-        whole, entries = options.run(options)
-        code = DONE if whole else FAILED
-        _report(options, code, entries, "")
-        return code
-    except (UsageError, ParameterError) as error:
-        print(f"{error}", file=sys.stderr)
-        return USAGE
-    except SystemExit as stop:
-        # argparse has printed its help.
-        return int(stop.code or 0)
-    except DampSimError as error:
-        print(f"dampsim: {error}", file=sys.stderr)
-        _report(options, FAILED, [], str(error))
-        return FAILED
-    except Exception as error:
-        traceback.print_exc()
-        problem = f"this is a bug in DampSim, not a mistake in the scene ({type(error).__name__}: {error})"
-        print(f"dampsim: {problem}; please report it with the lines above", file=sys.stderr)
-        _report(options, BUG, [], problem)
-        return BUG
+    with contextlib.ExitStack() as around:
+        try:
+            options = _parser().parse_args(list(argv))
+            _check_report(options.report)
+            # For what runs commands of its own.
+            options.main = main
+            if units.begin(options, around):
+                return DONE
+            whole, entries = options.run(options)
+            if whole:
+                units.finish(options)
+            code = DONE if whole else FAILED
+            return _reported(options, code, entries, "")
+        except (UsageError, ParameterError) as error:
+            print(f"{error}", file=sys.stderr)
+            return _reported(options, USAGE, [], str(error).removeprefix("dampsim: "))
+        except SystemExit as stop:
+            # argparse has printed its help.
+            return int(stop.code or 0)
+        except Stopped as stopped:
+            with contextlib.suppress(OSError):
+                print(f"dampsim: ended, for {stopped}; the same command goes on from here", file=sys.stderr, flush=True)
+            return FAILED
+        except DampSimError as error:
+            print(f"dampsim: {error}", file=sys.stderr)
+            return _reported(options, FAILED, [], str(error))
+        except Exception as error:
+            traceback.print_exc()
+            problem = f"this is a bug in DampSim, not a mistake in the scene ({type(error).__name__}: {error})"
+            print(f"dampsim: {problem}; please report it with the lines above", file=sys.stderr)
+            _report(options, BUG, [], problem)
+            return BUG
 
 
 def _check_report(path: str | None) -> None:
@@ -65,9 +77,17 @@ def _check_report(path: str | None) -> None:
         raise UsageError(f"dampsim: --report {path}: give a file in a folder that is there")
 
 
-def _report(options: argparse.Namespace, code: int, entries: list[dict[str, Any]], problem: str) -> None:
+def _reported(options: argparse.Namespace, code: int, entries: list[dict[str, Any]], problem: str) -> int:
+    """Write the report; the exit code, which is DONE where it is enough that the report says what failed."""
+    written = _report(options, code, entries, problem)
+    mendable = code in (FAILED, USAGE)
+    return DONE if mendable and written and getattr(options, "failures_in_report", False) else code
+
+
+def _report(options: argparse.Namespace, code: int, entries: list[dict[str, Any]], problem: str) -> bool:
+    """Whether there is a report now."""
     if not options.report:
-        return
+        return False
     whole = {
         "command": options.command,
         "file": bpy.data.filepath,
@@ -76,10 +96,15 @@ def _report(options: argparse.Namespace, code: int, entries: list[dict[str, Any]
         "problem": problem,
         "objects": entries,
     }
+    for name in ("remarks", "made_from"):
+        if getattr(options, name, None):
+            whole[name] = getattr(options, name)
     try:
-        Path(options.report).write_text(json.dumps(whole, indent=1, default=str), encoding="utf-8")
+        record.write(Path(options.report), json.dumps(whole, indent=1, default=str))
     except OSError as error:
         print(f"dampsim: the report {options.report} cannot be written ({error.strerror or error})", file=sys.stderr)
+        return False
+    return True
 
 
 _command: Any = None

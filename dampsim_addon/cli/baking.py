@@ -14,6 +14,7 @@ from ...core.errors import CacheError, DampSimError, StaleCacheError
 from ...core.scene.parameters import PARAMETERS
 from ...core.simulation.choice import remarks
 from ..blender.own_operators import called
+from ..compare import strip
 from ..jobs import bake as job
 from ..jobs import export, info
 from ..jobs.clear import clear
@@ -21,8 +22,10 @@ from ..scene.caches import saved_as
 from ..scene.groups import Group, groups_of
 from ..scene.properties import read_settings
 from ..targets import TARGETS
+from ..targets.cache_file import played
 from ..work.steps import finished
 from .options import UsageError, add_command, add_frames, add_settings, objects, set_frames, setting, telling
+from .units import add_unit
 
 # What a command did: whether all of it, and an entry of the report for each object.
 Report = tuple[bool, list[dict[str, Any]]]
@@ -37,7 +40,15 @@ def add_to(commands: Any) -> None:
     bake.add_argument("--restart", action="store_true", help="simulate from the first frame, whatever is in the cache")
     bake.add_argument("--from", type=int, dest="start", metavar="FRAME", help="simulate from this frame on anew")
     bake.add_argument("--cache", metavar="FOLDER", help="where to keep simulated frames")
+    bake.add_argument(
+        "--pictures",
+        type=int,
+        default=0,
+        metavar="N",
+        help="frames to render into a strip beside the output",
+    )
     _add_output(bake)
+    add_unit(bake)
     _add_output(add_command(commands, "clear", "remove bakes and their cached frames, and save the file", run_clear))
     add_command(commands, "info", "what is simulated and baked, and whether all of it is still good", run_info)
     exported = add_command(
@@ -63,6 +74,9 @@ def run_bake(options: argparse.Namespace) -> Report:
         for remark in remarks(read_settings(obj)):
             print(f"dampsim: {obj.name}: {remark}", flush=True)
     _check_place(options)
+    if options.pictures < 0:
+        raise UsageError(f"dampsim: --pictures {options.pictures}: give 0 or more")
+    options.remarks = []
     entries, whole = [], True
     for group in groups_of(chosen):
         try:
@@ -79,10 +93,27 @@ def run_bake(options: argparse.Namespace) -> Report:
                 print(f"dampsim: {entry['name']}: {told(entry)}", flush=True)
         entries += found
     if whole:
+        if options.pictures:
+            _picture(options, chosen)
         _save(options)
+        path = options.output or bpy.data.filepath
+        options.outputs += [Path(path), *(file for obj in chosen if (file := played(obj)))]
     else:
         print("dampsim: the file is not saved; simulated frames are kept", file=sys.stderr, flush=True)
     return whole, entries
+
+
+def _picture(options: argparse.Namespace, chosen: list[bpy.types.Object]) -> None:
+    """A shot that cannot be rendered is baked all the same, and the report says why there are no pictures."""
+    path = Path(options.output or bpy.data.filepath).with_suffix(".png")
+    label = ", ".join(options.set) or Path(bpy.data.filepath).stem
+    try:
+        steps = strip.make(bpy.context.scene, chosen[0], path, options.pictures, label)
+        finished(steps, telling(chosen[0].name, options))
+        options.outputs.append(path)
+    except DampSimError as error:
+        print(f"dampsim: {error}", file=sys.stderr, flush=True)
+        options.remarks.append(str(error))
 
 
 def told(entry: dict[str, Any]) -> str:
@@ -127,7 +158,7 @@ def run_export(options: argparse.Namespace) -> Report:
         raise UsageError(f"dampsim: --output '{options.output}': give the files a name")
     base = Path(options.output).resolve()
     steps = export.run(bpy.context.scene, bpy.context.view_layer, chosen, base, formats)
-    found = finished(steps, telling(", ".join(obj.name for obj in chosen)))
+    found = finished(steps, telling(", ".join(obj.name for obj in chosen), options))
     for one in found:
         print(f"dampsim: {one.path}: {one.problem or f'{one.name} is off by {100.0 * one.part:.2g}% of its size'}")
     return not any(one.problem or one.part > export.GOOD for one in found), [asdict(one) for one in found]
@@ -164,9 +195,10 @@ def _apply(obj: bpy.types.Object, options: argparse.Namespace) -> None:
 def _bake(group: Group, options: argparse.Namespace) -> list[job.Result]:
     scene, layer = bpy.context.scene, bpy.context.view_layer
     try:
-        return finished(job.run_group(scene, layer, group, options.restart, options.start), telling(group.name))
+        steps = job.run_group(scene, layer, group, options.restart, options.start)
+        return finished(steps, telling(group.name, options))
     except StaleCacheError as error:
         if options.start is not None:
             raise CacheError(str(error)) from None
         print(f"dampsim: {error} Starting over.", flush=True)
-        return finished(job.run_group(scene, layer, group, restart=True), telling(group.name))
+        return finished(job.run_group(scene, layer, group, restart=True), telling(group.name, options))

@@ -12,9 +12,11 @@ from ...core.errors import SceneError
 from ...core.papers import compare
 from ...core.scene.parameters import PARAMETERS
 from ..compare import sweep
+from ..compare.kept import Kept
 from ..work.steps import finished
 from .baking import Report
 from .options import UsageError, add_command, add_frames, add_settings, objects, set_frames, setting, telling
+from .units import add_unit, mark
 
 
 def add_to(commands: Any) -> None:
@@ -23,6 +25,7 @@ def add_to(commands: Any) -> None:
     add_settings(swept, "NAME=VALUE,VALUE,…")
     swept.add_argument("--output", metavar="FOLDER", required=True, help="for table, curves, pictures and index.html")
     swept.add_argument("--pictures", type=int, default=6, metavar="N", help="rendered frames of each, or 0 (default 6)")
+    add_unit(swept)
     compared = commands.add_parser("compare", help="run a bar under the papers' dampings, whatever is in the file")
     compared.set_defaults(run=run_compare, report=None)
     compare.add_arguments(compared)
@@ -44,8 +47,10 @@ def run_sweep(options: argparse.Namespace) -> Report:
         raise UsageError("dampsim: give --set NAME=VALUE,VALUE,… at least once")
     folder = Path(options.output).resolve()
     scene, layer = bpy.context.scene, bpy.context.view_layer
-    steps = sweep.run(scene, layer, chosen[0], sweep.grid(lists), folder, options.pictures)
-    rows = finished(steps, telling(chosen[0].name))
+    kept = Kept(folder / "done", mark(options)) if options.skip_done else None
+    steps = sweep.run(scene, layer, chosen[0], sweep.grid(lists), folder, options.pictures, kept)
+    rows = finished(steps, telling(chosen[0].name, options))
+    options.outputs += sweep.files(rows, folder, bool(options.pictures))
     for row in rows:
         print(f"dampsim: {row.label}: {row.problem or (row.curve.text if row.curve else 'simulated')}")
     print(f"dampsim: look at {folder / sweep.PAGE}")

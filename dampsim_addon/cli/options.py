@@ -12,6 +12,7 @@ import bpy
 from ...core.scene.parameters import PARAMETERS
 from ..scene.objects import simulated_in
 from ..work.steps import Step
+from ..work.stopping import Stopped
 
 
 class UsageError(Exception):
@@ -75,16 +76,23 @@ def set_frames(frames: str | None) -> None:
         raise UsageError(f"dampsim: --frames {frames}: a scene of Blender has no such frames")
 
 
-def telling(name: str) -> Callable[[Step], None]:
-    """To be called with each step of work on something of that name: says it in a line."""
+def telling(name: str, options: argparse.Namespace) -> Callable[[Step], None]:
+    """To be called with each step of work on something of that name: says it in a line.
+
+    Raises Stopped where the command is to end, or nobody listens any more.
+    """
     began = time.monotonic()
     said: Step | None = None
 
     def say(step: Step) -> None:
         nonlocal said
+        options.watch.check()
         if step != said:
             took = time.monotonic() - began
-            print(f"dampsim: {name}: {step.text} {step.done}/{step.total} {took:.1f} s", flush=True)
+            try:
+                print(f"dampsim: {name}: {step.text} {step.done}/{step.total} {took:.1f} s", flush=True)
+            except BrokenPipeError:
+                raise Stopped("nobody reads what it says") from None
         said = step
 
     return say

@@ -41,15 +41,32 @@ def render(sampler: Sampler, frames: Mapping[int, Array], folder: Path, number: 
                 scene.frame_set(frame)
                 local = transformed(np.linalg.inv(sampler.matrix()), surface.astype(float))
                 display.show(obj, local.astype("<f4"))
-                path = folder / f"frame_{number:02d}_{frame:04d}.png"
-                scene.render.filepath = str(path)
-                scene.render.stamp_note_text = f"{number}: {label}; frame {frame}"
-                failed, mend = f"{obj.name}: {path} cannot be rendered", "choose another folder, or ask for no pictures"
-                called(bpy.ops.render.render, failed, mend, write_still=True, scene=scene.name)
-                yield path
+                yield _still(scene, folder / f"frame_{number:02d}_{frame:04d}.png", f"{number}: {label}", obj.name)
         finally:
             display.remove(obj)
             sampler.mute()
+
+
+def render_scene(scene: bpy.types.Scene, frames: Sequence[int], folder: Path, label: str) -> Iterator[Path]:
+    """Render the scene as it plays, at some frames; yields the pictures' files."""
+    with _Settings(scene, label):
+        for frame in frames:
+            scene.frame_set(frame)
+            yield _still(scene, folder / f"frame_{frame:04d}.png", label, scene.name)
+
+
+def _still(scene: bpy.types.Scene, path: Path, label: str, name: str) -> Path:
+    """A picture of the frame at hand, whole or not at all. name: of whom to speak where it fails."""
+    part = path.with_name(f"{path.stem}.part.png")
+    scene.render.filepath = str(part)
+    scene.render.stamp_note_text = f"{label}; frame {scene.frame_current}"
+    failed, mend = f"{name}: {path} cannot be rendered", "choose another folder, or ask for no pictures"
+    called(bpy.ops.render.render, failed, mend, write_still=True, scene=scene.name)
+    try:
+        part.replace(path)
+    except OSError as error:
+        raise SceneError(f"{failed} ({error.strerror or error}); {mend}.") from error
+    return path
 
 
 class _Settings:
@@ -103,10 +120,12 @@ def assemble(strips: Sequence[Sequence[Path]], path: Path) -> None:
         pixels: Any = image.pixels
         pixels.foreach_set(np.ascontiguousarray(whole, dtype=np.float32).ravel())
         image.file_format = "PNG"
-        image.filepath_raw = str(path)
+        part = path.with_name(f"{path.stem}.part.png")
+        image.filepath_raw = str(part)
         try:
             image.save()
-        except RuntimeError as error:
+            part.replace(path)
+        except (RuntimeError, OSError) as error:
             raise SceneError(f"{path} cannot be written ({str(error).strip()}); choose another folder.") from error
     finally:
         bpy.data.images.remove(image)

@@ -23,11 +23,13 @@ from ...core.measure.curve import SettleCurve, simulation_curve
 from ...core.scene.parameters import PARAMETERS
 from ...core.simulation.simulation import Simulation
 from ..blender.sampler import GroupSampler, Sampler
+from ..farm import record
 from ..live.liveness import check_shown
 from ..scene.groups import group_of
 from ..scene.snapshot import check_object, take
 from ..work.steps import Step, paired
 from . import sheet
+from .kept import Kept
 from .variants import Variants, simulated
 
 Values = Mapping[str, object]
@@ -69,10 +71,12 @@ def run(
     choices: Sequence[Values],
     folder: Path,
     pictures: int,
+    kept: Kept | None = None,
 ) -> Generator[Step, None, list[Row]]:
     """Simulate all choices and write the comparison into the folder. The object's bake and dials stay as they are.
 
-    pictures: rendered frames of each choice.  Choices that cannot be simulated are rows with a problem.
+    pictures: rendered frames of each choice.  kept: where choices that are done wait for the others, if they are to
+    outlive the process.  Choices that cannot be simulated are rows with a problem.
     """
     check_object(obj, view_layer)
     if pictures:
@@ -89,13 +93,23 @@ def run(
     with GroupSampler(scene, view_layer, group_of(obj).members) as sampler:
         variants = Variants(take(sampler), obj.name)
         for number, values in enumerate(choices):
-            try:
-                row, frames = yield from _measured(variants, values, number, len(choices), obj.dampsim.swing / 100.0)
-            except DampSimError as error:
-                rows.append(Row(number + 1, values, problem=str(error)))
-                continue
+            known = kept.read(number) if kept is not None else None
+            if known is not None:
+                facts, curve, made[number] = known
+                row = Row(values=values, curve=curve, **facts)
+                yield Step(number + 1, len(choices), "Done before")
+            else:
+                try:
+                    swing = obj.dampsim.swing / 100.0
+                    row, frames = yield from _measured(variants, values, number, len(choices), swing)
+                except DampSimError as error:
+                    rows.append(Row(number + 1, values, problem=str(error)))
+                    continue
+                made[number] = [frame.shapes[obj.name].astype("<f4") for frame in frames]
+                if kept is not None:
+                    facts = {name: value for name, value in vars(row).items() if name not in {"values", "curve"}}
+                    kept.write(number, facts, row.curve, made[number])
             rows.append(row)
-            made[number] = [frame.shapes[obj.name].astype("<f4") for frame in frames]
             if row.curve is not None:
                 _write(folder / curve_name(row), picture.svg(row.curve, html.escape(row.label)), obj.name)
         if made and pictures:
@@ -108,7 +122,15 @@ def run(
             )
     _write(folder / TABLE, _table(rows), obj.name)
     _write(folder / PAGE, _page(rows, obj.name, bool(made and pictures)), obj.name)
+    if kept is not None:
+        kept.clear()
     return rows
+
+
+def files(rows: Sequence[Row], folder: Path, pictures: bool) -> list[Path]:
+    """What run() has written, but for the single pictures."""
+    seen = [SHEET] if pictures and not all(row.problem for row in rows) else []
+    return [folder / name for name in [TABLE, PAGE, *seen, *(curve_name(row) for row in rows if row.curve is not None)]]
 
 
 def telling(variants: Sequence[Sequence[Array]], count: int) -> list[int]:
@@ -202,7 +224,7 @@ def _cells(row: Row) -> dict[str, str]:
 
 def _write(path: Path, text: str, name: str) -> None:
     try:
-        path.write_text(text, encoding="utf-8")
+        record.write(path, text)
     except OSError as error:
         raise SceneError(
             f"{name}: {path} cannot be written ({error.strerror or error}); choose another folder or free some space."

@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterable
 from dataclasses import dataclass, replace
 
 import bpy
+import numpy as np
 
 from ...core.errors import DampSimError, SceneError
 from ...core.frames.cache import FrameCache
@@ -39,6 +40,8 @@ class Result:
     """Of one object's bake. keys, size: see bake.Cost.  error: m, largest distance of a vertex from the simulation at
     any frame, as it plays.  bound: m, what it had to stay below; None where the target is exact.  helped: in how many
     steps another way had to be tried, of all that is simulated with it.  touched: what contacts did, in sentences.
+    rest, overshoot: frames and part of the swing, as measured where the shot ends still, and dialled; rest is None
+    where it does not come to rest, dialled_rest where nothing can be measured; settling says it in words.
     problem: why there is no bake, in a sentence; then the rest says nothing."""
 
     name: str
@@ -52,6 +55,11 @@ class Result:
     seconds: float = 0.0
     helped: int = 0
     touched: tuple[str, ...] = ()
+    rest: float | None = None
+    dialled_rest: float | None = None
+    overshoot: float | None = None
+    dialled_overshoot: float | None = None
+    settling: str = ""
     problem: str = ""
 
 
@@ -147,13 +155,22 @@ def _written(
     for other in TARGETS:
         if other is not kind:
             other.forget(folder)
-    keep_curve(obj, _curve(simulation, obj.name, cache, numbers), "bake")
+    curve = _curve(simulation, obj.name, cache, numbers)
+    keep_curve(obj, curve, "bake")
     bound = None if kind.exact else shot.bound
     seconds = before + time.monotonic() - began
     said = tuple(sentences(report, obj, sampler.scene))
     result = Result(
         obj.name, kind.name, taken.first, taken.last, cost.keys, cost.size, error, bound, seconds, helped, said
     )
+    # Where it stopped long before the end, the report says how it came to rest then.
+    curve = curve or _curve(simulation, obj.name, cache, numbers, earlier=True)
+    if curve is not None:
+        result = replace(
+            result,
+            rest=float(curve.rest) if np.isfinite(curve.rest) else None, dialled_rest=float(curve.dial),
+            overshoot=float(curve.overshoot), dialled_overshoot=float(curve.bounce), settling=curve.text,
+        )  # fmt: skip
     _keep(obj, result, taken)
     remember(obj, sampler.scene)
     return result
@@ -210,10 +227,19 @@ def _keep(obj: bpy.types.Object, result: Result, taken: Scene) -> None:
     group.baked_part = 100.0 * result.error / taken.body(obj.name).surface.size
 
 
-def _curve(simulation: Simulation, body: str, cache: FrameCache, numbers: list[int]) -> SettleCurve | None:
+def _curve(
+    simulation: Simulation, body: str, cache: FrameCache, numbers: list[int], earlier: bool = False
+) -> SettleCurve | None:
+    """Of the end of the shot. earlier: of where its animation stopped, however long before the end that was."""
     settings = simulation.scene.body(body).at(float(numbers[-1]))
     # As long before the end as the dial looks back, and the stop before it.
-    shown = numbers[-int(3.0 * settings.settle + 12.0) :]
+    length = int(3.0 * settings.settle + 12.0)
+    shown = numbers[-length:]
+    if earlier:
+        stop, last = len(numbers) - 1, cache.read(numbers[-1]).inputs[body]
+        while stop > 0 and cache.read(numbers[stop - 1]).inputs[body] == last:
+            stop -= 1
+        shown = numbers[max(stop - 2, 0) : stop + length]
     return simulation_curve(simulation, body, [cache.read(number) for number in shown], settings)
 
 

@@ -43,11 +43,12 @@ def paired(work: Generator[tuple[int, int], None, Made], text: str) -> Generator
 
 
 def finished(steps: Generator[Step, None, Made], say: Callable[[Step], None]) -> Made:
-    """Run the steps to their end, saying each."""
-    while True:
-        try:
-            step = next(steps)
-        except StopIteration as end:
-            made: Made = end.value
-            return made
-        say(step)
+    """Run the steps to their end, saying each. Where saying raises, the work is ended as by ESC."""
+    with contextlib.closing(steps):
+        while True:
+            try:
+                step = next(steps)
+            except StopIteration as end:
+                made: Made = end.value
+                return made
+            say(step)

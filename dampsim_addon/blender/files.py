@@ -1,0 +1,28 @@
+"""Which files the file at hand is made of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import bpy
+
+from .marks import is_ours
+
+
+def read() -> list[Path]:
+    """The .blend itself, and what moves its meshes: libraries, also of libraries, and caches of other programs."""
+    found = [bpy.data.filepath]
+    found += [bpy.path.abspath(library.filepath, library=library.parent) for library in bpy.data.libraries]
+    found += [
+        bpy.path.abspath(file.filepath, library=file.library)
+        for file in bpy.data.cache_files
+        # Ours are what a bake leaves, and no bake begins from one.
+        if not is_ours(file.name)
+    ]
+    found += [
+        bpy.path.abspath(modifier.filepath, library=obj.library)
+        for obj in bpy.data.objects
+        for modifier in obj.modifiers
+        if modifier.type == "MESH_CACHE" and not is_ours(modifier.name)
+    ]
+    return [path for path in (Path(name) for name in dict.fromkeys(found) if name) if path.is_file()]

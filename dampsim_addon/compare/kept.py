@@ -1,0 +1,72 @@
+"""Choices of a sweep that are done, on disk, so that a sweep that was killed goes on with the next one."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...core.arrays import Array
+from ...core.errors import SceneError
+from ...core.frames.arrays_file import ArraysFile, opened, packed
+from ...core.frames.part import begun
+from ...core.measure.curve import SettleCurve
+
+_ARRAYS = ("frames", "measured", "predicted", "envelope")
+# What reading a file ends in that is damaged.
+_DAMAGED = (OSError, ValueError, KeyError, TypeError)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """folder: for one file a choice.  mark: of what they are made from; files of another mark are as good as none."""
+
+    folder: Path
+    mark: str
+
+    def read(self, number: int) -> tuple[dict[str, Any], SettleCurve | None, list[Array]] | None:
+        """What write() was given; None where there is nothing, or nothing whole."""
+        try:
+            file, size = opened(self._path(number))
+            with file:
+                data = ArraysFile(file, size)
+                if data.facts["mark"] != self.mark:
+                    return None
+                curve = None
+                if data.facts["curve"] is not None:
+                    arrays = {name: data.read(name) if name in data.names else None for name in _ARRAYS}
+                    curve = SettleCurve(**arrays, **data.facts["curve"])
+                return dict(data.facts["row"]), curve, list(data.read("shapes"))
+        except _DAMAGED:
+            return None
+
+    def write(self, number: int, row: dict[str, Any], curve: SettleCurve | None, shapes: Sequence[Array]) -> None:
+        """row: what JSON can hold.  shapes: (v, 3) for each frame, m. Raises SceneError."""
+        said = None if curve is None else asdict(curve)
+        arrays = {name: said.pop(name) for name in _ARRAYS} if said is not None else {}
+        content = packed(
+            {"mark": self.mark, "row": row, "curve": said},
+            {**{name: array for name, array in arrays.items() if array is not None}, "shapes": np.array(shapes)},
+        )
+        path = self._path(number)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            part = path.with_suffix(".part")
+            with begun(part) as file:
+                file.write(content)
+            part.replace(path)
+        except OSError as error:
+            raise SceneError(
+                f"{path} cannot be written ({error.strerror or error}); choose another folder or free some space."
+            ) from error
+
+    def clear(self) -> None:
+        """The sweep is done."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _path(self, number: int) -> Path:
+        return self.folder / f"choice_{number:03d}.done"

@@ -1,0 +1,1 @@
+"""Many shots, each in a Blender of its own. Nothing here needs Blender: what runs is its command line."""

@@ -1,0 +1,148 @@
+"""Runs one Blender and hears what it says. Needs Python alone, so that it can be sent to any machine."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import os
+import queue
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+# How long a child may go on with its step after it was told to end, s.
+PATIENCE = 45.0
+_PAUSE = 0.2
+# How often a worker of Dask tells how far it is, s.
+_TELL = 1.0
+# As shells say that a program cannot be run.
+_NONE = 127
+# So many of the last lines say why a child broke down.
+_LAST = 12
+
+
+def run(
+    command: Sequence[str],
+    log: str,
+    say: Callable[[str], None],
+    is_over: Callable[[], bool],
+) -> dict[str, Any]:
+    """Run a command until it ends, or is_over() says so. Its standard input closes when this process dies.
+
+    log: a file that gets what it says.  say: called with each line of it.  Returns its exit code, negative where a
+    signal ended it, and _NONE where it could not be run; whether it was ended; how long it took, s; and its last lines.
+    """
+    try:
+        return _run(command, log, say, is_over)
+    except OSError as error:
+        said = f"{error.filename or command[0]}: {error.strerror or error}"
+        return {"code": _NONE, "ended": False, "seconds": 0.0, "last": [said]}
+
+
+def _run(command: Sequence[str], log: str, say: Callable[[str], None], is_over: Callable[[], bool]) -> dict[str, Any]:
+    began, lines, last = time.monotonic(), queue.SimpleQueue[str | None](), collections.deque[str](maxlen=_LAST)
+    # Of its own, so that what ends this process at the keyboard does not reach it; its closed input does.
+    own: dict[str, Any] = {"start_new_session": True}
+    if os.name == "nt":
+        own = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}  # type: ignore[attr-defined, unused-ignore]
+    Path(log).parent.mkdir(parents=True, exist_ok=True)
+    with Path(log).open("a", encoding="utf-8", errors="replace") as file:
+        file.write(f"\n$ {subprocess.list2cmdline(command)}\n")
+        file.flush()
+        child = subprocess.Popen(
+            list(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True, encoding="utf-8", errors="replace", **own,
+        )  # fmt: skip
+        threading.Thread(target=_hear, args=(child, lines), daemon=True).start()
+        ended = False
+        try:
+            while True:
+                line = _next(lines)
+                if line is None:
+                    break
+                if line:
+                    file.write(line)
+                    file.flush()
+                    last.append(line.rstrip())
+                    say(line.rstrip())
+                if not ended and is_over():
+                    ended = True
+                    _end(child)
+        finally:
+            # Whatever happens here, no child is left.
+            if child.poll() is None:
+                _end(child, patience=0.0 if not ended else PATIENCE)
+            code = child.wait()
+            file.write(f"ended with {code}\n")
+    return {"code": code, "ended": ended, "seconds": time.monotonic() - began, "last": list(last)}
+
+
+def _hear(child: subprocess.Popen[str], lines: queue.SimpleQueue[str | None]) -> None:
+    assert child.stdout is not None
+    with contextlib.suppress(ValueError, OSError):
+        for line in child.stdout:
+            lines.put(line)
+    lines.put(None)
+
+
+def _next(lines: queue.SimpleQueue[str | None]) -> str | None:
+    """A line; '' where there is none yet, None after the last."""
+    try:
+        return lines.get(timeout=_PAUSE)
+    except queue.Empty:
+        return ""
+
+
+def _end(child: subprocess.Popen[str], patience: float = PATIENCE) -> None:
+    """Close its input, which it watches; after a while, kill it and what it has started."""
+    assert child.stdin is not None
+    with contextlib.suppress(OSError):
+        child.stdin.close()
+    try:
+        child.wait(patience)
+    except subprocess.TimeoutExpired:
+        if os.name == "nt":
+            child.kill()
+        else:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+
+
+def why(result: dict[str, Any]) -> str:
+    """In a sentence's part: how a child ended that left no report."""
+    code, last = int(result["code"]), [line for line in result["last"] if line]
+    if code == _NONE and last:
+        return f"Blender cannot be run ({last[-1]})"
+    # Shells add 128.
+    number = -code if code < 0 else code - 128 if code > 128 else 0
+    try:
+        how = f"was ended by {signal.Signals(number).name}"
+    except ValueError:
+        how = f"ended with code {code}"
+    said = f"; its last words: {last[-1]}" if last else ""
+    return f"Blender {how}{said}"
+
+
+def on_dask_worker(command: Sequence[str], log: str, topic: str, number: int) -> dict[str, Any]:
+    """The same as a task of Dask: ends the child where the scheduler has taken the task away, or lost its client."""
+    # Only there.
+    from distributed import get_worker
+
+    worker: Any = get_worker()
+    key, told = worker.get_current_task(), -_TELL
+
+    def say(line: str) -> None:
+        nonlocal told
+        if time.monotonic() - told >= _TELL:
+            told = time.monotonic()
+            worker.log_event(topic, [number, line])
+
+    def is_over() -> bool:
+        task = worker.state.tasks.get(key)
+        return task is None or task.state == "cancelled"
+
+    return run(command, log, say, is_over)

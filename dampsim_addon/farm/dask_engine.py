@@ -1,0 +1,123 @@
+"""Blenders on the workers of Dask. Sent to them is child.py alone; the files lie on a disk that all of them see."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import sys
+import tempfile
+import uuid
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from ...core.errors import DampSimError
+from . import child
+from .ledger import Ledger
+from .local import command
+from .shots import LOG, Unit
+
+# As the workers know child.py.
+_NAME = "dampsim_farm_child"
+_PAUSE = 0.5
+
+
+class SchedulerError(DampSimError):
+    """There is no Dask to work with."""
+
+
+def run(
+    ledger: Ledger, scheduler: str | None, blender: Sequence[str], output: Path, is_over: Callable[[], bool]
+) -> None:
+    """Do what the ledger has waiting on the workers of a scheduler, until it is done or is_over() says so.
+
+    scheduler: its address.  blender: the program as the workers find it.  Raises SchedulerError.
+    """
+    if not scheduler:
+        raise SchedulerError("The Dask engine needs the address of a scheduler; give --scheduler tcp://HOST:8786.")
+    try:
+        import distributed
+    except ImportError as error:
+        raise SchedulerError(
+            f'The Dask engine needs Dask in this Python; install it with "{sys.executable}" -m pip install distributed.'
+        ) from error
+    try:
+        client = distributed.Client(scheduler)
+    except (OSError, ValueError) as error:
+        raise SchedulerError(f"{scheduler}: no scheduler of Dask answers ({error}); start one there.") from error
+    with client:
+        _Round(ledger, client, distributed.wait, [*blender], output).run(is_over)
+
+
+class _Round:
+    """What one client has submitted."""
+
+    def __init__(self, ledger: Ledger, client: Any, wait: Callable[..., Any], blender: list[str], output: Path) -> None:
+        self._ledger, self._client, self._wait = ledger, client, wait
+        self._blender, self._output = blender, output
+        self._units: dict[int, Unit] = {}
+        self._futures: dict[Any, Unit] = {}
+        self._topic = f"dampsim-farm-{uuid.uuid4().hex[:12]}"
+        self._module = _sent(client)
+
+    def run(self, is_over: Callable[[], bool]) -> None:
+        self._client.subscribe_topic(self._topic, self._hear)
+        while not is_over():
+            while (unit := self._ledger.next()) is not None:
+                self._submit(unit)
+            if not self._futures:
+                return
+            try:
+                self._wait(list(self._futures), timeout=_PAUSE, return_when="FIRST_COMPLETED")
+            except TimeoutError:
+                continue
+            for future in [future for future in self._futures if future.done()]:
+                self._end(self._futures.pop(future), future)
+        # The workers see it, and end their Blenders; see child.on_dask_worker.
+        self._client.cancel(list(self._futures), force=True)
+
+    def _submit(self, unit: Unit) -> None:
+        self._units[unit.number] = unit
+        said = command(self._blender, unit, self._output)
+        future = self._client.submit(
+            self._module.on_dask_worker, said, str(unit.folder / LOG), self._topic, unit.number,
+            key=f"dampsim {unit.label} {uuid.uuid4().hex[:8]}", pure=False,
+        )  # fmt: skip
+        self._futures[future] = unit
+
+    def _hear(self, event: Any) -> None:
+        # With the time before it.
+        number, line = event[1]
+        self._ledger.hear(self._units[number], line)
+
+    def _end(self, unit: Unit, future: Any) -> None:
+        if future.status == "finished":
+            result = future.result()
+            if result["ended"]:
+                # Its task was taken from it, and not by us.
+                result = {**result, "code": -15}
+        else:
+            # The worker has died with it, more often than the scheduler bears.
+            said = str(future.exception()) if future.status == "error" else f"the task was {future.status}"
+            result = {"code": -9, "seconds": 0.0, "last": said.splitlines()[:1]}
+        self._ledger.end(unit, result)
+
+
+def _sent(client: Any) -> ModuleType:
+    """child.py under the name by which the workers, these and later ones, have it now."""
+    folder = tempfile.mkdtemp(prefix="dampsim_farm_")
+    try:
+        path = Path(folder) / f"{_NAME}.py"
+        shutil.copyfile(child.__file__, path)
+        client.upload_file(str(path))
+        spec = importlib.util.spec_from_file_location(_NAME, path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        # Functions of a module that can be found are sent by name, whatever Python the workers have.
+        sys.modules[_NAME] = module
+        spec.loader.exec_module(module)
+        return module
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

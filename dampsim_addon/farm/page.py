@@ -1,0 +1,242 @@
+"""The page of all shots: what came out, the worst first, as HTML that any browser opens from disk, and as a table."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from ...core.errors import DampSimError
+from . import record
+from .ledger import problem_of
+from .shots import AS_IT_IS, LOG, REPORT, UNITS
+
+PAGE, TABLE = "index.html", "farm.csv"
+# Off by more than this, a measured value is marked: frames of the dial, and of the swing.
+_REST, _BOUNCE = 0.2, 0.1
+
+
+class FolderError(DampSimError):
+    """The folder of a farm cannot be read or written."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What the page says of an object of a unit; lengths in m, times in frames and s. '' or None: not known."""
+
+    label: str
+    folder: Path
+    problem: str = ""
+    object: str = ""
+    rest: float | None = None
+    dialled_rest: float | None = None
+    overshoot: float | None = None
+    dialled_overshoot: float | None = None
+    error: float | None = None
+    bound: float | None = None
+    frames: int = 0
+    size: int = 0
+    seconds: float = 0.0
+    output: Path | None = None
+    picture: Path | None = None
+    remarks: Sequence[str] = field(default_factory=tuple)
+
+    @property
+    def badness(self) -> tuple[float, float]:
+        """Sorts the worst first: what failed, then how far what was measured is from what was asked."""
+        off = [0.0]
+        if self.dialled_rest is not None:
+            off.append(2.0 if self.rest is None else abs(self.rest - self.dialled_rest) / max(self.dialled_rest, 1.0))
+        if self.overshoot is not None and self.dialled_overshoot is not None:
+            off.append(abs(self.overshoot - self.dialled_overshoot))
+        if self.error is not None and self.bound:
+            off.append(max(self.error / self.bound - 1.0, 0.0))
+        return (0.0 if self.problem else 1.0, -max(off) - (0.1 if self.remarks else 0.0))
+
+
+def write(folder: Path) -> list[Row]:
+    """Make index.html and farm.csv of what lies in a farm's folder. Raises FolderError. Returns the rows as shown."""
+    if not folder.is_dir():
+        raise FolderError(f"{folder} is no folder; give the folder that a farm has written to.")
+    rows = sorted((row for unit in _units(folder) for row in _rows(*unit)), key=lambda row: row.badness)
+    try:
+        record.write(folder / TABLE, _table(rows))
+        record.write(folder / PAGE, _page(rows, folder))
+    except OSError as error:
+        raise FolderError(
+            f"{folder} cannot be written ({error.strerror or error}); free some space, or ask who may write there."
+        ) from error
+    return rows
+
+
+def _units(folder: Path) -> list[tuple[str, Path]]:
+    """Label and folder of each: of the farm's list; where others have made the list, of all reports that are there."""
+    try:
+        listed = json.loads((folder / UNITS).read_text(encoding="utf-8"))
+        return [(str(one["label"]), folder / str(one["folder"])) for one in listed]
+    except (OSError, ValueError, KeyError, TypeError):
+        places = sorted(report.parent for report in folder.rglob(REPORT))
+    parts = {place: place.relative_to(folder).parts for place in places}
+    return [(" · ".join(part for part in parts[place] if part != AS_IT_IS), place) for place in places]
+
+
+def _rows(label: str, folder: Path) -> list[Row]:
+    report = record.read(folder / REPORT)
+    if report is None:
+        return [Row(label, folder, "No report; it was ended before it was done. Run the farm again.")]
+    found = [Path(path) for path in (report.get("made_from") or {}).get("outputs", {})]
+    # The whole may have been moved, or a worker calls the disk by another name.
+    outputs = [path if path.exists() or not (folder / path.name).exists() else folder / path.name for path in found]
+    output = next((path for path in outputs if path.suffix == ".blend"), None)
+    picture = next((path for path in outputs if path.suffix == ".png"), None)
+    remarks = tuple(str(text) for text in report.get("remarks") or ())
+    entries = [entry for entry in report.get("objects") or [] if isinstance(entry, dict)]
+    whole = problem_of(report)
+    if whole or not entries:
+        named = [str(entry.get("name")) for entry in entries if entry.get("problem")]
+        return [Row(label, folder, whole or "nothing was baked", ", ".join(named), remarks=remarks)]
+    return [_row(Row(label, folder, output=output, picture=picture, remarks=remarks), entry) for entry in entries]
+
+
+def _row(row: Row, entry: Mapping[str, Any]) -> Row:
+    said = [*row.remarks, *(str(text) for text in entry.get("touched") or ())]
+    if entry.get("helped"):
+        said.append(f"violent: {entry['helped']} steps were tried again")
+    return Row(
+        row.label, row.folder, "", str(entry.get("name", "")), entry.get("rest"), entry.get("dialled_rest"),
+        entry.get("overshoot"), entry.get("dialled_overshoot"), entry.get("error"), entry.get("bound"),
+        int(entry.get("last", 0)) - int(entry.get("first", 0)) + 1, int(entry.get("size", 0)),
+        float(entry.get("seconds", 0.0)), row.output, row.picture, said,
+    )  # fmt: skip
+
+
+def _number(value: float | None, scale: float = 1.0) -> str:
+    # A swing that stays on its side is no negative nothing.
+    return "" if value is None else f"{scale * value + 0.0:.3g}"
+
+
+def _table(rows: Sequence[Row]) -> str:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([
+        "shot", "object", "rest_frames", "dialled_frames", "bounce_percent", "dialled_bounce_percent",
+        "largest_error_mm", "allowed_mm", "frames", "bytes", "seconds", "problem", "remarks",
+    ])  # fmt: skip
+    for row in rows:
+        writer.writerow([
+            row.label, row.object, _number(row.rest), _number(row.dialled_rest), _number(row.overshoot, 100.0),
+            _number(row.dialled_overshoot, 100.0), _number(row.error, 1e3), _number(row.bound, 1e3), row.frames,
+            row.size, _number(row.seconds), row.problem, " ".join(row.remarks),
+        ])  # fmt: skip
+    return text.getvalue()
+
+
+_STYLE = """
+:root{color-scheme:light dark;--line:#8884;--bad:#b3261e;--warn:#9a6700;--good:#1a7f37;--soft:#8881}
+@media (prefers-color-scheme:dark){:root{--bad:#ff8a80;--warn:#e3b341;--good:#56d364}}
+body{font:15px/1.45 system-ui,sans-serif;margin:1.5em auto;max-width:78em;padding:0 1em}
+h1{font-size:1.4em;margin:0 0 .2em}.sum{margin:0 0 1.2em;color:GrayText}
+.fail{border-left:4px solid var(--bad);background:var(--soft);padding:.6em .9em;margin:0 0 .6em}
+.fail b{color:var(--bad)}.fail p{margin:.2em 0 0}
+table{border-collapse:collapse;width:100%}
+th,td{padding:.45em .6em;text-align:right;border-bottom:1px solid var(--line);vertical-align:top}
+th{position:sticky;top:0;background:Canvas;font-weight:600}
+th:first-child,td:first-child{text-align:left}
+td+td{white-space:nowrap}
+.dial{color:GrayText;font-size:.85em;white-space:nowrap}.warn{color:var(--warn);font-weight:600}
+.bad{color:var(--bad);font-weight:600}.good{color:var(--good)}
+.note{color:GrayText;font-size:.85em;max-width:40em}
+.strip td{border-bottom:1px solid var(--line);padding-top:0}.strip img{max-width:100%;display:block;border-radius:3px}
+tr.has td{border-bottom:0}a{color:LinkText}
+"""
+
+
+def _page(rows: Sequence[Row], folder: Path) -> str:
+    failed = [row for row in rows if row.problem]
+    good = [row for row in rows if not row.problem]
+    size, seconds = sum(row.size for row in good), sum(row.seconds for row in good)
+    count = f"{len(good)} baked" + (f", <span class=bad>{len(failed)} failed</span>" if failed else ", none failed")
+    said = f"{count} · {_size(size)} · {_time(seconds)} of computing · worst first"
+    title = html.escape(folder.resolve().name)
+    parts = [
+        '<!doctype html>\n<html lang="en"><meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width,initial-scale=1">',
+        f"<title>{title}: {len(rows)} shots</title><style>{_STYLE}</style>",
+        f'<h1>{title}</h1><p class="sum">{said}</p>',
+    ]
+    for row in failed:
+        log = row.folder / LOG
+        link = f' <a href="{_link(log, folder)}">log</a>' if log.is_file() else ""
+        name = html.escape(row.label + (f" · {row.object}" if row.object and row.object not in row.label else ""))
+        parts.append(f'<div class="fail"><b>{name}</b>{link}<p>{html.escape(row.problem)}</p></div>')
+    if good:
+        heads = ("Shot", "At rest after", "Bounce", "Largest error", "Frames", "Size", "Took")
+        parts.append("<table><thead><tr>" + "".join(f"<th>{head}</th>" for head in heads) + "</tr></thead><tbody>")
+        shown: set[Path] = set()
+        for row in good:
+            fresh = row.picture is not None and row.picture not in shown
+            parts.append(_line(row, folder, fresh))
+            if fresh and row.picture is not None:
+                shown.add(row.picture)
+                seen = f'<img loading="lazy" src="{_link(row.picture, folder)}" alt="{html.escape(row.label)}">'
+                parts.append(f'<tr class="strip"><td colspan="{len(heads)}">{seen}</td></tr>')
+        parts.append("</tbody></table>")
+    return "\n".join([*parts, f'<p class="note">The same as a table: <a href="{TABLE}">{TABLE}</a></p></html>\n'])
+
+
+def _line(row: Row, folder: Path, has_picture: bool) -> str:
+    name = html.escape(row.label)
+    if row.output is not None:
+        name = f'<a href="{_link(row.output, folder)}">{name}</a>'
+    other = f" {html.escape(row.object)}" if row.object and row.object not in row.label else ""
+    notes = "".join(f'<div class="note">{html.escape(text)}</div>' for text in row.remarks)
+    rest = bounce = '<span class="dial">not measured:<br>it moves to the end</span>'
+    if row.dialled_rest is not None:
+        off = row.rest is None or abs(row.rest - row.dialled_rest) > max(_REST * row.dialled_rest, 1.0)
+        said = "not at rest" if row.rest is None else f"{row.rest:.1f} frames"
+        rest = _measured(said, f"{row.dialled_rest:.4g}", off)
+        swing, dialled = row.overshoot or 0.0, row.dialled_overshoot or 0.0
+        bounce = _measured(f"{100 * swing:.0f}%", f"{100 * dialled:.0f}%", abs(swing - dialled) > _BOUNCE)
+    allowed = "exact" if row.bound is None else f"allowed {_length(row.bound)}"
+    error = f'{_length(row.error or 0.0)}<br><span class="dial">{allowed}</span>'
+    cells = [f"{name}{other}{notes}", rest, bounce, error, str(row.frames), _size(row.size), _time(row.seconds)]
+    return f"<tr{' class=has' if has_picture else ''}>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
+
+
+def _link(path: Path, folder: Path) -> str:
+    """Relative, so that the folder can be moved; absolute for what lies on another drive."""
+    try:
+        return html.escape(quote(Path(os.path.relpath(path, folder)).as_posix()))
+    except ValueError:
+        return html.escape(path.as_uri())
+
+
+def _length(metres: float) -> str:
+    if metres < 1e-6:
+        return "0" if metres == 0.0 else "< 0.001 mm"
+    return f"{1e3 * metres:.2g} mm" if metres < 0.1 else f"{metres:.2g} m"
+
+
+def _measured(said: str, dialled: str, is_off: bool) -> str:
+    return f'<span class="{"warn" if is_off else "good"}">{said}</span><br><span class="dial">dialled {dialled}</span>'
+
+
+def _size(count: int) -> str:
+    for unit, scale in (("GB", 1e9), ("MB", 1e6)):
+        if count >= scale:
+            return f"{count / scale:.3g} {unit}"
+    return f"{count / 1e3:.3g} kB"
+
+
+def _time(seconds: float) -> str:
+    if seconds < 100.0:
+        return f"{seconds:.2g} s" if seconds < 10.0 else f"{seconds:.0f} s"
+    minutes = round(seconds / 60.0)
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"

@@ -1,0 +1,157 @@
+"""What the tests of the farm have in common: tiny shots, a program like Blender, and a look at its processes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import bpy
+import pytest
+from scenes import dump, fresh, wobbler
+
+ROOT = Path(__file__).parents[2]
+# What differs from run to run and says nothing of the result.
+_TIMES = re.compile(r"baked_seconds|seconds")
+
+
+def needed(program: str) -> str:
+    """Where a program of the system is. In continuous integration it has to be there."""
+    found = shutil.which(program)
+    if found is None:
+        assert not os.environ.get("DAMPSIM_CI"), f"{program} is missing"
+        pytest.skip(f"needs {program}")
+    return found
+
+
+def blender(folder: Path) -> str:
+    """The program at hand, or one like it that runs the checkout in the bpy module."""
+    if bpy.app.binary_path:
+        return bpy.app.binary_path
+    script = folder / "blender"
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{ROOT / "tests/addon/stand_in.py"}" "$@"\n')
+    script.chmod(0o755)
+    return str(script)
+
+
+def shots(folder: Path, count: int, last: int = 12, broken: tuple[int, ...] = ()) -> Path:
+    """A folder of little .blend files, sh001.blend and so on. broken: those whose pin group is gone."""
+    folder.mkdir(parents=True)
+    for number in range(1, count + 1):
+        fresh(last)
+        obj = wobbler("")
+        obj.dampsim.settle, obj.scale.x = 6.0, 0.5 + 0.02 * number
+        if number in broken:
+            obj.dampsim.pin_group = "Gone"
+        bpy.ops.wm.save_as_mainfile(filepath=str(folder / f"sh{number:03d}.blend"))
+    return folder
+
+
+def command(program: str, *arguments: object) -> list[str]:
+    return [program, "--background", "--command", "dampsim", *(str(one) for one in arguments)]
+
+
+def run(program: str, *arguments: object) -> tuple[int, str]:
+    """Exit code, and what was said."""
+    done = subprocess.run(
+        command(program, *arguments), capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=600
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def processes(text: str) -> dict[int, str]:
+    """Command lines of all processes that have a text in them, but for this one, by number."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            with contextlib.suppress(OSError):
+                said = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                if text in said:
+                    found[int(entry.name)] = said
+    return found
+
+
+def children(output: Path) -> list[int]:
+    """Of a farm: the Blenders that do its units."""
+    return [number for number, said in processes(str(output)).items() if " bake " in said or " --only " in said]
+
+
+def kill(number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(number, signal.SIGKILL)
+
+
+def wait_until(holds: Any, seconds: float = 60.0) -> None:
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "it did not come about"
+        time.sleep(0.05)
+
+
+def none_left(output: Path) -> None:
+    """No Blender goes on when all of it is over."""
+    wait_until(lambda: not children(output), 40.0)
+
+
+@contextlib.contextmanager
+def started(*arguments: str, said: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process with a group of its own, which is gone in the end."""
+    with said.open("ab") as file:
+        process = subprocess.Popen(
+            arguments, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, start_new_session=True
+        )
+    try:
+        yield process
+    finally:
+        kill(process.pid)
+        process.wait()
+
+
+def results(output: Path) -> dict[str, object]:
+    """What a farm has made, by its file: bytes of frames and of files that other programs play, what the reports say,
+    and what is in each .blend, which Blender writes with addresses of its memory."""
+    found: dict[str, object] = {}
+    for path in sorted(output.rglob("*")):
+        name = path.relative_to(output).as_posix()
+        if path.suffix in {".frame", ".pc2", ".mdd", ".abc", ".sha256"} or path.name == "header.json":
+            found[name] = path.read_bytes()
+        elif path.name == "report.json":
+            found[name] = _timeless(json.loads(path.read_text()))
+        elif path.suffix == ".blend":
+            bpy.ops.wm.open_mainfile(filepath=str(path))
+            found[name] = _timeless(dump())
+        elif path.suffix in {".part", ".lock"} or path.name.endswith("@"):
+            found[name] = "left over"
+    return found
+
+
+def _timeless(said: Any) -> Any:
+    """Without times, and without a .blend's own length, which depends on its addresses."""
+    if isinstance(said, dict):
+        kept = {key: value for key, value in said.items() if not _TIMES.search(str(key))}
+        if "outputs" in kept:
+            kept["outputs"] = {file: size for file, size in kept["outputs"].items() if not file.endswith(".blend")}
+        return {key: _timeless(value) for key, value in kept.items()}
+    # Vectors of Blender's look into the memory of a file that is soon closed.
+    if hasattr(said, "__len__") and not isinstance(said, (str, bytes)):
+        return [_timeless(one) for one in said]
+    return said
+
+
+def difference(one: Any, other: Any, where: str = "") -> str:
+    """The first place at which two results differ; '' where they are the same."""
+    if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
+        return next((text for key in one if (text := difference(one[key], other[key], f"{where}/{key}"))), "")
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        pairs = enumerate(zip(one, other, strict=True))
+        return next((text for number, pair in pairs if (text := difference(*pair, f"{where}/{number}"))), "")
+    return "" if one == other else f"{where}: {one!r:.200} is not {other!r:.200}"

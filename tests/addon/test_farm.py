@@ -1,0 +1,362 @@
+"""The farm: its list, and units that are done once, fail alone, and end when they are told to."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import bpy
+import farms
+import pytest
+from scenes import fresh, wobbler
+
+pytestmark = pytest.mark.bpy
+Load = Callable[[str], ModuleType]
+linux = pytest.mark.skipif(sys.platform != "linux", reason="looks at processes in /proc")
+
+
+def unit(folder: Path, file: Path, *more: str) -> list[str]:
+    """Arguments of one unit's command, which writes into the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    said = ["bake", "--skip-done", "--report", str(folder / "report.json"), "--output", str(folder / "out.blend")]
+    bpy.ops.wm.open_mainfile(filepath=str(file))
+    return [*said, "--cache", str(folder / "cache"), "--target", "point_cache", *more]
+
+
+def test_a_list_names_shots_wedges_and_objects(load: Load, tmp_path: Path) -> None:
+    shots = load("dampsim_addon.farm.shots")
+    path = tmp_path / "night.toml"
+    path.write_text(
+        """
+        target = "point_cache"
+        set = { settle = 12, density = 900.0 }
+        wedges = { settle = [8, 16] }
+        [[shots]]
+        file = "a/sh010.blend"
+        objects = ["Tail", "Left ear"]
+        [[shots]]
+        file = "sh020.blend"
+        name = "sh020 / take 2"
+        target = "shape_keys"
+        frames = "1:40"
+        wedges = { settle = [10], bounce = [0, 40] }
+        """
+    )
+    found = shots.from_list(path, {}, tmp_path / "out")
+    assert [one.label for one in found] == [
+        "sh010 · settle 8 · Tail", "sh010 · settle 8 · Left ear", "sh010 · settle 16 · Tail",
+        "sh010 · settle 16 · Left ear", "sh020 / take 2 · settle 10, bounce 0", "sh020 / take 2 · settle 10, bounce 40",
+    ]  # fmt: skip
+    assert [one.number for one in found] == [1, 2, 3, 4, 5, 6]
+    assert found[0].file == tmp_path / "a/sh010.blend"
+    assert found[0].settings == (("settle", "8"), ("density", "900.0"))
+    assert len({one.folder for one in found}) == 6
+    assert all(re.fullmatch(r"[A-Za-z0-9.,=_+-]+", part) for one in found for part in one.folder.parts[-3:][1:])
+    said = found[5].arguments(tmp_path / "cancel")
+    assert said[said.index("--frames") + 1] == "1:40"
+    assert said[said.index("--target") + 1] == "shape_keys"
+    assert "--object" not in said
+    # More wedges of the command line hold for all.
+    assert len(shots.from_list(path, {"bounce": ["0", "20", "40"]}, tmp_path / "out")) == 15
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("shots = 3", "lists no shots; write"),
+        ("[[shots]]\nname = 'a'", "a shot without a file"),
+        ("[[shots]]\nfile = 'a.blend'\nsettel = 3", "nobody knows 'settel'; there are"),
+        ("wedge = 3\n[[shots]]\nfile = 'a.blend'", "nobody knows 'wedge'"),
+        ("[[shots]]\nfile = 'a.blend'\nset = { wobble = 3 }", "there is no parameter 'wobble'"),
+        ("[[shots]]\nfile = 'a.blend'\nset = { settle = -3 }", "settle"),
+        ("[[shots]]\nfile = 'a.blend'\nwedges = { settle = [] }", "give a value, or a list"),
+        ("[[shots]]\nfile = 'a.blend'\nset = 4", "set is a table"),
+        ("[[shots]]\nfile = 'a.blend'\nobjects = 'Tail'", "objects are a list of names"),
+        ("[[shots]]\nfile = 'a.blend'\npictures = -2", "pictures is how many"),
+        ("[[shots]]\nfile = 'a.blend'\n[[shots]]\nfile = 'b/a.blend'", "two shots have this name"),
+        ("shots", "cannot be read"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_in_a_list_is_said(
+    load: Load, text: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "night.toml"
+    path.write_text(text)
+    code = load("dampsim_addon.cli").main(["farm", str(path), "--output", str(tmp_path / "out"), "--blender", "none"])
+    said = capsys.readouterr().err
+    assert code in {1, 2}
+    assert says in said
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+def test_a_unit_is_done_once_and_again_when_something_changes(
+    load: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cli = load("dampsim_addon.cli")
+    file, folder = farms.shots(tmp_path / "shots", 1) / "sh001.blend", tmp_path / "unit"
+    report = folder / "report.json"
+
+    def did(*more: str) -> str:
+        arguments = unit(folder, file, *more)
+        capsys.readouterr()
+        assert cli.main(arguments) == cli.DONE
+        said = capsys.readouterr().out
+        stages = [stage for stage in ("it is done", "Simulating", "Checking") if stage in said]
+        return " and ".join(stages)
+
+    assert did() == "Simulating"
+    first = report.read_bytes()
+    found = json.loads(first)
+    entry = found["objects"][0]
+    assert found["exit_code"] == 0
+    assert set(found["made_from"]["inputs"]) == {str(file)}
+    assert {Path(name).name for name in found["made_from"]["outputs"]} == {"out.blend", "bake.pc2"}
+    assert entry["dialled_rest"] == 6.0
+    assert did() == "it is done"
+    assert report.read_bytes() == first
+    # An output that is gone, another wish, another file.
+    (folder / "out.blend").unlink()
+    assert did() == "Checking"
+    assert did("--frames", "1:14") == "Simulating and Checking"
+    bpy.ops.wm.open_mainfile(filepath=str(file))
+    bpy.data.objects["Wobbler"].dampsim.bounce = 12.0
+    bpy.ops.wm.save_as_mainfile(filepath=str(file))
+    assert did("--frames", "1:14") == "Simulating"
+    # Half a report is none.
+    report.write_bytes(first[: len(first) // 2])
+    assert did("--frames", "1:14") == "Checking"
+    assert [path.name for path in folder.iterdir() if path.suffix in {".part", ".lock"}] == []
+
+
+@pytest.mark.slow
+def test_the_report_says_how_it_came_to_rest_even_long_before_the_end(load: Load, tmp_path: Path) -> None:
+    api, found = load("dampsim_addon.api"), []
+    for last in (30, 90):
+        fresh(last)
+        obj = wobbler(tmp_path / str(last))
+        obj.dampsim.settle = 8.0
+        found.append(api.bake([obj], target="POINT_CACHE")[0])
+    assert found[0].dialled_rest == found[1].dialled_rest == 8.0
+    assert found[1].rest == pytest.approx(found[0].rest, abs=0.5)
+    # One that moves to the end says nothing.
+    fresh(9)
+    result = api.bake([wobbler(tmp_path / "short")], target="POINT_CACHE")[0]
+    assert (result.rest, result.dialled_rest, result.settling) == (None, None, "")
+
+
+def test_what_a_linked_file_gives_counts_too(load: Load, tmp_path: Path) -> None:
+    library = farms.shots(tmp_path / "shots", 1) / "sh001.blend"
+    fresh()
+    wobbler("")
+    with bpy.data.libraries.load(str(library), link=True) as (there, here):
+        here.meshes = list(there.meshes)
+    bpy.context.object.id_data["keeps"] = here.meshes[0]
+    path = tmp_path / "shot.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(path))
+    bpy.ops.wm.open_mainfile(filepath=str(path))
+    assert load("dampsim_addon.blender.files").read() == [path, library]
+
+
+@pytest.mark.slow
+def test_a_sweep_goes_on_with_the_choices_that_are_left(
+    load: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli, sweep = load("dampsim_addon.cli"), load("dampsim_addon.compare.sweep")
+    file, folder = farms.shots(tmp_path / "shots", 1) / "sh001.blend", tmp_path / "sweep"
+    said = ["sweep", "--set", "settle=6,9", "--pictures", "0", "--skip-done", "--report", str(tmp_path / "report.json")]
+    measured, count = sweep._measured, 0
+
+    def once(*arguments: Any) -> Any:
+        nonlocal count
+        count += 1
+        if count == 2:
+            raise KeyboardInterrupt
+        return (yield from measured(*arguments))
+
+    bpy.ops.wm.open_mainfile(filepath=str(file))
+    monkeypatch.setattr(sweep, "_measured", once)
+    with pytest.raises(KeyboardInterrupt):
+        cli.main([*said, "--output", str(folder)])
+    capsys.readouterr()
+    assert cli.main([*said, "--output", str(folder)]) == cli.DONE
+    assert count == 3
+    assert "Done before 1/2" in capsys.readouterr().out
+    assert not (folder / "done").exists()
+    # The same as in one go, times aside.
+    monkeypatch.setattr(sweep, "_measured", measured)
+    assert cli.main([*said[:5], "--output", str(tmp_path / "whole")]) == cli.DONE
+    for name in ("curve_01.svg", "curve_02.svg"):
+        assert (folder / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    tables = [(path / "sweep.csv").read_text().splitlines() for path in (folder, tmp_path / "whole")]
+    assert [line.split(",")[:9] for line in tables[0]] == [line.split(",")[:9] for line in tables[1]]
+    capsys.readouterr()
+    assert cli.main([*said, "--output", str(folder)]) == cli.DONE
+    assert "it is done" in capsys.readouterr().out
+
+
+@linux
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["stdin", "cancel", "parent", "reader"])
+def test_a_unit_ends_when_it_is_told_to_and_goes_on_later(how: str, tmp_path: Path) -> None:
+    program, file = farms.blender(tmp_path), farms.shots(tmp_path / "shots", 1, last=3000) / "sh001.blend"
+    folder = tmp_path / "unit"
+    arguments = unit(folder, file, "--cancel", str(tmp_path / "cancel"))
+    arguments += {"stdin": ["--until-stdin-closes"], "parent": ["--until-parent-ends"]}.get(how, [])
+    command = [program, "--background", str(file), "--command", "dampsim", *arguments]
+    if how == "parent":
+        # One between us, that waits for it as farms do.
+        command = [sys.executable, "-c", "import subprocess, sys; subprocess.run(sys.argv[1:])", *command]
+    with (tmp_path / "said.txt").open("wb") as said:
+        out = subprocess.PIPE if how == "reader" else said
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=out, stderr=said) as process:
+            farms.wait_until(lambda: len(list(folder.rglob("*.frame"))) > 5)
+            if how == "stdin":
+                assert process.stdin is not None
+                process.stdin.close()
+            elif how == "cancel":
+                (tmp_path / "cancel").touch()
+            elif how == "reader":
+                assert process.stdout is not None
+                process.stdout.close()
+            else:
+                process.kill()
+            code = process.wait(30)
+    farms.none_left(folder)
+    kept = len(list(folder.rglob("*.frame")))
+    assert 5 < kept < 3000
+    assert list(folder.rglob("*.part")) == []
+    assert not (folder / "report.json").exists()
+    if how != "parent":
+        assert code == 1
+        assert "the same command goes on from here" in (tmp_path / "said.txt").read_text()
+
+
+@pytest.mark.slow
+def test_a_shot_that_cannot_be_simulated_fails_alone(tmp_path: Path) -> None:
+    program, output = farms.blender(tmp_path), tmp_path / "out"
+    folder = farms.shots(tmp_path / "shots", 3, broken=(2,))
+    (folder / "sh004.blend").write_bytes(b"no file of Blender's")
+    arguments = ["farm", folder, "--output", output, "--target", "point_cache", "--blender", program]
+    code, said = farms.run(program, *arguments)
+    assert code == 1, said
+    assert "2 baked, 2 failed" in said
+    assert "pin group 'Gone' is gone; choose a pin group." in said
+    report = json.loads((output / "sh002/as_it_is/report.json").read_text())
+    assert report["exit_code"] == 1
+    assert "pin group 'Gone' is gone" in report["objects"][0]["problem"]
+    page = (output / "index.html").read_text()
+    assert page.index("sh002") < page.index("sh001")
+    assert page.index("sh004") < page.index("sh001")
+    # Again: what is done is done, and what fails fails again.
+    code, said = farms.run(program, *arguments)
+    assert code == 1
+    assert said.count("done before") == 2
+    # Mended, it is done.
+    (folder / "sh004.blend").unlink()
+    bpy.ops.wm.open_mainfile(filepath=str(folder / "sh002.blend"))
+    bpy.data.objects["Wobbler"].dampsim.pin_group = "Pin"
+    bpy.ops.wm.save_as_mainfile(filepath=str(folder / "sh002.blend"))
+    code, said = farms.run(program, *arguments)
+    assert code == 0, said
+    assert "3 baked, 0 failed" in said
+
+
+@linux
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["cancel file", "asked to end"])
+def test_a_farm_ends_when_it_is_told_to_and_goes_on_later(how: str, tmp_path: Path) -> None:
+    program, output = farms.blender(tmp_path), tmp_path / "out"
+    folder = farms.shots(tmp_path / "shots", 2, last=400)
+    arguments = ["farm", folder, "--output", output, "--target", "point_cache", "--blender", program]
+    command = farms.command(program, *arguments)
+    with farms.started(*command, said=tmp_path / "said.txt") as farm:
+        farms.wait_until(lambda: len(list(output.rglob("*.frame"))) > 5)
+        if how == "cancel file":
+            (output / "cancel").touch()
+        else:
+            farm.terminate()
+        code = farm.wait(60)
+    said = (tmp_path / "said.txt").read_text()
+    assert code == 1, said
+    assert "the same command goes on from here" in said
+    farms.none_left(output)
+    if how == "cancel file":
+        assert farms.run(program, *arguments)[0] == 2
+        (output / "cancel").unlink()
+    code, said = farms.run(program, *arguments)
+    assert code == 0, said
+    assert any("Checking" in log.read_text() for log in output.rglob("log.txt"))
+
+
+def test_units_can_be_done_in_this_blender(load: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cli, output = load("dampsim_addon.cli"), tmp_path / "out"
+    folder = farms.shots(tmp_path / "shots", 2, broken=(2,))
+    arguments = ["farm", str(folder), "--output", str(output), "--target", "point_cache"]
+    assert cli.main([*arguments, "--list"]) == cli.DONE
+    assert "2: sh002: to do" in capsys.readouterr().out
+    assert not output.exists()
+    assert cli.main([*arguments, "--only", "1"]) == cli.DONE
+    assert cli.main([*arguments, "--only", "2"]) == cli.FAILED
+    assert cli.main([*arguments, "--only", "1-2", "--failures-in-report"]) == cli.DONE
+    assert cli.main([*arguments, "--only", "3"]) == cli.USAGE
+    assert cli.main([*arguments, "--only", "x"]) == cli.USAGE
+    capsys.readouterr()
+    # What gathers the reports fails for all of them.
+    assert cli.main(["gather", str(output)]) == cli.FAILED
+    assert "sh002: Wobbler: pin group 'Gone' is gone" in capsys.readouterr().err
+    assert cli.main(["gather", str(tmp_path / "nowhere")]) == cli.FAILED
+
+
+def test_a_program_that_cannot_be_run_is_said(load: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cli, folder = load("dampsim_addon.cli"), farms.shots(tmp_path / "shots", 1)
+    arguments = ["farm", str(folder), "--output", str(tmp_path / "out"), "--blender"]
+    assert cli.main([*arguments, "/nowhere/blender"]) == cli.USAGE
+    assert "--blender /nowhere/blender: there is no such program" in capsys.readouterr().err
+    broken = tmp_path / "blender"
+    broken.write_text("no program")
+    broken.chmod(0o755)
+    assert cli.main([*arguments, str(broken)]) == cli.FAILED
+    assert "sh001: Blender cannot be run (" in capsys.readouterr().err
+
+
+def test_dask_is_not_imported_unless_it_is_asked_for(load: Load, tmp_path: Path) -> None:
+    load("dampsim_addon.farm.dask_engine")
+    assert not any(name.split(".")[0] in {"dask", "distributed"} for name in sys.modules)
+
+
+def test_without_dask_or_its_scheduler_the_farm_says_so(
+    load: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli, folder = load("dampsim_addon.cli"), farms.shots(tmp_path / "shots", 1)
+    arguments = ["farm", str(folder), "--output", str(tmp_path / "out"), "--engine", "dask"]
+    assert cli.main(arguments) == cli.FAILED
+    assert "give --scheduler tcp://HOST:8786" in capsys.readouterr().err
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    assert cli.main([*arguments, "--scheduler", "tcp://127.0.0.1:1"]) == cli.FAILED
+    assert "-m pip install distributed" in capsys.readouterr().err
+
+
+def test_a_farm_waits_for_whoever_is_at_a_unit(load: Load, tmp_path: Path) -> None:
+    stopping, lock = load("dampsim_addon.work.stopping"), load("core.frames.lock")
+    asked = 0
+
+    def ask() -> None:
+        nonlocal asked
+        asked += 1
+        if asked == 2:
+            held.__exit__(None, None, None)
+
+    held = lock.locked(tmp_path / "lock")
+    held.__enter__()
+    began = time.monotonic()
+    with stopping.alone(tmp_path / "lock", ask):
+        assert asked == 2
+    assert time.monotonic() - began > 0.5

@@ -1,0 +1,213 @@
+"""Whatever is killed, the farm makes what it would have made: with its own scheduler, with Dask, and with OpenJD."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import farms
+import pytest
+
+pytestmark = [
+    pytest.mark.bpy,
+    pytest.mark.skipif(sys.platform != "linux", reason="looks at processes in /proc"),
+]
+TEMPLATE = farms.ROOT / "farm/dampsim_bake.template.yaml"
+# A real Blender does a small farm; it has no Dask and no OpenJD.
+REAL = bool(os.environ.get("DAMPSIM_INSTALLED"))
+SHOTS, KILLS = (3, 2) if REAL else (12, 5)
+in_module = pytest.mark.skipif(REAL, reason="needs the checkout's environment")
+
+
+class Night:
+    """A farm's list, where it writes to, and what an undisturbed run has made there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.output = folder, folder / "out"
+        self.blender, self.said = farms.blender(folder), folder / "said.txt"
+        shots = farms.shots(folder / "shots", SHOTS)
+        self.list = folder / "night.toml"
+        # Files for one half, shape keys for the other.
+        lines = ["wedges = { settle = [6, 9] }", 'target = "point_cache"']
+        for number, path in enumerate(sorted(shots.glob("*.blend"))):
+            lines += ["[[shots]]", f'file = "shots/{path.name}"', 'target = "shape_keys"' if number % 2 else ""]
+        self.list.write_text("\n".join(lines))
+        code, said = farms.run(self.blender, *self.arguments())
+        assert code == 0, said
+        self.expected = farms.results(self.output)
+        assert len([name for name in self.expected if name.endswith(".blend")]) == 2 * SHOTS
+        shutil.rmtree(self.output)
+
+    def arguments(self, *more: object) -> list[object]:
+        return ["farm", self.list, "--output", self.output, "--blender", self.blender, "--retries", 2 * KILLS, *more]
+
+    def check(self) -> None:
+        farms.none_left(self.output)
+        found = farms.results(self.output)
+        page = (self.output / "index.html").read_text()
+        shutil.rmtree(self.output)
+        assert farms.difference(found, self.expected) == ""
+        assert f"{2 * SHOTS} baked, none failed" in page
+
+
+@pytest.fixture(scope="module")
+def night(tmp_path_factory: pytest.TempPathFactory) -> Night:
+    return Night(tmp_path_factory.mktemp("night"))
+
+
+def disturb(seed: int, victims: Callable[[random.Random], list[int]], keep_up: Callable[[], bool]) -> int:
+    """Kill one of the victims at random moments, so many times, while keep_up() has the work go on; how often."""
+    dice, killed = random.Random(seed), 0
+    later = time.monotonic() + dice.uniform(1.0, 4.0)
+    while keep_up():
+        time.sleep(0.05)
+        if killed < KILLS and time.monotonic() > later and (there := victims(dice)):
+            farms.kill(dice.choice(there))
+            killed += 1
+            later = time.monotonic() + dice.uniform(0.5, 4.0)
+    return killed
+
+
+@pytest.mark.slow if REAL else pytest.mark.long
+def test_blenders_and_the_farm_itself_are_killed_at_random(night: Night) -> None:
+    with contextlib.ExitStack() as held:
+        command = farms.command(night.blender, *night.arguments("--workers", 2))
+        running = [held.enter_context(farms.started(*command, said=night.said))]
+        starts = 1
+
+        def victims(dice: random.Random) -> list[int]:
+            there = farms.children(night.output)
+            # One in three is the farm itself, once its workers work.
+            return [running[-1].pid] if there and dice.random() < 0.34 else there
+
+        def keep_up() -> bool:
+            nonlocal starts
+            if running[-1].poll() is not None and running[-1].returncode != 0:
+                starts += 1
+                running.append(held.enter_context(farms.started(*command, said=night.said)))
+            return running[-1].poll() is None
+
+        assert disturb(3, victims, keep_up) == KILLS
+        assert starts > 1 or REAL
+        assert running[-1].returncode == 0, night.said.read_text()
+    night.check()
+
+
+@pytest.fixture
+def dask(night: Night, tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]], Callable[[], None]]]:
+    """Address of a scheduler, its two workers, and what starts another in the place of one that is gone."""
+    file = tmp_path / "scheduler.json"
+    program = [sys.executable, "-m", "dask"]
+    with contextlib.ExitStack() as held:
+        said = {"said": tmp_path / "dask.txt"}
+        quiet = ["--no-dashboard", "--scheduler-file", str(file)]
+        held.enter_context(farms.started(*program, "scheduler", "--port", "0", "--host", "127.0.0.1", *quiet, **said))
+        farms.wait_until(file.exists)
+        workers: list[subprocess.Popen[bytes]] = []
+
+        def another() -> None:
+            command = [*program, "worker", "--nthreads", "1", "--no-nanny", *quiet, "--local-directory", str(tmp_path)]
+            workers[:] = [worker for worker in workers if worker.poll() is None]
+            while len(workers) < 2:
+                workers.append(held.enter_context(farms.started(*command, **said)))
+
+        another()
+        yield json.loads(file.read_text())["address"], workers, another
+
+
+@pytest.mark.long
+@in_module
+def test_workers_of_dask_are_killed_at_random(
+    night: Night, dask: tuple[str, list[subprocess.Popen[bytes]], Callable[[], None]]
+) -> None:
+    address, workers, another = dask
+    command = farms.command(night.blender, *night.arguments("--engine", "dask", "--scheduler", address))
+    with farms.started(*command, said=night.said) as farm:
+
+        def victims(_: random.Random) -> list[int]:
+            return [worker.pid for worker in workers] if farms.children(night.output) else []
+
+        def keep_up() -> bool:
+            another()
+            return farm.poll() is None
+
+        assert disturb(5, victims, keep_up) == KILLS
+        assert farm.returncode == 0, night.said.read_text()
+    night.check()
+
+
+@pytest.mark.slow
+@in_module
+@pytest.mark.parametrize("how", ["cancel file", "asked to end", "killed"])
+def test_what_dask_does_ends_when_it_is_cancelled(
+    how: str, dask: tuple[str, list[subprocess.Popen[bytes]], Callable[[], None]], tmp_path: Path
+) -> None:
+    program, output = farms.blender(tmp_path), tmp_path / "out"
+    farms.shots(tmp_path / "shots", 2, last=4000)
+    arguments = ["farm", tmp_path / "shots", "--output", output, "--target", "point_cache", "--blender", program]
+    command = farms.command(program, *arguments, "--engine", "dask", "--scheduler", dask[0])
+    with farms.started(*command, said=tmp_path / "said.txt") as farm:
+        farms.wait_until(lambda: len(list(output.rglob("*.frame"))) > 20)
+        if how == "cancel file":
+            (output / "cancel").touch()
+        elif how == "killed":
+            farms.kill(farm.pid)
+        else:
+            farm.terminate()
+        code = farm.wait(60)
+    said = (tmp_path / "said.txt").read_text()
+    assert code == (-9 if how == "killed" else 1), said
+    farms.none_left(output)
+    assert how == "killed" or "the same command goes on from here" in said
+    assert all(worker.poll() is None for worker in dask[1])
+    assert sorted(path.name for path in output.rglob("*.part")) == []
+
+
+@pytest.mark.long
+@in_module
+def test_tasks_and_sessions_of_openjd_are_killed_at_random(night: Night) -> None:
+    program = [sys.executable, "-m", "openjd", "run", str(TEMPLATE)]
+    for name, value in {"Shots": night.list, "Output": night.output, "Blender": night.blender}.items():
+        program += ["-p", f"{name}={value}"]
+    # Two sessions side by side, each with a half.
+    halves = [json.dumps([{"Unit": number} for number in range(first, 2 * SHOTS + 1, 2)]) for first in (1, 2)]
+    commands = [[*program, "-p", f"Units=1-{2 * SHOTS}", "--step", "Bake", "--tasks", half] for half in halves]
+    with contextlib.ExitStack() as held:
+        running = [held.enter_context(farms.started(*command, said=night.said)) for command in commands]
+
+        def victims(dice: random.Random) -> list[int]:
+            there = farms.children(night.output)
+            sessions = [one.pid for one in running if one.poll() is None]
+            tasks = [number for number in there if number not in sessions]
+            return sessions if tasks and dice.random() < 0.34 else tasks
+
+        def keep_up() -> bool:
+            for place, one in enumerate(running):
+                if one.poll() is not None and one.returncode != 0:
+                    running[place] = held.enter_context(farms.started(*commands[place], said=night.said))
+            return any(one.poll() is None for one in running)
+
+        assert disturb(7, victims, keep_up) == KILLS
+    done = subprocess.run([*program, "--step", "Gather"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    night.check()
+
+
+def test_the_template_of_openjd_is_valid() -> None:
+    if importlib.util.find_spec("openjd") is None:
+        assert not os.environ.get("DAMPSIM_CI") or os.environ.get("DAMPSIM_INSTALLED")
+        pytest.skip("needs openjd-cli")
+    done = subprocess.run(
+        [sys.executable, "-m", "openjd", "check", str(TEMPLATE)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "passes validation" in done.stdout
