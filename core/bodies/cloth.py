@@ -11,6 +11,7 @@ from scipy.spatial import cKDTree
 
 from ..arrays import Array, Index
 from ..energies import MEMBRANES, Fabric, Pressure, Sewing, ShellBending
+from ..energies.plastic import BendingFlow, TensorFlow
 from ..errors import MeshError
 from ..geometry.collapse import collapsed
 from ..geometry.outwards import turned_outwards
@@ -18,6 +19,7 @@ from ..geometry.surface import check_surface, open_edges, triangle_areas, welded
 from ..scene.body import HARD, Body
 from ..scene.parameters import Settings
 from ..system.block import Block
+from ..system.plastic import Plastic
 from ..system.term import Factor, Potential, Term
 from .kind import BASE_YOUNG, Kind
 from .led import Led, led
@@ -130,7 +132,7 @@ class Cloth(Kind):
 
     @staticmethod
     def sections(settings: Settings) -> tuple[str, ...]:
-        return ("thin", "fabric", "cloth")
+        return ("thin", "fabric", "cloth", "plastic")
 
     @staticmethod
     def check(body: Body) -> None:
@@ -159,7 +161,10 @@ class Cloth(Kind):
         # That of a plate; fabrics are less, or more, by the factor.
         rigidity = settings.bending * BASE_YOUNG * thickness**3 / (12.0 * (1.0 - POISSON**2))
         bending = ShellBending(rest, triangles, rigidity * parts, held.fixed(len(rest)), POISSON)
-        terms: tuple[Term, ...] = (Potential(membrane), Potential(bending), *held.springs, *_blown(body, sheet))
+        folds = BendingFlow(bending, rest, thickness)
+        terms: tuple[Term, ...] = (
+            Plastic.of(TensorFlow(membrane)), Plastic.of(folds, "flow of folds"), *held.springs, *_blown(body, sheet)
+        )  # fmt: skip
         if across is not None:
             terms = (*terms, Potential(across))
         if len(sheet.seams):
