@@ -7,11 +7,13 @@ Each element has a flow, the part of its deformation that stays; what is beyond 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
-from ..arrays import Array
+from ..arrays import Array, Index
 from ..elements.strains import Stretch
 from .energy import Energy
 from .membrane import Membrane
@@ -43,6 +45,11 @@ class Flow(Protocol):
     """How the elements of an energy flow. A flow is one array, whatever the elements are."""
 
     energy: Energy
+
+    @property
+    def elements(self) -> Index:
+        """(m, k) nodes of what amounts() tells of."""
+        ...
 
     def none(self) -> Array:
         """Of what has not flowed."""
@@ -85,12 +92,13 @@ class TensorFlow:
     def __init__(self, energy: TetElasticity | Membrane) -> None:
         self.energy = energy
         self._solid = isinstance(energy, TetElasticity)
-        self._count, self._size = (len(energy.tets), 3) if isinstance(energy, TetElasticity) else (
-            len(energy.triangles), 2,
-        )  # fmt: skip
+
+    @property
+    def elements(self) -> Index:
+        return self.energy.tets if isinstance(self.energy, TetElasticity) else self.energy.triangles
 
     def none(self) -> Array:
-        return np.tile(np.eye(self._size), (self._count, 1, 1))
+        return np.tile(np.eye(3 if self._solid else 2), (len(self.elements), 1, 1))
 
     def after(self, flow: Array) -> Energy:
         return self.energy.with_flow(flow)
@@ -142,6 +150,10 @@ class SpringFlow:
         assert isinstance(energy.strain, Stretch)
         self.energy, self._spring = energy, energy.strain
 
+    @property
+    def elements(self) -> Index:
+        return self._spring.elements
+
     def none(self) -> Array:
         return np.zeros(len(self._spring.lengths))
 
@@ -173,13 +185,19 @@ class BendingFlow:
 
     def __init__(self, energy: ShellBending, rest: Array, thickness: float) -> None:
         """rest: (n, 3) m.  thickness: t in m."""
-        self.energy = energy
-        self._strains = 0.5 * thickness * energy.curvatures(rest)
-        faces, held = energy.hinges.faces, energy.held[energy.hinges.faces]
-        self._faces = faces
+        self.energy, self._rest, self._thickness = energy, rest, thickness
+        self._faces = energy.hinges.faces
+        held = energy.held[self._faces]
         # A pinned triangle does not bend: the other one has all of the say.
-        say = np.where(held, 0.0, np.where(held[:, ::-1], 1.0, 0.5))
-        self._say = say
+        self._say = np.where(held, 0.0, np.where(held[:, ::-1], 1.0, 0.5))
+
+    @property
+    def elements(self) -> Index:
+        return self.energy.triangles
+
+    @cached_property
+    def _strains(self) -> csr_matrix:
+        return 0.5 * self._thickness * self.energy.curvatures(self._rest)
 
     def _sizes(self, angles: Array) -> Array:
         """(m,) strains of the triangles for angles (h,)."""
