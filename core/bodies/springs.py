@@ -109,7 +109,8 @@ def _net_model(body: Body) -> Model:
     energy = springs(net.edges, lengths * painted_lengths(at_nodes(body.length_map), net.edges), stiffness)
     held = Held.of(body, net.vertices, net.doubles, net.area)
     block = Block(
-        body.name, rest, net.mass, (net.edges,), (Plastic.of(SpringFlow(energy)), *held.springs), held.nodes, held.stiffness,
+        body.name, rest, net.mass, (net.edges,), (Plastic.of(SpringFlow(energy)), *held.springs), held.nodes,
+        held.stiffness,
         held.pace, not body.settings.damp_swing, net=True, centre=at_nodes(body.centre_map),
     )  # fmt: skip
     firm = 0.0 if len(body.surface.triangles) else float(np.median(net.stiffness / lengths))

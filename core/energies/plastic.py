@@ -44,7 +44,10 @@ class Yielding:
 class Flow(Protocol):
     """How the elements of an energy flow. A flow is one array, whatever the elements are."""
 
-    energy: Energy
+    @property
+    def energy(self) -> Energy:
+        """Of what has not flowed."""
+        ...
 
     @property
     def elements(self) -> Index:
@@ -173,7 +176,7 @@ class SpringFlow:
         return np.asarray(np.where(over > 0.0, moved, flow))
 
     def amounts(self, flow: Array, before: Array | None = None) -> Array:
-        return np.abs(flow if before is None else flow - before)
+        return np.asarray(np.abs(flow if before is None else flow - before))
 
 
 class BendingFlow:
@@ -201,7 +204,7 @@ class BendingFlow:
 
     def _sizes(self, angles: Array) -> Array:
         """(m,) strains of the triangles for angles (h,)."""
-        return np.linalg.norm((self._strains @ angles).reshape(-1, 3), axis=1)
+        return np.asarray(np.linalg.norm((self._strains @ angles).reshape(-1, 3), axis=1))
 
     def none(self) -> Array:
         return np.zeros(len(self._faces))

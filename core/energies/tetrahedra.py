@@ -52,7 +52,7 @@ class TetElasticity:
         return float(self.weights @ density), self._divergence @ flat
 
     def with_flow(self, flow: Array) -> TetElasticity:
-        """The same material after a plastic flow F_p (m, 3, 3) of determinant 1: F_e = F F_p^-1 takes the place of F."""
+        """The same material after a plastic flow F_p (m, 3, 3) of determinant 1: F F_p^-1 takes the place of F."""
         other = copy(self)
         other._shape = self._shape @ np.linalg.inv(flow)
         m = len(self.tets)

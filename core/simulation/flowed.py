@@ -77,7 +77,8 @@ class Stages:
     def _stage(self, flows: dict[tuple[str, str], Array], key: bytes) -> Stage:
         known, models = self._begin.statics, list(self._assembly.models)
         islands = []
-        for number, island in enumerate(known.islands):
+        for number, before in enumerate(known.islands):
+            island = before
             if any(block.name == name for block in island.system.blocks for name, _ in flows):
                 island = self._flowed(number, island, flows)
                 for place, body in enumerate(island.bodies):
@@ -115,8 +116,7 @@ def _relaxed(system: System, factors: Array) -> tuple[Block, ...]:
     """The system's blocks in the shape which they have without any load."""
     found = settled(stepper(system), State.at_rest(system.rest), in_the_air(system.still()), _CLOSE, factors)
     return tuple(
-        replace(block, rest=found.positions[part])
-        for block, part in zip(system.blocks, system.slices, strict=True)
+        replace(block, rest=found.positions[part]) for block, part in zip(system.blocks, system.slices, strict=True)
     )
 
 

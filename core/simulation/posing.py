@@ -89,7 +89,7 @@ class Posing:
         """An island's nodes where the animation has them, still."""
         places = [_placed(self._assembly.models[k], animated.bodies[k]) for k in island.bodies]
         places += [one.follow(animated.colliders[one.collider]) for one in island.anchors]
-        flows = {}
+        flows: dict[str, Array] = {}
         for place, k in enumerate(island.bodies):
             # What will flow is what can, from the start: a flat sheet's folds are found in another way.
             if self._scene.bodies[k].settings.plastic_yield > 0.0:

@@ -110,9 +110,7 @@ def card(fps: float, substeps: int, count: int = 11, turn: float = 0.0, **dials:
         "plastic_yield": 0.5, **dials,
     }  # fmt: skip
     pins = (flat[:, 0] < 0.037).astype(float)
-    body = still(
-        Surface("Card", flat @ R.T, faces), pins, kind="CLOTH", settle=fps, substeps=substeps, **given
-    )
+    body = still(Surface("Card", flat @ R.T, faces), pins, kind="CLOTH", settle=fps, substeps=substeps, **given)
     tool = collider(Surface("Rod", across @ R.T, rod.triangles), path)
     _, frame = last_frame(scene(body, fps=fps, last=1 + round(4.0 * fps), obstacles=(tool,)))
     end = (frame.surface @ R)[flat[:, 0] > 0.1799].mean(axis=0)

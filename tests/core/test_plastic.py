@@ -9,10 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import dents
 import numpy as np
 import pytest
+from dents import RATES, Pressed, last_frame, spread, volume
 
-import dents
 from builders import scene, still
 from dampsim.core.frames.cache import FrameCache
 from dampsim.core.frames.frame import Frame
@@ -28,7 +29,6 @@ from dampsim.core.stepping import flowing
 from dampsim.core.stepping.remembered import Remembered
 from dampsim.core.system.plastic import Plastic
 from dampsim.core.system.state import OF
-from dents import NOTHING, RATES, Pressed, last_frame, spread, volume
 from promise import Outcome
 from shapes import box
 
@@ -136,7 +136,9 @@ def test_a_card_stays_creased_at_any_frame_rate_and_on_any_mesh() -> None:
     assert dents.card(24.0, 1, plastic_yield=0.0) < 17.0
 
 
-def _stopped(yielding: float, settle: float, bounce: float, monkeypatch: Any = None) -> tuple[Outcome, Simulation, Frame]:
+def _stopped(
+    yielding: float, settle: float, bounce: float, monkeypatch: Any = None
+) -> tuple[Outcome, Simulation, Frame]:
     """Of a ball that was dented deep, or not, whose pins then move by 3 cm and stop."""
     case = Pressed(deep=0.7, settle=settle / 24.0)
     begin = 1 + round(24 * case.away + 3 * settle)
@@ -387,5 +389,3 @@ def test_stages_are_made_once_for_a_flow(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(Stages, "_stage", counted)
     list(Simulation(deep()).frames())
     assert len(made) == len(set(made)) == 1
-
-

@@ -25,6 +25,6 @@ class Plastics:
         unit="%", least=0.0, most=1000.0, soft_least=0.0, soft_most=200.0, section="plastic", animatable=True,
     )  # fmt: skip
     plastic_reset: bool = parameter(
-        False, "Reset", "While on, it strives for its modelled shape again, as Settle and Bounce say, and does not flow",
+        False, "Reset", "While on, it strives for its modelled shape again, by Settle and Bounce, and does not flow",
         section="plastic", animatable=True,
     )  # fmt: skip

@@ -55,8 +55,7 @@ class Settings(Shots, Contacts, Plastics, Materials, Dampings, Dials):
 
     @property
     def animated(self) -> tuple[float, ...]:
-        """The values of the dials whose keyframes are followed, but for the weights, and what counts in contact or flows.
-        """
+        """Values of the dials whose keyframes are followed, but for weights, and what counts in contact or flows."""
         return tuple(
             float(getattr(self, p.name))
             for p in PARAMETERS.values()
