@@ -136,7 +136,7 @@ def test_a_card_stays_creased_at_any_frame_rate_and_on_any_mesh() -> None:
     assert dents.card(24.0, 1, plastic_yield=0.0) < 17.0
 
 
-def _stopped(
+def stopped(
     yielding: float, settle: float, bounce: float, monkeypatch: Any = None
 ) -> tuple[Outcome, Simulation, Frame]:
     """Of a ball that was dented deep, or not, whose pins then move by 3 cm and stop."""
@@ -158,8 +158,8 @@ def _stopped(
 @pytest.mark.slow
 @pytest.mark.parametrize(("settle", "bounce"), [(24.0, 0.0), (24.0, 30.0), (48.0, 30.0)])
 def test_the_dials_hold_about_the_flowed_shape(settle: float, bounce: float) -> None:
-    flowed, simulation, frame = _stopped(5.0, settle, bounce)
-    as_modelled, *_ = _stopped(0.0, settle, bounce)
+    flowed, simulation, frame = stopped(5.0, settle, bounce)
+    as_modelled, *_ = stopped(0.0, settle, bounce)
     found = flowed_at(simulation, frame, "Ball")
     assert found is not None
     assert found.mean > 0.15
@@ -171,7 +171,7 @@ def test_the_dials_hold_about_the_flowed_shape(settle: float, bounce: float) -> 
 
 @pytest.mark.slow
 def test_what_flowed_far_is_worked_out_anew_and_takes_fewer_iterations(monkeypatch: pytest.MonkeyPatch) -> None:
-    fresh, simulation, frame = _stopped(5.0, 24.0, 30.0)
+    fresh, simulation, frame = stopped(5.0, 24.0, 30.0)
     assert SETTLED in frame.state.memory
     before = simulation.system_of("Ball").regions[0].eigenvalue
     stage = simulation._stages.of(frame.state.memory)
@@ -179,7 +179,7 @@ def test_what_flowed_far_is_worked_out_anew_and_takes_fewer_iterations(monkeypat
     # bodies of another shape: here it is wider and lower.
     assert after > 1.2 * before
     monkeypatch.setattr(flowing, "_STALE", np.inf)
-    stale, *_ = _stopped(5.0, 24.0, 30.0)
+    stale, *_ = stopped(5.0, 24.0, 30.0)
     assert fresh.iterations < 0.5 * stale.iterations
 
 
