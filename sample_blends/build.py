@@ -598,9 +598,9 @@ if __name__ == "__main__":
     dampsim.register()
     # These use what is above.
     import cloth_scenes
+    import plastic_scenes
 
     import contact_scenes
-    import plastic_scenes
 
     SAMPLES.update(contact_scenes.SCENES | cloth_scenes.SCENES | plastic_scenes.SCENES)
     given = sys.argv[1:]

@@ -9,7 +9,7 @@ import bpy
 import numpy as np
 from mathutils import Vector
 
-from build import group, key, material, mesh_object, points, primitive, simulate, smooth, stage, start
+from build import group, key, material, mesh_object, points, primitive, ramp, simulate, smooth, stage, start
 from contact_scenes import stops
 
 
@@ -46,6 +46,9 @@ def dent() -> None:
     """Three pegs dent a ball of clay; then its plate is shaken, and it swings about what they made of it."""
     scene = start(120)
     stage(scene, (0.0, -7.4, 2.9), (0.0, 0.0, 0.8), 50)
+    # Light from one side, in which dents are seen.
+    bpy.data.lights["Fill"].energy = 40.0
+    scene.world.node_tree.nodes["Background"].inputs["Strength"].default_value = 0.15
     wood = material("Beech", (0.45, 0.25, 0.10), Roughness=0.45)
     slate = material("Slate", (0.10, 0.11, 0.12), Roughness=0.6)
     red = material("Clay", (0.42, 0.13, 0.06), Roughness=0.75)
@@ -57,25 +60,25 @@ def dent() -> None:
         bpy.ops.mesh.primitive_uv_sphere_add, "Clay", red, radius=0.7, segments=72, ring_count=44, location=(0, 0, 0.72)
     )
     bpy.ops.object.transform_apply(location=True, rotation=True)
-    # It sticks to the plate by a flat foot, a hair into it, so that no gap shows.
+    # It is hard below its middle, and stands on a flat foot, a hair into the plate, so that no gap shows.
     where = points(clay)
     where[:, 2] = np.maximum(where[:, 2], 0.095)
     clay.data.vertices.foreach_set("co", where.ravel())
     clay.data.update()
-    group(clay, "Pin", (where[:, 2] < 0.1).astype(float))
+    group(clay, "Pin", 1.0 - ramp(where[:, 2], 0.40, 0.50))
     clay.parent = plate
     clay.matrix_parent_inverse = plate.matrix_basis.inverted()
 
     centre = Vector((0.0, 0.0, 0.72))
     for number, (way, begin, deep) in enumerate(
         (
-            (Vector((-0.55, -0.65, 0.50)), 4, 0.30),
-            (Vector((0.70, -0.50, 0.30)), 22, 0.24),
+            (Vector((-0.50, -0.60, 0.62)), 4, 0.34),
+            (Vector((0.62, -0.55, 0.50)), 22, 0.32),
             (Vector((0.05, -0.25, 1.00)), 40, 0.34),
         )
     ):
         way.normalize()
-        tool = peg(f"Peg {number + 1}", wood, 0.2, 0.9)
+        tool = peg(f"Peg {number + 1}", wood, 0.17, 0.9)
         tool.rotation_euler = way.to_track_quat("Z", "Y").to_euler()
         out, inside = centre + 1.35 * way, centre + (0.7 - deep) * way
         far = centre + 3.2 * way
@@ -88,8 +91,8 @@ def dent() -> None:
     left, right = rest + Vector((-0.22, 0, 0)), rest + Vector((0.22, 0, 0))
     key(plate, "location", {76: rest, 79: left, 83: right, 87: left, 91: right, 94: rest})
     simulate(
-        clay, settle=16.0, bounce=20.0, stiffness_by="SAG", sag=1.0, density=1800.0, poisson=0.45, resolution=1500,
-        plastic_yield=8.0, plastic_creep=40.0, plastic_most=150.0, friction=0.4, follow_through=0.5,
+        clay, settle=16.0, bounce=20.0, stiffness_by="SAG", sag=0.3, density=1800.0, poisson=0.45, resolution=2000,
+        plastic_yield=5.0, plastic_creep=60.0, plastic_most=150.0, friction=0.4, follow_through=0.5,
     )  # fmt: skip
 
 

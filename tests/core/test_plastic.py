@@ -9,11 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import dents
 import numpy as np
 import pytest
-from dents import RATES, Pressed, last_frame, spread, volume
 
+import dents
 from builders import scene, still
 from dampsim.core.frames.cache import FrameCache
 from dampsim.core.frames.frame import Frame
@@ -29,6 +28,7 @@ from dampsim.core.stepping import flowing
 from dampsim.core.stepping.remembered import Remembered
 from dampsim.core.system.plastic import Plastic
 from dampsim.core.system.state import OF
+from dents import RATES, Pressed, last_frame, spread, volume
 from promise import Outcome
 from shapes import box
 
