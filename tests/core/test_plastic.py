@@ -93,6 +93,7 @@ def test_what_is_strained_less_than_yield_does_not_flow() -> None:
     assert case.depth(frame.surface) < 1e-6
 
 
+@pytest.mark.slow
 def test_maximum_is_as_far_as_it_flows() -> None:
     simulation, frame = last_frame(Pressed().scene(plastic_most=10.0))
     found = flowed_at(simulation, frame, "Ball")
@@ -176,13 +177,14 @@ def test_what_flowed_far_is_worked_out_anew_and_takes_fewer_iterations(monkeypat
     before = simulation.system_of("Ball").regions[0].eigenvalue
     stage = simulation._stages.of(frame.state.memory)
     after = stage.statics.islands[0].system.regions[0].eigenvalue
-    # bodies of another shape: here it is wider and lower.
+    # It is wider and lower now.
     assert after > 1.2 * before
     monkeypatch.setattr(flowing, "_STALE", np.inf)
     stale, *_ = stopped(5.0, 24.0, 30.0)
     assert fresh.iterations < 0.5 * stale.iterations
 
 
+@pytest.mark.slow
 def test_the_stiffness_is_found_anew_at_a_mean_strain_of_a_fifth_at_the_end_of_a_frame() -> None:
     case = Pressed(substeps=3, deep=0.7)
     simulation = Simulation(case.scene(calm=0.0))
@@ -201,6 +203,7 @@ def test_the_stiffness_is_found_anew_at_a_mean_strain_of_a_fifth_at_the_end_of_a
     assert changed == 1
 
 
+@pytest.mark.slow
 def test_found_anew_is_what_the_flowed_shape_itself_has() -> None:
     simulation, frame = last_frame(Pressed(deep=0.7).scene())
     stage = simulation._stages.of(frame.state.memory)
@@ -242,6 +245,7 @@ def test_reset_brings_the_modelled_shape_back_as_settle_says() -> None:
     assert np.array_equal(seen[-1].state.memory[FLOW], np.tile(np.eye(3), (len(seen[-1].state.memory[FLOW]), 1, 1)))
 
 
+@pytest.mark.slow
 def test_reset_of_what_was_worked_out_anew_is_as_modelled_again() -> None:
     case = Pressed(deep=0.7)
     when = 1 + round(24 * 2.5)
@@ -302,6 +306,18 @@ def test_what_creeps_under_its_weight_does_not_sleep() -> None:
     assert crept[-1] < low[0] - 0.05
 
 
+def test_what_sleeps_wakes_when_it_begins_to_flow() -> None:
+    given = lying()
+    (body,) = given.bodies
+
+    def dials(frame: float) -> Settings:
+        return replace(body.settings, plastic_yield=0.0 if frame < 60 else 2.0)
+
+    seen = frames(replace(given, bodies=(replace(body, dials=dials),)))
+    assert [frame.iterations for frame in seen[45:59]] == [0] * 14
+    assert seen[-1].surface[:, 2].min() < seen[0].surface[:, 2].min() - 0.05
+
+
 def test_what_no_longer_flows_sleeps() -> None:
     given = lying(plastic_yield=2.0)
     (body,) = given.bodies
@@ -324,6 +340,7 @@ def deep() -> Scene:
     return Pressed(deep=0.7).scene(calm=1.0)
 
 
+@pytest.mark.slow
 def test_a_bake_that_was_stopped_before_and_after_the_stiffness_was_found_anew_ends_in_the_same_bytes(
     tmp_path: Path,
 ) -> None:
@@ -360,6 +377,7 @@ def test_a_killed_bake_ends_in_the_same_bytes(tmp_path: Path) -> None:
     assert bytes_of(folder, deep()) == bytes_of(tmp_path / "whole", deep())
 
 
+@pytest.mark.slow
 def test_a_body_flows_alike_beside_another_one() -> None:
     case = Pressed(deep=0.7)
     alone = case.scene(calm=1.0)
@@ -378,6 +396,7 @@ def test_changed_plastic_dials_are_named_and_old_caches_without_them_fit() -> No
     assert {name for name in now if now[name] != known[name]} == {"Maximum"}
 
 
+@pytest.mark.slow
 def test_stages_are_made_once_for_a_flow(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[bytes] = []
     stage = Stages._stage
