@@ -80,7 +80,8 @@ def settled(system: System, state: State) -> State:
     """
     memory = dict(state.memory)
     for block in system.blocks:
-        terms, own = plastic(block), remembered_by(memory, block.name)
+        own = remembered_by(memory, block.name)
+        terms = [term for term in plastic(block) if term.name in own]
         stale = False
         for term in terms:
             last = own.get(term.settled_name)
