@@ -84,7 +84,7 @@ def dent() -> None:
         far = centre + 3.2 * way
         key(
             tool, "location",
-            {begin: out, begin + 8: inside, begin + 14: inside, begin + 22: out, begin + 30: far},
+            {begin: out, begin + 13: inside, begin + 17: inside, begin + 26: out, begin + 32: far},
         )  # fmt: skip
         stops(tool)
     rest = Vector((0, 0, 0.05))
