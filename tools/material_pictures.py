@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PRESETS = ROOT / "dampsim_addon" / "scene" / "presets"
 SIZE, SAMPLES, STOP, LATER = 96, 32, 8, 2
 COLOURS = {
+    "clay": (0.5, 0.24, 0.13),
     "cork": (0.55, 0.33, 0.16), "dough": (0.85, 0.72, 0.5), "ear": (0.75, 0.45, 0.35), "fat": (0.9, 0.78, 0.45),
     "flesh": (0.75, 0.25, 0.2), "jelly": (0.8, 0.05, 0.12), "memory_foam": (0.75, 0.75, 0.8),
     "nylon_rod": (0.9, 0.9, 0.92), "rubber": (0.05, 0.05, 0.06), "silicone": (0.25, 0.55, 0.75),

@@ -25,6 +25,7 @@ import parameters_page  # noqa: E402
 
 import conftest  # noqa: E402, F401  (loads the checkout as the package dampsim)
 import contact_table  # noqa: E402
+import plastic_table  # noqa: E402
 import promise  # noqa: E402
 import shapes  # noqa: E402
 import waveform_table  # noqa: E402
@@ -421,6 +422,7 @@ def main() -> None:
     parameters_page.main()
     waveform_table.main()
     contact_table.main()
+    plastic_table.main()
     settle_page(options.quick)
     papers.main()
 

@@ -8,13 +8,15 @@ import numpy as np
 
 from ..arrays import Array, Index
 from ..elements.assembly import edges_of
+from ..energies.plastic import SpringFlow
 from ..energies.springs import springs
 from ..errors import MeshError
 from ..geometry.surface import check_vertices, triangle_areas, welded
 from ..scene.body import Body
 from ..scene.parameters import Settings, Struts
 from ..system.block import Block
-from ..system.term import Potential, pin_springs
+from ..system.plastic import Plastic
+from ..system.term import pin_springs
 from .kind import BASE_YOUNG, Kind
 from .model import Model
 from .vertices import Held, Moved, doubled, painted_at, painted_lengths, vertex_model
@@ -57,7 +59,8 @@ class Springs(Kind):
 
     @staticmethod
     def sections(settings: Settings) -> tuple[str, ...]:
-        return ("springs", "thin", "tets") if settings.struts == Struts.VOLUME else ("springs", "thin")
+        own = ("springs", "thin", "plastic")
+        return (*own, "tets") if settings.struts == Struts.VOLUME else own
 
     @staticmethod
     def check(body: Body) -> None:
@@ -83,7 +86,7 @@ def _strutted(body: Body) -> Model:
     energy = springs(
         edges, lengths * painted_lengths(covered.painted(body.length_map), edges), BASE_YOUNG * volumes / lengths
     )
-    terms = (Potential(energy), *pin_springs(pinned, pin_stiffness))
+    terms = (Plastic.of(SpringFlow(energy)), *pin_springs(pinned, pin_stiffness))
     pace = covered.pace
     swings = not body.settings.damp_swing
     block = Block(
@@ -106,7 +109,8 @@ def _net_model(body: Body) -> Model:
     energy = springs(net.edges, lengths * painted_lengths(at_nodes(body.length_map), net.edges), stiffness)
     held = Held.of(body, net.vertices, net.doubles, net.area)
     block = Block(
-        body.name, rest, net.mass, (net.edges,), (Potential(energy), *held.springs), held.nodes, held.stiffness,
+        body.name, rest, net.mass, (net.edges,), (Plastic.of(SpringFlow(energy)), *held.springs), held.nodes,
+        held.stiffness,
         held.pace, not body.settings.damp_swing, net=True, centre=at_nodes(body.centre_map),
     )  # fmt: skip
     firm = 0.0 if len(body.surface.triangles) else float(np.median(net.stiffness / lengths))

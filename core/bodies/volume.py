@@ -10,6 +10,7 @@ from scipy.spatial import cKDTree
 
 from ..arrays import Array, Index
 from ..energies import ELASTIC_MODELS, Material, TetElasticity
+from ..energies.plastic import TensorFlow
 from ..energies.tetrahedra import lumped_mass, tet_volumes
 from ..geometry.cover import Cover, cover_surface
 from ..geometry.embedding import Embedding, locate
@@ -17,7 +18,8 @@ from ..geometry.surface import check_surface
 from ..scene.body import Body
 from ..scene.parameters import Settings
 from ..system.block import Block
-from ..system.term import Potential, pin_springs
+from ..system.plastic import Plastic
+from ..system.term import pin_springs
 from .followers import Tied
 from .kind import BASE_YOUNG, Kind
 from .model import Model
@@ -135,7 +137,7 @@ class Solid(Kind):
 
     @staticmethod
     def sections(settings: Settings) -> tuple[str, ...]:
-        return ("shape", "solid", "tets", "solid papers")
+        return ("shape", "solid", "tets", "plastic", "solid papers")
 
     @staticmethod
     def check(body: Body) -> None:
@@ -152,7 +154,7 @@ class Solid(Kind):
         fixed[pinned[np.isinf(stiffness)]] = True
         moving = ~fixed[tets].all(axis=1)
         elastic = TetElasticity(nodes, tets[moving], covered.stiff[moving], law(material))
-        terms = (Potential(elastic), *pin_springs(pinned, stiffness))
+        terms = (Plastic.of(TensorFlow(elastic)), *pin_springs(pinned, stiffness))
         centre = covered.painted(body.centre_map)
         block = Block(body.name, nodes, covered.mass, (tets,), terms, pinned, stiffness, covered.pace, centre=centre)
         return covered.model(block)

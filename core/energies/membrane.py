@@ -62,17 +62,20 @@ class Membrane:
     ) -> None:
         self.triangles, self.fabric = triangles, fabric
         self.weights = areas if parts is None else areas * parts
-        self.shape = shape
-        self._nodes, m = count, len(triangles)
-        # Row c*m + e of the operator gives column c of F in element e, so that one sparse product yields all F.
-        rows = (np.arange(2)[:, None, None] * m + np.arange(m)[None, :, None]).repeat(3, axis=2)
-        columns = np.broadcast_to(triangles[None], (2, m, 3))
-        values = self.shape.transpose(2, 0, 1)
-        self._gradient = csr_matrix((values.ravel(), (rows.ravel(), columns.ravel())), shape=(2 * m, count))
-        self._divergence = self._gradient.T.tocsr()
+        self._nodes = count
+        self._shaped(shape)
         self._pattern = BlockPattern(triangles, count)
         self.rounding = 0.0
         self._rounded()
+
+    def _shaped(self, shape: Array) -> None:
+        self.shape, m = shape, len(self.triangles)
+        # Row c*m + e of the operator gives column c of F in element e, so that one sparse product yields all F.
+        rows = (np.arange(2)[:, None, None] * m + np.arange(m)[None, :, None]).repeat(3, axis=2)
+        columns = np.broadcast_to(self.triangles[None], (2, m, 3))
+        values = self.shape.transpose(2, 0, 1)
+        self._gradient = csr_matrix((values.ravel(), (rows.ravel(), columns.ravel())), shape=(2 * m, self._nodes))
+        self._divergence = self._gradient.T.tocsr()
 
     def _rounded(self) -> None:
         modulus = self.fabric.lam + 2.0 * self.fabric.mu
@@ -82,6 +85,15 @@ class Membrane:
         """The same with rest lengths in every triangle times sizes (m,), and as much material as before."""
         other = copy(self)
         other._take(self.shape / sizes[:, None, None], self.weights, self.triangles, self._nodes, self.fabric, None)
+        return other
+
+    def with_flow(self, flow: Array) -> Membrane:
+        """The same material after a plastic flow F_p (m, 2, 2): F F_p^-1 takes the place of F.
+
+        What flows wider gets thinner, so that the weights stay.
+        """
+        other = copy(self)
+        other._shaped(self.shape @ np.linalg.inv(flow))
         return other
 
     def scaled(self, parts: Array) -> Membrane:

@@ -62,7 +62,8 @@ def _normals(corners: Array) -> tuple[Array, Array, Array]:
 class ShellBending:
     """See above.
 
-    hinges: of the triangles.  stiffness: K_b, (h, h) N m.
+    triangles: (m, 3), those of a flat piece turned to one side.  hinges: of them.  stiffness: K_b, (h, h) N m.
+    held: (m,) whether a triangle is pinned, so that it does not bend.
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class ShellBending:
             triangles = _alike(rest, triangles, self.hinges)
             self.hinges = Hinges.of(triangles, len(rest))
         held = np.zeros(len(triangles), dtype=bool) if fixed is None else fixed[triangles].all(axis=1)
+        self.triangles, self.held = triangles, held
         corners = rest[self.hinges.nodes]
         self._angle = Dihedral(self.hinges.nodes)
         self._rest = self._angle.values(corners)[:, 0]
@@ -99,6 +101,14 @@ class ShellBending:
     def _rounded(self) -> None:
         # Angles are known to the last digit of one.
         self.rounding = 8.0 * float(np.finfo(float).eps) * float(np.abs(self.stiffness.diagonal()).sum())
+
+    def with_flow(self, flow: Array) -> ShellBending:
+        """The same with angles at rest that are by a plastic flow (h,) rad more."""
+        other = copy(self)
+        other._rest = self._rest + flow
+        # What has angles of its own is not flat.
+        other._way = other._quadratic = None
+        return other
 
     def scaled(self, parts: Array) -> ShellBending:
         other = copy(self)
@@ -126,6 +136,17 @@ class ShellBending:
         moment = self.stiffness @ over
         forces = moment[:, None] * self._angle.gradient(corners)[:, 0]
         return 0.5 * float(moment @ over), gathered(forces, self.hinges.nodes, len(positions))
+
+    def bent(self, positions: Array) -> Array:
+        """Angles beyond those at rest, (h,) rad, at positions (n, 3) m."""
+        return self._bent(positions[self.hinges.nodes])
+
+    def curvatures(self, rest: Array) -> csr_matrix:
+        """Lambda of each triangle for angles (h,): (3m, h) 1/m, the components of a triangle in a row; rest: (n, 3) m.
+
+        Their squares add up to |Lambda|^2.
+        """
+        return _lambdas(rest, self.triangles, self.hinges, self.held)
 
     def _bent(self, corners: Array) -> Array:
         """Angles beyond those at rest, (h,)."""
@@ -178,19 +199,8 @@ def _over_hinges(
     rest: Array, triangles: Index, hinges: Hinges, rigidity: Array, held: Mask, poisson: float
 ) -> csr_matrix:
     """K_b, (h, h) N m. held: (m,) triangles that do not bend."""
-    count, faces = len(hinges.nodes), hinges.faces
-    ends = rest[hinges.nodes[:, 1]] - rest[hinges.nodes[:, 0]]
-    length = np.linalg.norm(ends, axis=1)
-    corners = rest[triangles]
-    normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    size = np.linalg.norm(normal, axis=1)
-    # Each triangle's hinges, one row for each side of a hinge.
-    face, hinge = faces.ravel(), np.arange(count).repeat(2)
-    across = np.cross(normal[face] / size[face][:, None], ends[hinge])
-    across /= np.maximum(np.linalg.norm(across, axis=1), _LEAST)[:, None]
-    # All of the angle where the neighbour is held, of which each otherwise has half.
-    part = np.where(held[face], 0.0, np.where(held[faces[:, ::-1].ravel()], 2.0, 1.0))
-    weight = part * hinges.signs.ravel() * length[hinge]
+    count = len(hinges.nodes)
+    face, hinge, across, weight, size = _sides(rest, triangles, hinges, held)
     # All pairs of hinges of a triangle.
     of = csr_matrix((np.ones(len(face)), (face, np.arange(len(face)))), shape=(len(triangles), len(face)))
     pair = (of.T @ of).tocoo()
@@ -200,6 +210,41 @@ def _over_hinges(
     # B A/(4 A^2) with A half of the size.
     amount *= rigidity[face[a]] / (2.0 * size[face[a]])
     return coo_matrix((amount, (hinge[a], hinge[b])), shape=(count, count)).tocsr()
+
+
+def _sides(rest: Array, triangles: Index, hinges: Hinges, held: Mask) -> tuple[Index, Index, Array, Array, Array]:
+    """Each triangle's hinges, one row for each side of a hinge: face, hinge, n_e (3,), |e| with its sign and part in m;
+    and twice the triangles' areas (m,) m^2.
+    """
+    count, faces = len(hinges.nodes), hinges.faces
+    ends = rest[hinges.nodes[:, 1]] - rest[hinges.nodes[:, 0]]
+    length = np.linalg.norm(ends, axis=1)
+    corners = rest[triangles]
+    normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    size = np.linalg.norm(normal, axis=1)
+    face, hinge = faces.ravel(), np.arange(count).repeat(2)
+    across = np.cross(normal[face] / size[face][:, None], ends[hinge])
+    across /= np.maximum(np.linalg.norm(across, axis=1), _LEAST)[:, None]
+    # All of the angle where the neighbour is held, of which each otherwise has half.
+    part = np.where(held[face], 0.0, np.where(held[faces[:, ::-1].ravel()], 2.0, 1.0))
+    return face, hinge, across, part * hinges.signs.ravel() * length[hinge], size
+
+
+def _lambdas(rest: Array, triangles: Index, hinges: Hinges, held: Mask) -> csr_matrix:
+    """See ShellBending.curvatures."""
+    face, hinge, across, weight, size = _sides(rest, triangles, hinges, held)
+    first = rest[triangles[:, 1]] - rest[triangles[:, 0]]
+    first /= np.linalg.norm(first, axis=1)[:, None]
+    x = (across * first[face]).sum(axis=1)
+    # The sign of the other component does not matter to the sum of squares, but has to be one in a triangle.
+    normal = np.cross(first, rest[triangles[:, 2]] - rest[triangles[:, 0]])
+    second = np.cross(normal / np.linalg.norm(normal, axis=1)[:, None], first)
+    y = (across * second[face]).sum(axis=1)
+    amount = weight / size[face]
+    values = np.stack([amount * x * x, amount * y * y, amount * np.sqrt(2.0) * x * y], axis=1)
+    rows = 3 * face[:, None] + np.arange(3)
+    columns = np.broadcast_to(hinge[:, None], rows.shape)
+    return csr_matrix((values.ravel(), (rows.ravel(), columns.ravel())), shape=(3 * len(triangles), len(hinges.nodes)))
 
 
 def _straightened(corners: Array, hinges: Index, count: int) -> csr_matrix:

@@ -51,6 +51,17 @@ class TetElasticity:
         flat = np.ascontiguousarray(stress.transpose(1, 2, 0)).reshape(-1, 3)
         return float(self.weights @ density), self._divergence @ flat
 
+    def with_flow(self, flow: Array) -> TetElasticity:
+        """The same material after a plastic flow F_p (m, 3, 3) of determinant 1: F F_p^-1 takes the place of F."""
+        other = copy(self)
+        other._shape = self._shape @ np.linalg.inv(flow)
+        m = len(self.tets)
+        data = np.ascontiguousarray(other._shape.transpose(2, 0, 1)).ravel()
+        columns, starts = np.tile(self.tets.ravel(), 3), np.arange(0, 12 * m + 1, 4)
+        other._gradient = csr_matrix((data, columns, starts), shape=(3 * m, self._nodes))
+        other._divergence = other._gradient.T.tocsr()
+        return other
+
     def scaled(self, parts: Array) -> TetElasticity:
         other = copy(self)
         other.weights = self.weights * parts[self.tets].mean(axis=1)

@@ -11,6 +11,7 @@ from ..bodies.followers import AnimatedReference
 from ..bodies.model import Model
 from ..scene.parameters import Reference
 from ..scene.scene import Scene
+from ..stepping.flowing import begun
 from ..system.inputs import BlockInputs, Inputs, NoReferenceMotion, ReferenceMotion
 from ..system.state import State
 from .assembly import Assembly, Island
@@ -88,7 +89,12 @@ class Posing:
         """An island's nodes where the animation has them, still."""
         places = [_placed(self._assembly.models[k], animated.bodies[k]) for k in island.bodies]
         places += [one.follow(animated.colliders[one.collider]) for one in island.anchors]
-        return State.at_rest(np.concatenate(places), self._scene.first / self._scene.fps)
+        flows: dict[str, Array] = {}
+        for place, k in enumerate(island.bodies):
+            # What will flow is what can, from the start: a flat sheet's folds are found in another way.
+            if self._scene.bodies[k].settings.plastic_yield > 0.0:
+                flows |= begun(island.system.blocks[place])
+        return State.at_rest(np.concatenate(places), self._scene.first / self._scene.fps, flows)
 
 
 def _placed(model: Model, surface: Array) -> Array:

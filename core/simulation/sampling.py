@@ -86,6 +86,9 @@ class Sampling:
             more = self._outside(k, animated, settings)
             if self._scene.touching:
                 more.append(np.array([one[k].grip for one in settings]))
+            flows = [one[k].flow for one in settings]
+            if any(flows):
+                more += [np.array(one) for one in flows]
             digests[body.name] = digest(dials, *surfaces, *more)
         for k, collider in enumerate(self._scene.colliders):
             digests[collider.name] = digest(*(one.colliders[k] for one in animated))

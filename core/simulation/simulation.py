@@ -17,6 +17,7 @@ from ..scene.parameters import Settings
 from ..scene.scene import Scene, check_scene
 from ..solvers.problem import Outcome
 from ..stepping.controls import Controls
+from ..stepping.flowing import flowed, settled
 from ..stepping.law import Coefficients
 from ..stepping.step import Stepper
 from ..stepping.substeps import Substeps
@@ -26,6 +27,7 @@ from . import start
 from .assembly import Assembly, Island, Tell, build_assembly, silent
 from .choice import check_alike, chosen, is_own, mend
 from .dials import Dials
+from .flowed import Stage, Stages, flowing
 from .posing import Pose, Posing
 from .pulling import Fields, fields_of, pulled
 from .sampling import Animated, Sampled, Sampling
@@ -72,6 +74,7 @@ class Simulation:
             self.statics = Statics(scene, made, self.posing, first, self.statics)
             self.statics.weigh()
         self.dials = Dials(scene, self.statics)
+        self._stages = Stages(scene, made, self.posing, first, Stage(self.statics, self.dials))
         self.sampling = Sampling(scene, self.dials.most_substeps)
         self.loop_error = 0.0
         self._integrations: Memo[Integration] = Memo(_KEPT)
@@ -153,10 +156,11 @@ class Simulation:
         """The state at the end of a frame from the one at its start, at the pose; iterations and helped, see Frame."""
         parts = len(sampled.animated)
         iterations = helped = 0
+        stage = self._stages.of(state.memory)
         for animated, settings in zip(sampled.animated, sampled.settings, strict=True):
             following = self.posing.pose(animated)
             after = []
-            for k, island in enumerate(self.islands):
+            for k, island in enumerate(stage.statics.islands):
                 h = 1.0 / (self.scene.fps * parts)
                 own, dials = island.own(state), [settings[body] for body in island.bodies]
                 inputs = pulled(
@@ -167,28 +171,31 @@ class Simulation:
                     self.scene.gravity,
                     Fields(island, own, dials, animated.frame, h),
                 )
-                controls = self.dials.controls(k, settings, self.dials.most_substeps(settings))
-                own, report = self._stepping(k, settings).step(own, inputs, h, controls)
+                controls = stage.dials.controls(k, settings, self.dials.most_substeps(settings))
+                own, report = self._stepping(stage, k, settings).step(own, inputs, h, controls)
                 iterations += report.iterations
                 # A step that was cut into parts has been tried before as a whole.
                 helped += report.helped > 0 or report.substeps > 1
                 if report.outcome is not Outcome.CONVERGED:
                     raise self._failed(k, settings, sampled.number, report.outcome)
+                own = flowed(island.system, own, flowing(dials, h))
+                if animated is sampled.animated[-1]:
+                    own = settled(island.system, own)
                 after.append(own)
             state, pose = State.joined(after), following
         # Exact frame times, whatever the number of substeps adds up to.
         time = sampled.number / self.scene.fps
         return State(time, state.positions, state.velocities, state.reference, state.memory), pose, iterations, helped
 
-    def _stepping(self, island: int, settings: tuple[Settings, ...]) -> Stepper | Integration:
+    def _stepping(self, stage: Stage, island: int, settings: tuple[Settings, ...]) -> Stepper | Integration:
         """What takes an island's steps."""
-        there = self.islands[island]
+        there = stage.statics.islands[island]
         own = [settings[k] for k in there.bodies]
         if is_own(own[0]):
-            return self.statics.steppers[island]
+            return stage.statics.steppers[island]
         factors = self.statics.factors(island, own)
         # Of the dials that can be keyframed, these make another damping.
-        key = (island, factors.tobytes(), *((one.damping_by, one.integrator, one.gamma) for one in own))
+        key = (island, stage.key, factors.tobytes(), *((one.damping_by, one.integrator, one.gamma) for one in own))
         return self._integrations.get(key, lambda: chosen(there.system, own, factors))
 
     def _failed(self, island: int, settings: tuple[Settings, ...], number: int, outcome: Outcome) -> StepError:

@@ -80,7 +80,7 @@ class _Unloading:
         """The model at another rest shape (n, 3)."""
         block, pins = self._model.block, self._model.pins
         terms = tuple(
-            term if own is None else Potential(own.with_rest(rest), term.factor)
+            term.with_energy(own.with_rest(rest)) if isinstance(term, Potential) and own is not None else term
             for term, own in zip(block.terms, _elements(block), strict=True)
         )
         assert isinstance(pins, Tied)

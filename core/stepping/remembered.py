@@ -74,6 +74,23 @@ class Remembered:
         return found
 
 
+def pushed_anew(system: System, memory: Memory, place: int, change: Array) -> Memory:
+    """A memory after a block's elastic force changed by (n, 3) N where nothing moved, over its stiffness factor.
+
+    How fast it changed during the step stays: what flows is no motion. Nothing sleeps on.
+    """
+    found, name = dict(memory), system.blocks[place].name
+    force = found.get(f"{name}{OF}{_FORCE}")
+    if force is not None:
+        found[f"{name}{OF}{_FORCE}"] = force + change
+    for block in system.blocks:
+        still = found.get(f"{block.name}{OF}{_STILL}")
+        if still is not None:
+            # Beside the count stands the stiffness factor.
+            found[f"{block.name}{OF}{_STILL}"] = still * np.array([0.0, 1.0])
+    return found
+
+
 def forgotten(memory: Memory) -> Memory:
     """A memory without what the waveform law keeps."""
     if not any(key.partition(OF)[2] in _NAMES for key in memory):

@@ -13,6 +13,12 @@ from ..arrays import Array
 OF = "\x1f"
 
 
+def remembered_by(memory: Mapping[str, Array], name: str) -> dict[str, Array]:
+    """What a block's terms remember, by their own names. name: of the block."""
+    start = f"{name}{OF}"
+    return {key.removeprefix(start): value for key, value in memory.items() if key.startswith(start)}
+
+
 @dataclass(frozen=True)
 class State:
     """Positions and velocities of all nodes, pinned ones included, at one time.

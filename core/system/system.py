@@ -18,7 +18,7 @@ from .block import Block
 from .inputs import Inputs
 from .links import Joints
 from .region import Region, find_regions
-from .state import OF, State
+from .state import OF, State, remembered_by
 from .term import Factor, Memory, Potential, Term, pin_springs
 
 
@@ -108,7 +108,7 @@ class System:
     def prepared(self, state: State, inputs: Inputs) -> Iterator[tuple[int, Factor, Energy]]:
         """What pushes in a step: the block's place, what it is multiplied with, and the energy of the block's nodes."""
         for place, (block, one) in enumerate(zip(self.blocks, inputs, strict=True)):
-            memory = _own(state.memory, block.name)
+            memory = remembered_by(state.memory, block.name)
             for term in block.terms:
                 yield place, term.factor, term.prepare(one, memory)
 
@@ -119,7 +119,7 @@ class System:
             for block, part in zip(self.blocks, self.slices, strict=True)
             for term in block.terms
             if type(term).remember is not Term.remember
-            for name, value in term.remember(_own(memory, block.name), positions[part]).items()
+            for name, value in term.remember(remembered_by(memory, block.name), positions[part]).items()
         }
         return {**memory, **changed} if changed else memory
 
@@ -187,12 +187,6 @@ class System:
         if self.joints is not None:
             total = total + self.joints.hessian(state.positions, factors, project)
         return total.tocsr()
-
-
-def _own(memory: Memory, name: str) -> Memory:
-    """What a block's terms remember, by their own names."""
-    start = f"{name}{OF}"
-    return {key.removeprefix(start): value for key, value in memory.items() if key.startswith(start)}
 
 
 def build_system(

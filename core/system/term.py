@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import ClassVar
 
@@ -64,6 +64,10 @@ class Potential(Term):
 
     def at_rest(self, rest: Array) -> Energy | None:
         return self.energy
+
+    def with_energy(self, energy: Energy) -> Potential:
+        """The same of another energy with as many elements."""
+        return replace(self, energy=energy)
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from .contact_properties import HasContact
 from .on_disk import look
 from .parameter_properties import property_of
 from .registry import switched
+from .shown_properties import IsShown
 
 # What Settle, Bounce and Sag mean, as objects say: files from before it have 0; see earlier_law.
 LAW = 3
@@ -110,7 +111,7 @@ class DampSimLink(PropertyGroup):
     points: CollectionProperty(type=DampSimPoint)
 
 
-class DampSimObject(HasTarget, HasContact, PropertyGroup):
+class DampSimObject(HasTarget, HasContact, IsShown, PropertyGroup):
     """What DampSim keeps with an object. The parameters of core.scene.parameters.PARAMETERS are added below."""
 
     enabled: BoolProperty(name="DampSim", description="DampSim simulates this object", options=set(), update=_switched)
@@ -226,24 +227,6 @@ class DampSimObject(HasTarget, HasContact, PropertyGroup):
         default=10.0, min=0.1, max=60.0, subtype="PERCENTAGE", options=set(),
     )  # fmt: skip
     variants: CollectionProperty(type=DampSimVariant)
-    show_rest: BoolProperty(name="Rest Shape", description="Draw the shape that it strives for", options=set())
-    show_cage: BoolProperty(name="Cage", description="Draw the tetrahedra or springs that are simulated", options=set())
-    show_pins: BoolProperty(
-        name="Pins", description="Mark what follows the animation: exactly in red, as if by springs in yellow",
-        options=set(),
-    )  # fmt: skip
-    show_worst: BoolProperty(
-        name="Most Stretched", description="Mark the tetrahedron or spring that is stretched or squeezed most",
-        options=set(),
-    )  # fmt: skip
-    show_contacts: BoolProperty(
-        name="Contacts", description="Mark where something presses on it, and draw how hard; in red what is inside of "
-        "something", options=set(),
-    )  # fmt: skip
-    show_links: BoolProperty(
-        name="Links", description="Draw the points that links hold, and lines to where the others' are: rigid ones "
-        "in orange, soft ones in blue", default=True, options=set(),
-    )  # fmt: skip
     measured_fill: FloatProperty(options={"HIDDEN"})
     measured_shell: BoolProperty(options={"HIDDEN"})
     measured_eigenvalue: FloatProperty(options={"HIDDEN"})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from bpy.types import Context
 
 from ...core.arrays import Array, Index
 from ..scene.results import Ghosts
@@ -66,3 +67,8 @@ def normals(points: Array, triangles: Index) -> Array:
     where = triangles.ravel()
     total = np.stack([np.bincount(where, faces[:, k], minlength=len(points)) for k in range(3)], axis=1)
     return np.asarray(total / np.maximum(np.linalg.norm(total, axis=1, keepdims=True), 1e-30))
+
+
+def screen(context: Context) -> Array:
+    """(3, 3), the screen's axes in the scene, in columns."""
+    return np.array(context.region_data.view_matrix.inverted())[:3, :3]

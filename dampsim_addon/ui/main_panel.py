@@ -34,6 +34,7 @@ from .layout import UNIT_X, Child, Sidebar, dial, dials, field, meant, sections,
 from .link_panel import DAMPSIM_PT_links
 from .live_line import standing, touching
 from .operators import DAMPSIM_OT_calibrate, DAMPSIM_OT_measure, DAMPSIM_OT_remove
+from .plastic_panel import DAMPSIM_PT_plastic
 
 # In percent: what hangs nearer to what was modelled is kept.
 _KEPT = 0.01
@@ -156,7 +157,7 @@ class DAMPSIM_PT_material(Child, Panel):
             text = f"Hangs {group.measured_sag:.3g}% at {pressure(group.measured_young)}"
         column.operator(DAMPSIM_OT_measure.bl_idname, text=text, icon="DRIVER_DISTANCE")
         for section in sections(group):
-            if section not in ("shape", "solid papers"):
+            if section not in ("shape", "solid papers", "plastic"):
                 dials(column, group, context, section)
         sewn = seam_groups(obj) if group.kind == "CLOTH" else []
         if sewn:
@@ -232,7 +233,7 @@ class DAMPSIM_PT_show(Child, Panel):
 
     def draw(self, context: Context) -> None:
         column, obj = self.layout.column(), chosen(context)
-        for name in ("show_rest", "show_cage", "show_pins", "show_worst", "show_contacts"):
+        for name in ("show_rest", "show_cage", "show_pins", "show_worst", "show_contacts", "show_flow"):
             column.prop(obj.dampsim, name)
         wrapped(column, "Drawn over what plays while Live is on", "INFO", context)
         if len(obj.dampsim.links):
@@ -259,6 +260,7 @@ CLASSES = (
     DAMPSIM_PT_main,
     DAMPSIM_PT_bake,
     DAMPSIM_PT_material,
+    DAMPSIM_PT_plastic,
     DAMPSIM_PT_contact,
     DAMPSIM_PT_collider,
     DAMPSIM_PT_links,

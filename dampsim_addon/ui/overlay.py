@@ -1,4 +1,4 @@
-"""What is drawn over the viewport: rest shape, cage, pins, worst element, contacts, links and ghosts."""
+"""What is drawn over the viewport: rest shape, cage, pins, worst element, contacts, flow, links and ghosts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .. import live
 from ..scene.objects import visible
 from ..scene.registry import trusting
 from ..scene.results import ghosts_of
-from . import contact_drawing, ghost_drawing, link_drawing
+from . import contact_drawing, flow_drawing, ghost_drawing, link_drawing
 
 Color = tuple[float, float, float, float]
 _CAGE: Color = (0.35, 0.75, 1.0, 0.35)
@@ -116,6 +116,11 @@ class Drawn:
             return None
         return contact_drawing.shown(self.simulation, self.frame, self.name, obstacles)
 
+    @functools.cached_property
+    def flow(self) -> flow_drawing.Shown | None:
+        """Where it has flowed; None where it has not."""
+        return flow_drawing.shown(self.simulation, self.frame, self.name)
+
 
 # By the session's number of the object; the last one that was drawn.
 _drawn: dict[int, Drawn] = {}
@@ -182,6 +187,17 @@ def _draw_parts(group: bpy.types.PropertyGroup, found: Drawn) -> None:
         _segments(found.contacts.lines, _PRESSED, 2.0)
         _points(found.contacts.points, _PRESSED, 2.0 * _POINT)
         _points(found.contacts.deep, _DEEP, 2.0 * _POINT)
+    if group.show_flow and found.flow is not None:
+        gpu.state.depth_test_set("LESS_EQUAL")
+        _colored(found.flow.points, found.flow.colors, found.flow.triangles, "TRIS")
+        _colored(found.flow.points, found.flow.colors, found.flow.edges, "LINES")
+
+
+def _colored(points: Array, colors: Array, corners: Index, what: str) -> None:
+    if len(corners):
+        shader = gpu.shader.from_builtin("SMOOTH_COLOR")
+        values = {"pos": _buffer(points), "color": _buffer(colors)}
+        batch_for_shader(shader, what, values, indices=corners.astype(np.int32)).draw(shader)
 
 
 def _segments(ends: Array, color: Color, width: float = 1.0) -> None:
@@ -217,22 +233,15 @@ def _draw_ghosts(context: bpy.types.Context, obj: bpy.types.Object) -> None:
     shown = ghosts_of(obj)
     if shown is None:
         return
-    shader = gpu.shader.from_builtin("SMOOTH_COLOR")
     gpu.state.depth_test_set("LESS_EQUAL")
     gpu.state.depth_mask_set(True)
-    turn = _turn(context)
+    turn = ghost_drawing.screen(context)
     for ghost in ghost_drawing.ghosts(shown, context.scene.frame_current, turn):
         if len(shown.triangles):
-            corners = {"pos": _buffer(ghost.points), "color": _buffer(ghost.colors(shown.triangles, turn))}
-            batch_for_shader(shader, "TRIS", corners, indices=shown.triangles.astype(np.int32)).draw(shader)
+            _colored(ghost.points, ghost.colors(shown.triangles, turn), shown.triangles, "TRIS")
         if len(shown.edges):
             _lines(ghost.points, shown.edges, ghost.color, width=_WIRE)
     gpu.state.depth_mask_set(False)
-
-
-def _turn(context: bpy.types.Context) -> Array:
-    """(3, 3), the screen's axes in the scene, in columns."""
-    return np.array(context.region_data.view_matrix.inverted())[:3, :3]
 
 
 @trusting()
@@ -245,7 +254,7 @@ def draw_pixels() -> None:
     for obj in visible(context):
         shown = ghosts_of(obj)
         if shown is not None:
-            for ghost in ghost_drawing.ghosts(shown, context.scene.frame_current, _turn(context)):
+            for ghost in ghost_drawing.ghosts(shown, context.scene.frame_current, ghost_drawing.screen(context)):
                 red, green, blue = ghost.tint
                 for row, line in enumerate(ghost.lines):
                     _text(context, ghost.foot, line, (red, green, blue, 1.0), scale, down=1.3 * row + 1.5)
@@ -257,6 +266,8 @@ def draw_pixels() -> None:
         if found is not None and obj.dampsim.show_contacts and found.contacts is not None:
             for words, place in found.contacts.words:
                 _text(context, place, words, _WORDS, scale, down=1.5)
+        if found is not None and obj.dampsim.show_flow and found.flow is not None:
+            _text(context, found.flow.place, found.flow.words, _WORDS, scale, down=-1.0)
 
 
 def _text(context: bpy.types.Context, place: Array, text: str, color: Color, scale: float, down: float) -> None:

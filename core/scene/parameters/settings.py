@@ -14,13 +14,14 @@ from .damping import Dampings
 from .dials import Dials
 from .material import Materials
 from .parameter import Affects, Parameter
+from .plastic import Plastics
 from .shot import Shots
 
 TOLERANCES: dict[str, float] = {Accuracy.PREVIEW: 1e-2, Accuracy.BAKE: 1e-3, Accuracy.TIGHT: 1e-8}
 
 
 @dataclass(frozen=True)
-class Settings(Shots, Contacts, Materials, Dampings, Dials):
+class Settings(Shots, Contacts, Plastics, Materials, Dampings, Dials):
     """All that an artist dials for one object, in the units of the panel."""
 
     def __post_init__(self) -> None:
@@ -54,17 +55,24 @@ class Settings(Shots, Contacts, Materials, Dampings, Dials):
 
     @property
     def animated(self) -> tuple[float, ...]:
-        """The values of the dials whose keyframes are followed, but for the weights and what counts in contact."""
+        """Values of the dials whose keyframes are followed, but for weights, and what counts in contact or flows."""
         return tuple(
             float(getattr(self, p.name))
             for p in PARAMETERS.values()
-            if p.animatable and p.section not in ("fields", "contact")
+            if p.animatable and p.section not in ("fields", "contact", "plastic")
         )
 
     @property
     def grip(self) -> tuple[float, float, float]:
         """What counts in contact and can be keyframed: contact distance, friction, and that backward."""
         return self.contact_distance, self.friction, self.friction_back
+
+    @property
+    def flow(self) -> tuple[float, ...]:
+        """What says how it flows, and whether that is taken back; none where it does neither."""
+        if self.plastic_yield == 0.0 and not self.plastic_reset:
+            return ()
+        return self.plastic_yield, self.plastic_creep, self.plastic_most, float(self.plastic_reset)
 
     @property
     def weights(self) -> tuple[float, float]:

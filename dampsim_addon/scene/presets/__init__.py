@@ -21,7 +21,7 @@ from ..objects import is_simulated
 _FOLDER = "dampsim"
 # What makes a material; the rest is the scene's.
 _SECTIONS = ("dials",)
-_MATERIAL = ("poisson", "density", "material")
+_MATERIAL = ("poisson", "density", "material", "plastic_yield", "plastic_creep", "plastic_most")
 _VALUES = [p.name for p in PARAMETERS.values() if p.section in _SECTIONS or p.name in _MATERIAL]
 _PICTURES = Path(__file__).parent / "pictures"
 # Blender's pictures by file name, while the add-on is on.
@@ -75,7 +75,8 @@ def _said(path: Path) -> str:
         for line in path.read_text(encoding="utf-8").splitlines()
         if line.startswith("dampsim.") and " = " in line
     )
-    named = {"sag": "sags by {:g}%", "settle": "settles in {:g} frames", "bounce": "bounces by {:g}%"}
+    named = {"sag": "sags by {:g}%", "settle": "settles in {:g} frames", "bounce": "bounces by {:g}%",
+             "plastic_yield": "stays as it is beyond a strain of {:g}%"}  # fmt: skip
     return ", ".join(text.format(float(values[name])) for name, text in named.items() if name in values)
 
 
@@ -98,6 +99,9 @@ class DAMPSIM_OT_preset(Operator):
         return is_simulated(context.object)
 
     def execute(self, context: Context) -> set[str]:
+        # Of those that say nothing of it, as of files from before it, nothing stays.
+        for name in ("plastic_yield", "plastic_creep", "plastic_most"):
+            context.object.dampsim.property_unset(name)
         done = bpy.ops.script.execute_preset(filepath=self.filepath, menu_idname=DAMPSIM_MT_presets.__name__)
         # Blender calls the menu as the material, for all objects.
         DAMPSIM_MT_presets.bl_label = "Materials"

@@ -9,3 +9,6 @@ dampsim.stiffness_by = "SAG"
 dampsim.sag = 10.0
 dampsim.poisson = 0.45
 dampsim.density = 1200.0
+dampsim.plastic_yield = 25.0
+dampsim.plastic_creep = 3.0
+dampsim.plastic_most = 150.0

@@ -1,0 +1,72 @@
+"""The panel of what stays of a deformation, and the button that takes it back."""
+
+from __future__ import annotations
+
+import math
+
+import bpy
+from bpy.types import Context, Operator, Panel
+
+from ..scene.objects import chosen, free, simulated, working
+from . import overlay
+from .layout import Child, dial, meant, sections, wrapped
+
+_RESET = "plastic_reset"
+
+
+class DAMPSIM_PT_plastic(Child, Panel):
+    bl_label = "Plasticity"
+    bl_idname = "DAMPSIM_PT_plastic"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        obj = chosen(context)
+        return obj is not None and "plastic" in sections(obj.dampsim)
+
+    def draw(self, context: Context) -> None:
+        layout, obj = self.layout, chosen(context)
+        group = obj.dampsim
+        column = layout.column(align=True)
+        column.enabled = not working(context)
+        for parameter in meant(group, "plastic"):
+            dial(column, group, parameter)
+        if group.plastic_yield == 0.0:
+            wrapped(layout, "It springs back from everything: Yield is 0", "INFO", context)
+        found = overlay.drawn(obj, context.scene)
+        if found is not None and found.flow is not None:
+            wrapped(layout, f"At this frame it has {found.flow.words}", "INFO", context)
+        layout.operator(DAMPSIM_OT_plastic_reset.bl_idname, icon="LOOP_BACK")
+
+
+class DAMPSIM_OT_plastic_reset(Operator):
+    """From this frame on, for as long as Settle, strive for the modelled shape again: keys Reset on and off"""
+
+    bl_idname = "dampsim.plastic_reset"
+    bl_label = "Reset from Here"
+    bl_options = {"REGISTER", "UNDO"}
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        obj = chosen(context)
+        return obj is not None and "plastic" in sections(obj.dampsim) and free(cls, context)
+
+    def execute(self, context: Context) -> set[str]:
+        begin = context.scene.frame_current
+        for obj in {chosen(context), *simulated(context.selected_objects)}:
+            if "plastic" not in sections(obj.dampsim):
+                continue
+            group = obj.dampsim
+            end = begin + max(math.ceil(group.settle), 1)
+            for frame, value in ((begin - 1, False), (begin, True), (end, False)):
+                group.plastic_reset = value
+                obj.keyframe_insert(f"dampsim.{_RESET}", frame=frame)
+            self.report({"INFO"}, f"{obj.name}: Reset is on from frame {begin} to {end - 1}")
+        # What the panel shows is what the frame has.
+        context.scene.frame_set(begin)
+        return {"FINISHED"}
+
+
+CLASSES = (DAMPSIM_OT_plastic_reset,)
+
+register, unregister = bpy.utils.register_classes_factory(CLASSES)

@@ -1,0 +1,217 @@
+"""What flows, in Blender: live equals baked, to every target; the panel, the presets, Reset, and what is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import bpy
+import numpy as np
+import pytest
+import test_contact_samples
+from scenes import fresh, world
+from test_drawing import REDRAWS, redraw, sealed
+
+pytestmark = pytest.mark.bpy
+Load = Callable[[str], ModuleType]
+LAST = 40
+
+
+def dented(cache: Path, **dials: object) -> bpy.types.Object:
+    """A ball of clay that a smaller ball presses from above until frame 20, and leaves."""
+    bpy.ops.mesh.primitive_uv_sphere_add(segments=16, ring_count=8, radius=0.1, location=(0.0, 0.0, 0.0))
+    obj = bpy.context.object
+    low = [vertex.index for vertex in obj.data.vertices if vertex.co.z < -0.05]
+    obj.vertex_groups.new(name="Pin").add(low, 1.0, "REPLACE")
+    bpy.ops.mesh.primitive_uv_sphere_add(segments=16, ring_count=8, radius=0.05, location=(0.0, 0.0, 0.16))
+    tool = bpy.context.object
+    tool.name = "Tool"
+    for frame, height in ((1, 0.16), (8, 0.1), (16, 0.1), (20, 0.2)):
+        tool.location.z = height
+        tool.keyframe_insert("location", index=2, frame=frame)
+    assert bpy.ops.dampsim.collider() == {"FINISHED"}
+    bpy.context.view_layer.objects.active = obj
+    tool.select_set(False)
+    obj.select_set(True)
+    assert bpy.ops.dampsim.add() == {"FINISHED"}
+    given = {"cache_folder": str(cache), "resolution": 250, "settle": 8.0, "bounce": 0.0, "plastic_yield": 5.0}
+    for name, value in {**given, "pin_group": "Pin", "gravity_weight": 0.0, **dials}.items():
+        setattr(obj.dampsim, name, value)
+    return obj
+
+
+def play(last: int = LAST) -> None:
+    for frame in range(1, last + 1):
+        bpy.context.scene.frame_set(frame)
+
+
+def depth(obj: bpy.types.Object, frame: float = LAST) -> float:
+    """m, of the dent."""
+    return 0.1 - float(world(obj, frame)[:, 2].max())
+
+
+@pytest.mark.slow
+def test_what_plays_is_what_is_baked_to_any_target(load: Load, live: ModuleType, tmp_path: Path) -> None:
+    fresh(LAST)
+    obj = dented(tmp_path)
+    play()
+    played = [world(obj, frame) for frame in (10, 16, 30, LAST)]
+    kept = [kept.frame.state for kept in live.find(obj).frames]
+    assert depth(obj) > 0.01
+    api = load("dampsim_addon.api")
+    targets = [one.name for one in load("dampsim_addon.targets").TARGETS]
+    for name in targets:
+        (result,) = api.bake([obj], target=name)
+        assert result.problem == ""
+        cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+        for number, state in enumerate(kept, 1):
+            there = cache.read(number).state
+            assert there.positions.tobytes() == state.positions.tobytes()
+            assert there.memory.keys() == state.memory.keys()
+            assert all(there.memory[key].tobytes() == state.memory[key].tobytes() for key in state.memory)
+        for shape, frame in zip(played, (10, 16, 30, LAST), strict=True):
+            # The compressed one's bound is a thousandth of the size; single precision is less.
+            np.testing.assert_allclose(world(obj, frame), shape, atol=4e-4)
+        api.clear([obj])
+    assert len(targets) >= 6
+
+
+def test_a_changed_yield_is_out_of_date_and_said_so_beside_the_bake(
+    load: Load, live: ModuleType, tmp_path: Path
+) -> None:
+    scene = fresh(12)
+    obj = dented(tmp_path, resolution=150)
+    play(12)
+    session = live.find(obj)
+    assert session.standing(obj, scene, 12) is live.Standing.VALID
+    obj.dampsim.plastic_yield = 9.0
+    scene.frame_set(1)
+    scene.frame_set(12)
+    assert session.standing(obj, scene, 12) is not live.Standing.VALID
+    obj.dampsim.target = "POINT_CACHE"
+    api = load("dampsim_addon.api")
+    api.bake([obj])
+    obj.dampsim.plastic_creep = 3.0
+    assert [text for text in redraw(load) if "Creep" in text and "now 3" in text]
+
+
+def test_reset_from_here_keys_the_modelled_shape_back(load: Load, live: ModuleType, tmp_path: Path) -> None:
+    scene = fresh(50)
+    obj = dented(tmp_path)
+    play(34)
+    assert depth(obj, 34) > 0.01
+    scene.frame_set(34)
+    assert bpy.ops.dampsim.plastic_reset() == {"FINISHED"}
+    keys = load("dampsim_addon.blender.animation").curves_of(obj, "dampsim.plastic_reset")
+    assert [tuple(one.co) for one in keys[0].keyframe_points] == [(33.0, 0.0), (34.0, 1.0), (42.0, 0.0)]
+    play(50)
+    assert depth(obj, 33) > 0.01
+    assert abs(depth(obj, 46)) < 2e-4
+    assert abs(depth(obj, 50)) < 1e-4
+
+
+def test_the_viewport_colours_where_it_flowed(
+    load: Load, live: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = fresh(24)
+    obj = dented(tmp_path, resolution=150)
+    obj.dampsim.show_flow = True
+    overlay, put = load("dampsim_addon.ui.overlay"), []
+    state = SimpleNamespace(blend_set=lambda *_: None, depth_test_set=lambda *_: None)
+    context = SimpleNamespace(
+        scene=scene,
+        view_layer=bpy.context.view_layer,
+        object=obj,
+        space_data=SimpleNamespace(overlay=SimpleNamespace(show_overlays=True)),
+        preferences=bpy.context.preferences,
+    )
+    play(2)
+    assert overlay.drawn(obj, scene).flow is None
+    play(24)
+    found = overlay.drawn(obj, scene).flow
+    strains = (
+        load("core.measure.flow")
+        .flowed_at(live.find(obj).simulation, live.find(obj).frames[23].frame, obj.name)
+        .strains
+    )
+    # Most where the tool pressed, nothing at the other end, and as red as it flowed.
+    vertices = world(obj, 1)
+    assert vertices[int(strains.argmax()), 2] > 0.05
+    assert strains[vertices[:, 2] < -0.08].max() == 0.0
+    assert int(found.colors[:, 1].argmin()) == int(strains.argmax())
+    assert found.colors[strains == 0.0, 3].max() == 0.0
+    assert found.words.startswith("flowed by up to ")
+    assert 5.0 < float(found.words.split()[-1].rstrip("%")) < 100.0
+    outside = np.linalg.norm(found.points, axis=1) - np.linalg.norm(world(obj, 24), axis=1)
+    assert 0.0 < np.median(outside) < 0.01 * 0.2
+    monkeypatch.setattr(overlay, "gpu", SimpleNamespace(state=state))
+    monkeypatch.setattr(overlay, "bpy", SimpleNamespace(context=context))
+    for name in ("_lines", "_points", "_text", "_colored"):
+        monkeypatch.setattr(overlay, name, lambda *given, **_: put.append(given))
+    monkeypatch.setattr(load("dampsim_addon.ui.flow_drawing"), "flowed_at", None)
+    with sealed():
+        for _ in range(REDRAWS):
+            overlay.draw_view()
+            overlay.draw_pixels()
+    assert found.words in [word for given in put for word in given if isinstance(word, str)]
+    assert any(given[-1] == "TRIS" and len(given[2]) for given in put)
+
+
+def test_the_panel_says_how_much_has_flowed(load: Load, live: ModuleType, tmp_path: Path) -> None:
+    fresh(16)
+    obj = dented(tmp_path, resolution=150)
+    play(16)
+    assert [text for text in redraw(load) if text.startswith("At this frame it has flowed by up to")]
+    obj.dampsim.plastic_yield = 0.0
+    assert [text for text in redraw(load) if text.startswith("It springs back from everything")]
+
+
+def test_materials_and_fabrics_that_flow_are_left_again_for_those_that_do_not(load: Load, tmp_path: Path) -> None:
+    fresh(8)
+    obj = dented(tmp_path)
+    presets = load("dampsim_addon.scene.presets")
+    own = {presets.title(path): path for path in presets.scripts() if "dampsim_addon" in str(path)}
+    yields: dict[str, Any] = {}
+    for name in ("Clay", "Jelly", "Dough", "Rubber"):
+        assert bpy.ops.dampsim.preset(filepath=str(own[name])) == {"FINISHED"}
+        assert presets.standing(obj.dampsim) == name
+        yields[name] = obj.dampsim.plastic_yield
+    assert yields["Clay"] > 0.0 < yields["Dough"]
+    assert yields["Jelly"] == yields["Rubber"] == 0.0
+    bpy.ops.mesh.primitive_grid_add(x_subdivisions=8, y_subdivisions=8, size=0.3)
+    sheet = bpy.context.object
+    assert bpy.ops.dampsim.add() == {"FINISHED"}
+    assert sheet.dampsim.kind == "CLOTH"
+    fabrics = load("dampsim_addon.ui.fabric_operators")
+    for name, flows in (("Foil", True), ("Silk", False)):
+        assert bpy.ops.dampsim.fabric(fabric=name) == {"FINISHED"}
+        assert (sheet.dampsim.plastic_yield > 0.0) is flows
+        assert fabrics.standing(sheet.dampsim) == name
+
+
+def test_ropes_have_no_plasticity(load: Load, tmp_path: Path) -> None:
+    fresh(8)
+    obj = dented(tmp_path)
+    poll = load("dampsim_addon.ui.plastic_panel").DAMPSIM_PT_plastic.poll
+    assert poll(bpy.context)
+    obj.dampsim.kind = "ROPE"
+    assert not poll(bpy.context)
+    assert not bpy.ops.dampsim.plastic_reset.poll()
+
+
+@pytest.mark.long
+def test_nothing_passes_through_anything_in_the_sample_and_its_dents_stay(load: Load, tmp_path: Path) -> None:
+    test_contact_samples.test_nothing_passes_through_anything(load, "dent", 120, 14, tmp_path)
+    obj = bpy.data.objects["Clay"]
+    assert obj.dampsim.plastic_yield > 0.0
+    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+    first, pressed, last = (cache.read(number).surface for number in (1, 54, 120))
+    # Three dents, of which all are still there after the plate was shaken, to a millimetre or three.
+    for way in ((-0.5, -0.6, 0.62), (0.62, -0.55, 0.5), (0.05, -0.25, 1.0)):
+        along = np.array(way) / np.linalg.norm(way)
+        spot = int((first @ along).argmax())
+        before, after = (float((first[spot] - there[spot]) @ along) for there in (pressed, last))
+        assert after > 0.12
+        assert before > 0.12

@@ -1,0 +1,151 @@
+"""Scenes in which something is pressed, bent or pulled, and let go, with what stays of it as an artist sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from builders import DOWN, scene, still, strutted, wire
+from dampsim.core.frames.frame import Frame
+from dampsim.core.geometry.surface import Surface
+from dampsim.core.scene.body import Body
+from dampsim.core.scene.scene import Scene
+from dampsim.core.simulation.simulation import Simulation
+from grounds import collider
+from shapes import sphere, tube
+
+NOTHING = np.zeros(3)
+RATES = ((24.0, 1), (30.0, 1), (60.0, 1), (24.0, 4))
+"""Frames a second and substeps at which a dent has to be the same."""
+CLAY: dict[str, Any] = {"plastic_yield": 5.0}
+
+
+def volume(points: np.ndarray, triangles: np.ndarray) -> float:
+    """Inside of a closed surface, m^3."""
+    a, b, c = (points[triangles[:, k]] for k in range(3))
+    return float(np.einsum("ij,ij->i", a, np.cross(b, c)).sum() / 6.0)
+
+
+@dataclass(frozen=True)
+class Pressed:
+    """A ball of 20 cm that a smaller one presses, for half a second, from one side; its other side is held.
+
+    settle: s.  deep: parts of the radius.
+    """
+
+    fps: float = 24.0
+    substeps: int = 1
+    direction: tuple[float, float, float] = (0.0, 0.0, 1.0)
+    deep: float = 0.35
+    settle: float = 0.5
+    vertices: int = 400
+
+    @property
+    def away(self) -> float:
+        """When nothing touches it any more, s."""
+        return 1.0
+
+    @property
+    def along(self) -> np.ndarray:
+        found = np.array(self.direction)
+        return found / np.linalg.norm(found)
+
+    def surface(self) -> Surface:
+        found = sphere(self.vertices)
+        return Surface("Ball", 0.1 * found.vertices, found.triangles)
+
+    def body(self, **dials: Any) -> Body:
+        surface = self.surface()
+        pins = (surface.vertices @ self.along < -0.05).astype(float)
+        given = {"stiffness": 50.0, "bounce": 0.0, "resolution": 600, "friction": 0.3, **CLAY, **dials}
+        return still(surface, pins, settle=self.settle * self.fps, substeps=self.substeps, **given)
+
+    def scene(self, calm: float = 3.0, body: Body | None = None, **dials: Any) -> Scene:
+        """calm: how many settle times are watched after it is let go."""
+        small = sphere(200)
+        tool = Surface("Tool", 0.035 * small.vertices, small.triangles)
+
+        def path(frame: float) -> np.ndarray:
+            part = np.interp((frame - 1.0) / self.fps, [0.0, 0.25, 0.75, self.away], [0.0, 1.0, 1.0, -0.5])
+            return self.along * (0.14 - part * self.deep * 0.1)
+
+        last = 1 + round((self.away + calm * self.settle) * self.fps)
+        made = body or self.body(**dials)
+        return scene(made, fps=self.fps, last=last, gravity=NOTHING, obstacles=(collider(tool, path),))
+
+    def depth(self, surface: np.ndarray) -> float:
+        """Of the dent, m."""
+        return float(((self.surface().vertices - surface) @ self.along).max())
+
+
+def last_frame(given: Scene) -> tuple[Simulation, Frame]:
+    simulation = Simulation(given)
+    *_, frame = simulation.frames()
+    return simulation, frame
+
+
+def card(fps: float, substeps: int, count: int = 11, turn: float = 0.0, **dials: Any) -> float:
+    """Degrees by which a clamped card stays bent that a rod bent down by more than a right angle, under its weight."""
+    wide = max(count // 2, 3)
+    x, y = np.meshgrid(np.linspace(0.0, 0.18, count), np.linspace(0.0, 0.1, wide), indexing="ij")
+    flat = np.stack([x.ravel(), y.ravel(), 0.0 * x.ravel()], 1)
+    i, j = np.meshgrid(np.arange(count - 1), np.arange(wide - 1), indexing="ij")
+    k = (i * wide + j).ravel()
+    faces = np.concatenate([np.stack([k, k + wide, k + wide + 1], 1), np.stack([k, k + wide + 1, k + 1], 1)])
+    R = Rotation.from_euler("z", turn, degrees=True).as_matrix()
+    rod = tube(0.3, 0.012, 8, 16)
+    across = (rod.vertices - [0.0, 0.0, 0.15])[:, [0, 2, 1]] * [1.0, -1.0, 1.0]
+
+    def path(frame: float) -> np.ndarray:
+        times, ways = [0.0, 0.5, 1.0, 1.5, 1.75], [30.0, -85.0, -85.0, 60.0, 120.0]
+        a = np.radians(np.interp((frame - 1.0) / fps, times, ways))
+        return np.asarray(R @ np.array([0.045 + 0.11 * np.cos(a), 0.05, 0.11 * np.sin(a) + 0.016]))
+
+    given = {
+        "stiffness": 3000.0, "thickness": 1.0, "density": 60.0, "bending": 3.0, "friction": 0.1,
+        "plastic_yield": 0.5, **dials,
+    }  # fmt: skip
+    pins = (flat[:, 0] < 0.037).astype(float)
+    body = still(Surface("Card", flat @ R.T, faces), pins, kind="CLOTH", settle=fps, substeps=substeps, **given)
+    tool = collider(Surface("Rod", across @ R.T, rod.triangles), path)
+    _, frame = last_frame(scene(body, fps=fps, last=1 + round(4.0 * fps), obstacles=(tool,)))
+    end = (frame.surface @ R)[flat[:, 0] > 0.1799].mean(axis=0)
+    return float(-np.degrees(np.arctan2(end[2], end[0] - 0.036)))
+
+
+def stretched_wire(fps: float, substeps: int, **dials: Any) -> float:
+    """Length, m, of a wire of a metre that was pulled to one and a half for half a second."""
+    points = np.linspace([0.0, 0.0, 0.0], [1.0, 0.0, 0.0], 9)
+
+    def motion(frame: float) -> np.ndarray:
+        pull = np.interp((frame - 1.0) / fps, [0.0, 0.25, 0.75, 1.0], [1.0, 1.5, 1.5, 1.0])
+        return points * [pull, 1.0, 1.0]
+
+    body = wire("Wire", points, (0, 8), stiffness=1e4, settle=fps, substeps=substeps, **{**CLAY, **dials})
+    _, frame = last_frame(scene(replace(body, motion=motion), fps=fps, last=1 + round(3.0 * fps), gravity=DOWN))
+    return float(np.linalg.norm(np.diff(frame.surface, axis=0), axis=1).sum())
+
+
+def bent_frame(fps: float, substeps: int, **dials: Any) -> float:
+    """How far down, m, the end of a rod filled with springs stays after a ball pressed it down."""
+    body = strutted(settle=fps, bounce=0.0, substeps=substeps, **{"plastic_yield": 3.0, **dials})
+    ball = sphere(200)
+
+    def path(frame: float) -> np.ndarray:
+        part = np.interp((frame - 1.0) / fps, [0.0, 0.5, 1.0, 1.5], [0.0, 1.0, 1.0, -0.5])
+        return np.array([0.85, 0.0, 0.24 - 0.6 * part])
+
+    tool = collider(Surface("Tool", 0.1 * ball.vertices, ball.triangles), path)
+    _, frame = last_frame(scene(body, fps=fps, last=1 + round(4.0 * fps), gravity=NOTHING, obstacles=(tool,)))
+    rest = body.surface.vertices
+    return float((rest - frame.surface)[rest[:, 0] > 0.99, 2].mean())
+
+
+def spread(values: Iterable[float]) -> float:
+    """How much the largest is larger than the least, in parts of it."""
+    found = list(values)
+    return max(found) / min(found) - 1.0

@@ -1,0 +1,188 @@
+"""Plastic flow against references/plastic.py, element by element, and the energies of what has flowed."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from cases import POISSON, same, solid
+from dampsim.core.energies import Corotational, Fabric, ShellBending, StVKMembrane, TetElasticity
+from dampsim.core.energies.plastic import BendingFlow, SpringFlow, TensorFlow, Yielding
+from dampsim.core.energies.springs import springs
+from references import elastic, plastic
+from shapes import sheet
+
+CASES = [Yielding(0.05, 0.3, 9.0), Yielding(0.05, 0.8, 0.12), Yielding(0.0, 1.0, 9.0), Yielding(0.4, 0.5, 0.2)]
+
+
+def strained(rest: np.ndarray, size: float, seed: int) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return rest @ (np.eye(3) + size * rng.standard_normal((3, 3))) + 0.02 * size * rng.standard_normal(rest.shape)
+
+
+def some_flow(count: int, size: int, seed: int = 1) -> np.ndarray:
+    """Of determinant 1 in solids, with turns in it."""
+    found = np.eye(size) + 0.15 * np.random.default_rng(seed).standard_normal((count, size, size))
+    return found / np.cbrt(np.linalg.det(found))[:, None, None] if size == 3 else found
+
+
+@pytest.mark.parametrize("yielding", CASES)
+@pytest.mark.parametrize("size", [0.1, 0.4])
+def test_tetrahedra_flow_as_the_formula_says(yielding: Yielding, size: float) -> None:
+    system = solid("StableNeoHookean")
+    (energy,) = system.blocks[0].energies
+    assert isinstance(energy, TetElasticity)
+    flow = TensorFlow(energy)
+    before = some_flow(len(energy.tets), 3)
+    x = strained(system.rest, size, 2)
+    after = flow.flowed(before, x, yielding)
+    moved = 0
+    for k, tet in enumerate(energy.tets):
+        F = elastic.gradient(system.rest[tet], x[tet])
+        wanted = plastic.flow_of(F, before[k], yielding.limit, yielding.part, yielding.most)
+        same(after[k], wanted)
+        moved += bool(np.abs(wanted - before[k]).max() > 1e-6)
+    assert moved > 0 or yielding.limit > size
+    same(np.linalg.det(after), np.ones(len(after)))
+
+
+@pytest.mark.parametrize("law", [Corotational, StVKMembrane])
+@pytest.mark.parametrize("yielding", CASES)
+def test_sheets_flow_as_the_formula_says(law: type, yielding: Yielding) -> None:
+    surface = sheet(5)
+    energy = law(surface.vertices, surface.triangles, Fabric(500.0, 0.3))
+    before = some_flow(len(surface.triangles), 2)
+    x = strained(surface.vertices, 0.3, 3)
+    after = TensorFlow(energy).flowed(before, x, yielding)
+    deformation = energy.deformation(x).transpose(1, 2, 0)
+    for k in range(len(before)):
+        same(after[k], plastic.flow_of(deformation[k], before[k], yielding.limit, yielding.part, yielding.most))
+    assert not np.array_equal(after, before)
+
+
+@pytest.mark.parametrize("yielding", CASES)
+def test_springs_flow_as_the_formula_says(yielding: Yielding) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((9, 3))
+    edges = np.array(list(pairwise(range(9))))
+    lengths = np.linalg.norm(np.diff(x, axis=0), axis=1) * np.exp(rng.uniform(-0.6, 0.6, 8))
+    before = rng.uniform(-0.1, 0.1, 8)
+    after = SpringFlow(springs(edges, lengths, np.full(8, 50.0))).flowed(before, x, yielding)
+    for k, (i, j) in enumerate(edges):
+        now = float(np.linalg.norm(x[i] - x[j]))
+        wanted = plastic.spring_flow(now, lengths[k], before[k], yielding.limit, yielding.part, yielding.most)
+        assert after[k] == pytest.approx(wanted, rel=1e-12, abs=1e-15)
+    assert not np.array_equal(after, before)
+
+
+@pytest.mark.parametrize("curved", [False, True])
+@pytest.mark.parametrize("yielding", [Yielding(0.01, 0.3, 9.0), Yielding(0.01, 0.9, 0.02), Yielding(0.0, 1.0, 9.0)])
+def test_folds_flow_as_the_formula_says(yielding: Yielding, curved: bool) -> None:
+    rest, triangles = sheet(5).vertices.copy(), sheet(5).triangles
+    rng = np.random.default_rng(4)
+    rest[:, :2] += 0.04 * rng.standard_normal((len(rest), 2))
+    if curved:
+        rest[:, 2] = 0.2 * rest[:, 0] ** 2
+    fixed = rest[:, 0] < 0.3
+    thickness = 0.01
+    bending = ShellBending(rest, triangles, 1e-3, fixed)
+    flow = BendingFlow(bending, rest, thickness)
+    nodes = bending.hinges.nodes
+    before = 0.1 * rng.standard_normal(len(nodes))
+    x = rest + 0.08 * rng.standard_normal(rest.shape)
+    after = flow.flowed(before, x, yielding)
+    edges = [(int(min(a, b)), int(max(a, b))) for a, b in nodes[:, :2]]
+    angles = {}
+    for edge, (a, b, c, d), p in zip(edges, nodes, before, strict=True):
+        angles[edge] = float(fold(x[[a, b, c, d]]) - fold(rest[[a, b, c, d]]) - p)
+    held = fixed[triangles].all(axis=1)
+    assert held.any()
+    wanted = plastic.fold_flow(
+        rest, triangles, held, angles, dict(zip(edges, before, strict=True)), thickness,
+        yielding.limit, yielding.part, yielding.most,
+    )  # fmt: skip
+    for edge, found in zip(edges, after, strict=True):
+        assert found == pytest.approx(wanted[edge], rel=1e-9, abs=1e-12)
+    assert not np.array_equal(after, before)
+
+
+def fold(corners: np.ndarray) -> float:
+    """The angle between two triangles at their edge, with its sign, from the angle of their normals."""
+    a, b, c, d = corners
+    first, second = np.cross(b - a, c - a), np.cross(d - a, b - a)
+    sign = np.sign(np.cross(first, second) @ (b - a))
+    cosine = first @ second / np.linalg.norm(first) / np.linalg.norm(second)
+    return float(sign * np.arccos(np.clip(cosine, -1.0, 1.0)))
+
+
+@pytest.mark.parametrize("model", elastic.DENSITIES)
+def test_what_has_flowed_has_the_energy_of_its_elastic_part_alone(model: str) -> None:
+    system = solid(model)
+    (energy,) = system.blocks[0].energies
+    assert isinstance(energy, TetElasticity)
+    flow, x = some_flow(len(energy.tets), 3), strained(system.rest, 0.2, 5)
+    density = elastic.DENSITIES[model][0]
+
+    def whole(at: np.ndarray) -> np.ndarray:
+        total: np.ndarray = np.zeros(())
+        for k, tet in enumerate(energy.tets):
+            F_e = elastic.gradient(system.rest[tet], at[tet]) @ np.linalg.inv(flow[k])
+            volume = abs(np.linalg.det(system.rest[tet][1:] - system.rest[tet][0])) / 6
+            total = total + volume * density(F_e, 1e5, POISSON)
+        return total
+
+    value, gradient = energy.with_flow(flow).value_gradient(x)
+    assert value == pytest.approx(float(whole(x)), rel=1e-9)
+    same(gradient.ravel(), elastic.slopes(whole, x))
+
+
+def test_a_spring_that_flowed_pulls_as_much_material_of_its_new_length() -> None:
+    x = np.array([[0.0, 0.0, 0.0], [1.3, 0.0, 0.0]])
+    edges, lengths, k = np.array([[0, 1]]), np.array([1.0]), 40.0
+    flow = np.array([np.log(1.2)])
+    _, gradient = SpringFlow(springs(edges, lengths, np.array([k]))).after(flow).value_gradient(x)
+    # As much volume in 1.2 times the length is 1/1.2 of the section.
+    assert gradient[1, 0] == pytest.approx(k / 1.2 * (1.3 / 1.2 - 1.0), rel=1e-12)
+
+
+def test_a_creased_sheet_has_no_moment_where_it_is_creased() -> None:
+    rest, triangles = sheet(4).vertices, sheet(4).triangles
+    bending = ShellBending(rest, triangles, 1e-3)
+    x = rest.copy()
+    x[:, 2] = 0.3 * np.abs(rest[:, 0] - 1.0 / 3.0)
+    crease = bending.with_flow(bending.with_flow(np.zeros(len(bending.hinges.nodes))).bent(x))
+    value, gradient = crease.value_gradient(x)
+    assert value == pytest.approx(0.0, abs=1e-18)
+    assert np.abs(gradient).max() < 1e-12
+    flat, pull = crease.value_gradient(rest)
+    assert flat > 1e-5
+    assert np.abs(pull).max() > 1e-5
+
+
+def test_a_flow_of_nothing_changes_no_force() -> None:
+    system = solid("StableNeoHookean")
+    (energy,) = system.blocks[0].energies
+    assert isinstance(energy, TetElasticity)
+    x = strained(system.rest, 0.2, 6)
+    same(energy.with_flow(TensorFlow(energy).none()).value_gradient(x)[1], energy.value_gradient(x)[1])
+    rest, triangles = sheet(5).vertices, sheet(5).triangles
+    membrane = Corotational(rest, triangles, Fabric(500.0, 0.3))
+    y = strained(rest, 0.2, 7)
+    same(membrane.with_flow(TensorFlow(membrane).none()).value_gradient(y)[1], membrane.value_gradient(y)[1])
+
+
+def test_what_is_turned_over_or_crushed_does_not_flow() -> None:
+    system = solid("StableNeoHookean")
+    (energy,) = system.blocks[0].energies
+    assert isinstance(energy, TetElasticity)
+    over = system.rest * np.array([1.0, 1.0, -1.5])
+    flow = TensorFlow(energy)
+    assert np.array_equal(flow.flowed(flow.none(), over, CASES[0]), flow.none())
+    surface = sheet(4)
+    sheets = TensorFlow(Corotational(surface.vertices, surface.triangles, Fabric(500.0, 0.3)))
+    flat = surface.vertices * np.array([1.0, 1e-9, 1.0])
+    assert np.array_equal(sheets.flowed(sheets.none(), flat, CASES[0]), sheets.none())
+    wire = SpringFlow(springs(np.array([[0, 1]]), np.array([1.0]), np.array([1.0])))
+    assert np.array_equal(wire.flowed(wire.none(), np.zeros((2, 3)), CASES[0]), wire.none())
