@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import platform
 import sys
 from collections.abc import Iterable, Iterator
@@ -18,6 +19,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+# As run.py has it: sums of several threads have other bytes.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 import scipy
 

@@ -18,7 +18,8 @@ from ..arrays import Array, Index
 # them together to 6%, where a half decides.
 _FAR = 2.0
 _LEAF = 8
-_PAIRS = 1_000_000
+# Pairs of points and groups that are looked at together: what fits into the processor's cache.
+_PAIRS = 100_000
 
 
 @dataclass(frozen=True)

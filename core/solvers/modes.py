@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 from scipy.sparse import csr_matrix, diags, identity
-from scipy.sparse.linalg import ArpackError, eigsh
+from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh, lobpcg
 
 from ..arrays import Array, Index
-from .factor import symmetric_pivots
+from .factor import factorise, symmetric_pivots
+from .multifrontal import multifrontal
 
 # Part of the mean diagonal by which a matrix that may be singular is shifted.
 _SHIFT = 1e-6
@@ -15,6 +18,10 @@ _SHIFT = 1e-6
 _DENSE = 3000
 # Where many eigenvalues may be nearly alike, the search ends after so many rounds.
 _RESTARTS = 300
+# From so many coordinates on, factors in single precision serve. So many modes are looked for at once, so often.
+_MANY, _BESIDE, _ROUNDS = 750, 3, 40
+# What may be left of a mode's balance, in parts of its eigenvalue, which is then wrong by its square.
+_LEFT = 1e-5
 
 
 def scaled(stiffness: csr_matrix, mass: Array, nodes: Index) -> tuple[csr_matrix, Array]:
@@ -28,16 +35,27 @@ def scaled(stiffness: csr_matrix, mass: Array, nodes: Index) -> tuple[csr_matrix
 
 
 def smallest_eigenvalue(
-    stiffness: csr_matrix, mass: Array, nodes: Index, rigid_modes: int, singular: bool = False
+    stiffness: csr_matrix,
+    mass: Array,
+    nodes: Index,
+    rigid_modes: int,
+    singular: bool = False,
+    places: Array | None = None,
 ) -> float:
     """lambda_1 on the nodes, after the given number of rigid modes; 1/s^2.
 
-    singular: whether more motions than those may meet no stiffness.
+    singular: whether more motions than those may meet no stiffness.  places: (n, 3) m, about where the nodes are, by
+    which those of large bodies are found sooner.
     """
     block, _ = scaled(stiffness, mass, nodes)
     wanted = rigid_modes + 1
     if block.shape[0] <= max(4 * wanted, 24):
         return float(np.linalg.eigvalsh(block.toarray())[rigid_modes])
+    large = block.shape[0] >= _MANY
+    if large and places is not None and not (rigid_modes or singular):
+        soon = _iterated(block, places[nodes])
+        if soon is not None:
+            return soon
     # A shift a little below zero keeps the factorisation regular where rigid motions make K singular. Where much does,
     # it must not be far below the eigenvalues looked for, as a few rigid links would put the mean: they would be one
     # cluster, in which nothing converges.
@@ -47,8 +65,15 @@ def smallest_eigenvalue(
     shift = -_SHIFT * scale if rigid_modes or singular else 0.0
     start = np.random.default_rng(0).standard_normal(block.shape[0])
     most = _RESTARTS if singular else None
+    inverse = None
+    if large:
+        # eigsh alone would factor it as if it was not symmetric.
+        solve = factorise((block - shift * identity(block.shape[0])).tocsr())
+        inverse = LinearOperator(block.shape, matvec=solve, dtype=float)
     try:
-        values = eigsh(block, k=wanted, sigma=shift, v0=start, return_eigenvectors=False, tol=1e-8, maxiter=most)
+        values = eigsh(
+            block, k=wanted, sigma=shift, v0=start, return_eigenvectors=False, tol=1e-8, maxiter=most, OPinv=inverse
+        )
     except ArpackError:
         # Among so many that are nearly none, it is none.
         if singular or block.shape[0] > _DENSE:
@@ -61,6 +86,34 @@ def smallest_eigenvalue(
             return 0.0
         found = float(np.linalg.eigvalsh(block.toarray())[rigid_modes])
     return found
+
+
+def _iterated(block: csr_matrix, places: Array) -> float | None:
+    """The smallest eigenvalue of a positive definite matrix (3f, 3f); None where it is not, or is not found so.
+
+    Knyazev, *Toward the Optimal Preconditioned Eigensolver* (2001), with the inverse in single precision.
+    places: (f, 3).
+    """
+    solve = multifrontal(block, places)
+    if solve is None:
+        return None
+    # One step of inverse iteration tells how large it is about.
+    start, _ = np.linalg.qr(solve(np.random.default_rng(0).standard_normal((block.shape[0], _BESIDE))))
+    size = float(np.linalg.eigvalsh(start.T @ (block @ start))[0])
+    with warnings.catch_warnings():
+        # What did not converge is seen below.
+        warnings.simplefilter("ignore")
+        values, vectors = lobpcg(
+            block,
+            start,
+            M=LinearOperator(block.shape, matvec=solve, matmat=solve, dtype=float),
+            tol=_LEFT * size,
+            maxiter=_ROUNDS,
+            largest=False,
+        )
+    found, vector = float(values[0]), vectors[:, 0]
+    left = float(np.linalg.norm(block @ vector - found * vector)) / float(np.linalg.norm(vector))
+    return found if found > 0.0 and left <= 10.0 * _LEFT * found else None
 
 
 def _count_below(matrix: csr_matrix, bound: float) -> int:

@@ -32,7 +32,7 @@ def hanging(system: System, state: State, factors: Array) -> tuple[Region, ...]:
     def weight(region: Region) -> float:
         if not region.stiff:
             return _net_eigenvalue(system, region, state, factors) - system.eigenvalue(region, factors)
-        found = smallest_eigenvalue(stiff, system.mass, region.free, region.rigid_modes)
+        found = smallest_eigenvalue(stiff, system.mass, region.free, region.rigid_modes, places=system.rest)
         return first * (found - system.eigenvalue(region, factors / first))
 
     return tuple(replace(region, weight=weight(region)) for region in system.regions)

@@ -78,7 +78,7 @@ def find_regions(
         if sheet is not None and sheet[free].all():
             eigenvalue = 0.0
         elif stiffness is not None:
-            eigenvalue = max(smallest_eigenvalue(stiffness, mass, free, left, loose_shape), 0.0)
+            eigenvalue = max(smallest_eigenvalue(stiffness, mass, free, left, loose_shape, rest), 0.0)
         regions.append(Region(free, held, eigenvalue, modes, not loose_shape and modes == left))
     return tuple(regions)
 

@@ -165,7 +165,7 @@ class System:
             return float(own[0] * region.eigenvalue)
         stiffness = self.stiffness_at_rest(factors, False)
         left = rigid_basis(self.rest[region.free], self.rest[region.held], self.mass[region.free]).shape[2]
-        return max(smallest_eigenvalue(stiffness, self.mass, region.free, left, not region.stiff), 0.0)
+        return max(smallest_eigenvalue(stiffness, self.mass, region.free, left, not region.stiff, self.rest), 0.0)
 
     def eigenvalue_at(self, region: Region, factors: Array) -> float:
         """lambda_1 with what the weight adds, 1/s^2."""

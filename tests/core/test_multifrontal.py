@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from scipy.linalg import eigh
 from scipy.sparse import block_diag, csr_matrix, diags, eye, kron, random
 from scipy.sparse.linalg import splu
 
@@ -14,7 +15,9 @@ from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.solvers.dissection import dissect
 from dampsim.core.solvers.factor import factorise
+from dampsim.core.solvers.modes import smallest_eigenvalue
 from dampsim.core.solvers.multifrontal import Multifrontal, Symbolic, metric_of, multifrontal
+from dampsim.core.system.system import System
 
 Case = tuple[csr_matrix, np.ndarray]
 
@@ -29,12 +32,16 @@ def grid(*sides: int) -> Case:
     return csr_matrix(kron(total + 1e-2 * eye(total.shape[0]), np.eye(3) + 0.3)), 1.0 * places
 
 
+def made(pins: bool, sides: tuple[float, float, float] = (1.0, 0.5, 0.5), **more: float) -> System:
+    surface = gridded("Block", (0, 0, 0), sides, 0.1)
+    held = (surface.vertices[:, 0] < 1e-6).astype(float) if pins else None
+    body = still(surface, held, **{"resolution": 2500, **more})
+    return Simulation(Scene((body,), 24.0, np.zeros(3), 1, 2)).islands[0].system
+
+
 def body(pins: bool, weight: float = 1.0) -> Case:
     """A block's stiffness, with a part of its inertia."""
-    surface = gridded("Block", (0, 0, 0), (1.0, 0.5, 0.5), 0.1)
-    held = (surface.vertices[:, 0] < 1e-6).astype(float) if pins else None
-    simulation = Simulation(Scene((still(surface, held, resolution=2500),), 24.0, np.zeros(3), 1, 2))
-    system = simulation.islands[0].system
+    system = made(pins)
     free = np.flatnonzero(~system.fixed)
     dof = (3 * free[:, None] + np.arange(3)).ravel()
     stiffness = system.stiffness_at_rest(np.ones(1), True).tocsr()[dof][:, dof]
@@ -171,3 +178,30 @@ def test_a_metric_falls_back_where_single_precision_is_not_enough() -> None:
     assert multifrontal(shifted, there) is None
     right = right[: wide.shape[0]]
     np.testing.assert_array_equal(metric_of(shifted, there)(right), factorise(shifted)(right))
+
+
+@pytest.mark.parametrize(
+    ("pins", "sides", "more"),
+    [
+        (True, (1.0, 0.5, 0.5), {}),
+        (True, (1.0, 0.5, 0.5), {"poisson": 0.49}),
+        (True, (4.0, 0.2, 0.2), {"resolution": 1500}),
+        (False, (1.0, 0.5, 0.5), {}),
+    ],
+)
+def test_the_first_eigenvalue_of_a_large_body_is_that_of_the_dense_problem(
+    pins: bool, sides: tuple[float, float, float], more: dict[str, float]
+) -> None:
+    system = made(pins, sides, **more)
+    free = np.flatnonzero(~system.fixed)
+    dof = (3 * free[:, None] + np.arange(3)).ravel()
+    K = system.stiffness_at_rest(np.ones(1), True)
+    rigid = 0 if pins else 6
+    values = eigh(K.toarray()[np.ix_(dof, dof)], np.diag(system.mass[free].repeat(3)), eigvals_only=True)
+    found = smallest_eigenvalue(K, system.mass, free, rigid, places=system.rest)
+    assert found == pytest.approx(values[rigid], rel=1e-7)
+    # What weight and pressure make of it may not be positive: then it is the one nearest to none, as of a small one.
+    lower = csr_matrix(K - diags(0.5 * (values[rigid] + values[rigid + 1]) * system.mass.repeat(3)))
+    if pins:
+        found = smallest_eigenvalue(lower, system.mass, free, 0, places=system.rest)
+        assert abs(found) == pytest.approx(0.5 * (values[1] - values[0]), rel=1e-6)
