@@ -24,6 +24,8 @@ from ..system.system import System
 SEEN = 1e-3
 # What is pressed with this part of its Young's modulus was pressed in, and did not begin inside.
 _SQUEEZED = 0.5
+# So many times as deep as at the first frame is as deep as it was modelled.
+_MODELLED = 1.05
 # The part of a point that has to be free for it to give way.
 _FREE = 0.1
 # Sizes within which the surface that a point touches must be.
@@ -88,7 +90,8 @@ class Touched:
 class Report:
     """Of one body in a shot.
 
-    sunk: of everything that it went into, the deepest, with its frame.
+    sunk: of everything that it went into, the deepest, with its frame; not what pins have pressed in from the first
+    frame on, no deeper than so, as the root of an ear that was modelled into a head.
     soonest: as in Touched, where it swung farthest after it was last at rest.
     """
 
@@ -97,15 +100,20 @@ class Report:
 
     @staticmethod
     def of(frames: Iterable[tuple[int, Touched]]) -> Report:
-        """Of numbered frames, in order."""
+        """Of numbered frames, in order, from the shot's first one on."""
         deepest: dict[tuple[str, bool], tuple[int, Sunk]] = {}
+        modelled: dict[str, float] | None = None
         last = swing = 0.0
         for number, touched in frames:
+            if modelled is None:
+                modelled = {one.other: _MODELLED * one.depth for one in touched.sunk if one.squeezed}
             if touched.soonest and touched.swing >= swing:
                 last = touched.soonest
             # What rests can be pushed anew.
             swing = max(swing, touched.swing) if touched.soonest else 0.0
             for one in touched.sunk:
+                if one.squeezed and one.depth <= modelled.get(one.other, 0.0):
+                    continue
                 known = deepest.get((one.other, one.squeezed))
                 if known is None or one.depth > known[1].depth:
                     deepest[one.other, one.squeezed] = number, one

@@ -124,8 +124,7 @@ class Session:
     def report(self, obj: bpy.types.Object) -> Report:
         """What contacts did to a member in the frames that are verified."""
         uid = obj.session_uid
-        said = ((kept.frame.number, kept.touched.get(uid)) for kept in self.frames[: self.verified])
-        return Report.of((number, one) for number, one in said if one is not None)
+        return Report.of((kept.frame.number, kept.touched.get(uid, Touched())) for kept in self.frames[: self.verified])
 
     def obstacles_here(self, view_layer: bpy.types.ViewLayer, frame: float) -> dict[str, Array]:
         """Where the colliders are now, which is at that frame: (v, 3) m by name. Raises the errors for the artist."""

@@ -141,3 +141,10 @@ def test_a_report_keeps_the_deepest_of_each_and_the_limit_of_the_last_push() -> 
     assert report.soonest == 0.5
     assert Report.of([*frames, (5, Touched((), 0.4, 0.01))]).soonest == 0.4
     assert Report.of([]) == Report()
+    # A root that was modelled into something is no news as long as it is where it was; what goes further in is.
+    rooted = [(1, Touched((sunk(0.2, squeezed=True),))), (2, Touched((sunk(0.201, squeezed=True),)))]
+    assert Report.of(rooted) == Report()
+    further = [*rooted, (3, Touched((sunk(0.25, squeezed=True), sunk(0.1, "Box", squeezed=True))))]
+    assert [(number, one.other, one.depth) for number, one in Report.of(further).sunk] == [
+        (3, "Floor", 0.25), (3, "Box", 0.1),
+    ]  # fmt: skip
