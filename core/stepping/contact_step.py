@@ -14,6 +14,7 @@ from ..contact.detection import Detection
 from ..contact.hardening import SEEN, Hardening
 from ..contact.memory import ContactMemory
 from ..contact.moment import Moment
+from ..contact.passing import passes
 from ..contact.rows import ContactEnergy, Rows
 from ..solvers.problem import Minimum, Outcome, Problem, Tolerance
 from ..system.inputs import Inputs
@@ -35,11 +36,12 @@ _MISSED, _OTHER = 0.1, 0.3
 _TURNED = 0.01
 # How often what is pressed too far in is tried with harder contacts.
 _HARDENED = 3
+# A search of more iterations went far, and is looked at exactly.
+_FAR = 60
 # What rests is slower than so many times what gravity makes of a step.
 _SLOW = 3.0
 # Friction that pulls with more than this part of what it can is about to give way.
 _STRAINED = 0.7
-
 
 Minimise = Callable[[Problem, Array, Tolerance], Minimum]
 
@@ -137,9 +139,11 @@ class ContactStep:
             if more != around.touched:
                 around = replace(around, touched=more)
                 problem = made(around)
-        if problem.contacts is not None and not around.grounds and adrift(self.system, problem.contacts, x):
-            v = balanced(self.system, problem, minimum.velocities, self.h)
-            minimum = replace(minimum, velocities=v)
+        if minimum.outcome is Outcome.CONVERGED and iterations > _FAR and passes(self.detection.moment, x):
+            minimum = replace(minimum, outcome=Outcome.TOUCHING)
+        if problem.contacts is not None:
+            groups = adrift(self.system, problem.contacts, x, around.touched - {*around.grounds})
+            minimum = replace(minimum, velocities=balanced(self.system, problem, minimum.velocities, self.h, groups))
         return problem, replace(minimum, iterations=iterations, evaluations=evaluations)
 
     def _touched(self, rows: Rows, pressing: Mask) -> frozenset[int]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import connected_components
 
-from ..arrays import Array
+from ..arrays import Array, Index
 from ..contact.rows import ContactEnergy
 from ..solvers.problem import Problem
 from ..system.system import System
@@ -54,18 +56,46 @@ def flies(system: System, region: int) -> bool:
     return system.regions[region].rigid_modes == 6
 
 
-def adrift(system: System, contacts: ContactEnergy, positions: Array) -> bool:
-    """Whether everything may go anywhere, as what presses at positions (n, 3) m is of bodies alone."""
-    if system.fixed.any() or system.joints is not None or not all(flies(system, k) for k in range(len(system.regions))):
-        return False
+def adrift(system: System, contacts: ContactEnergy, positions: Array, touched: frozenset[int]) -> list[Index]:
+    """Free nodes of each group of regions that press only each other at positions (n, 3) m, and that nothing holds.
+
+    A group may be one region, which was touched only on the way there.
+
+    touched: regions whose inertia is that of what is touched.
+    """
     pressing = np.flatnonzero(contacts.at(positions).force > 0.0)
-    return bool(np.abs(np.asarray(contacts.rows.weights[pressing].sum(axis=1))).max(initial=0.0) < _NOTHING)
+    if system.joints is not None:
+        return []
+    weights = contacts.rows.weights[pressing].tocsr()
+    where = np.full(len(system.rest), -1)
+    for place, region in enumerate(system.regions):
+        where[region.free] = place
+    row = np.repeat(np.arange(len(pressing)), np.diff(weights.indptr))
+    other = where[weights.indices]
+    outside = np.abs(np.asarray(weights.sum(axis=1)).ravel()) > _NOTHING
+    outside[row[other < 0]] = True
+    count, own = len(system.regions), other >= 0
+    presses = csr_matrix((np.ones(int(own.sum())), (row[own], other[own])), shape=(len(pressing), count))
+    _, label = connected_components(presses.T @ presses, directed=False)
+    held = np.array([k not in touched or not flies(system, k) for k in range(count)])
+    held[other[own & outside[row]]] = True
+    groups = [np.flatnonzero(label == one) for one in np.unique(label[~held])]
+    return [np.concatenate([system.regions[k].free for k in one]) for one in groups if not held[one].any()]
 
 
-def balanced(system: System, problem: Problem, v: Array, h: float) -> Array:
-    """Velocities v (f, 3) m/s with which what is adrift has the momentum that it had and what pulls gave it in h s.
+def balanced(system: System, problem: Problem, v: Array, h: float, groups: list[Index]) -> Array:
+    """Velocities v (f, 3) m/s with which each group has the momentum that it had and what pulls gave it in h s.
 
     What moves as a whole feels nothing but its inertia: there psi is a quadratic, and this its minimum. A search leaves
     a momentum of its metric's rounding.
     """
-    return np.asarray(v - h / float(system.mass.sum()) * problem.value_gradient(v)[1].sum(axis=0))
+    slot = np.cumsum(~system.fixed) - 1
+    before, moved = problem.value_gradient(v)[1], v.copy()
+    for nodes in groups:
+        moved[slot[nodes]] -= h / float(system.mass[nodes].sum()) * before[slot[nodes]].sum(axis=0)
+    after = problem.value_gradient(moved)[1]
+    for nodes in groups:
+        # A drag, or a field that a body feels where it is, is more than inertia.
+        if np.linalg.norm(after[slot[nodes]].sum(axis=0)) > 0.5 * np.linalg.norm(before[slot[nodes]].sum(axis=0)):
+            moved[slot[nodes]] = v[slot[nodes]]
+    return moved

@@ -209,6 +209,29 @@ def test_bodies_that_hit_each_other_aslant_keep_their_momenta() -> None:
     assert less < 0.005
 
 
+@pytest.mark.parametrize("pinned", [False, True])
+def test_what_is_far_away_changes_no_momentum_of_what_meets(pinned: bool) -> None:
+    """Large enough for a metric in single precision, slow, and beside a third body of the same island."""
+    bodies = [
+        block(name, low=low, resolution=500, settle=96.0, touch_together=True)
+        for name, low in {"One": (-0.3, -0.1, -0.1), "Two": (0.02, -0.02, -0.07), "Far": (5.0, 5.0, 5.0)}.items()
+    ]
+    if pinned:
+        bodies[2] = replace(bodies[2], pins=(bodies[2].surface.vertices[:, 0] < 5.001).astype(float))
+    simulation = Simulation(scene(*bodies, last=7, gravity=0.0 * DOWN))
+    system = simulation.islands[0].system
+    start = np.zeros((len(system.mass), 3))
+    start[system.slices[0]] = [2.0, 0.3, 0.0]
+    run = moving(simulation, start)
+    pair = np.r_[system.slices[0], system.slices[1]]
+    before = system.mass[pair] @ run.frame.state.velocities[pair]
+    for number in range(2, 8):
+        run.advance(simulation.sampled(number, run.count))
+    assert np.abs(run.frame.state.velocities[system.slices[1]]).max() > 0.3
+    off = system.mass[pair] @ run.frame.state.velocities[pair] - before
+    assert float(np.linalg.norm(off)) < 1e-12 * float(np.linalg.norm(before))
+
+
 def stack(count: int, last: int) -> Simulation:
     bodies = [
         block(
