@@ -31,7 +31,7 @@ pytestmark = [
     pytest.mark.skipif(not STATM.exists(), reason="the system does not tell what is resident in /proc"),
 ]
 # MB that a shot of which each substep asks for factors of its own may grow: what allocators leave between them. The
-# factors of one substep of it are 16 MB.
+# factors of one substep of it are 2 MB.
 FACTORS = 50.0
 # MB that 950 frames may: their numbers in lists; a kept frame of the smallest body here is 6 kB.
 FLAT = 1.5
@@ -77,13 +77,13 @@ def measure(shot: str, first: int, last: int, kept: str, folder: Path) -> None:
     """Bake a shot, and print by how many MB the process grew between two frames. kept: what is let go nowhere."""
     leak: list[object] = []
     if kept == "factors":
-        factorise = step.factorise
+        factorised = step.metric_of
 
-        def keeping(matrix: object) -> object:
-            leak.append(factorise(matrix))  # type: ignore[arg-type]
+        def keeping(*matrix: object) -> object:
+            leak.append(factorised(*matrix))  # type: ignore[arg-type]
             return leak[-1]
 
-        step.factorise = keeping  # type: ignore[assignment]
+        step.metric_of = keeping  # type: ignore[assignment]
     cache = FrameCache(folder, "Shot")
     if kept == "frames":
         append = cache.append
