@@ -25,8 +25,10 @@ from .carrier import Piece, pieces
 from .contact_step import ContactStep
 from .controls import Controls, StepReport
 from .held import Around
+from .prefactored import Viscous
 from .sleep import asleep, resting
-from .step_problem import StepProblem, Viscous
+from .step_problem import StepProblem
+from .turns import Turns
 
 Minimiser = Callable[[Problem, Array, Tolerance], Minimum]
 # How often a failed step is cut in halves before what its parts came to is taken, or the failure is reported.
@@ -64,6 +66,7 @@ class Stepper:
         self.slot = np.full(len(system.rest), -1)
         self.slot[self.free] = np.arange(len(self.free))
         self.beside = self._beside()
+        self.turns = Turns.of(system)
         self.pieces: tuple[tuple[Piece, ...], ...] = tuple(pieces(system, region) for region in system.regions)
         self.stiffness = self._reduced(system.stiffness_at_rest(np.ones(len(system.blocks)), True))
         self._drag = self._reduced(viscous(system.rest)) if viscous else None

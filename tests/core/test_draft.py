@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from test_cloth import strip
+from test_shot import ended
 
 from builders import net, scene, still, strutted, wire
 from dampsim.core.bodies.draft import drafted, fineness
@@ -14,8 +16,6 @@ from dampsim.core.measure.calibrate import release_test
 from dampsim.core.scene.body import Body
 from dampsim.core.simulation.simulation import Simulation
 from shapes import tube
-from test_cloth import strip
-from test_shot import ended
 
 
 def rod() -> Body:
