@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -18,6 +20,7 @@ from ..solvers.multifrontal import metric_of
 from ..solvers.newton import minimise_newton
 from ..solvers.problem import Minimum, Outcome, Problem, Tolerance
 from ..system.inputs import Inputs, parted
+from ..system.region import Region
 from ..system.state import State
 from ..system.system import System
 from .bolting import bolts
@@ -76,6 +79,13 @@ class Stepper:
         self._noise_force = _ROUNDING * noise * np.maximum(diagonal, diagonal.mean() if len(diagonal) else 0.0)
         self._factors: dict[tuple[float, bytes, bytes, bytes], Solve] = {}
         self._compliances: list[tuple[Solve, Compliance]] = []
+
+    def among(self, regions: tuple[Region, ...]) -> Stepper:
+        """The same steps of a system in which nothing but the eigenvalues of its regions is other: with its factors."""
+        other = copy(self)
+        other.system = replace(self.system, regions=regions)
+        other.pieces = tuple(pieces(other.system, region) for region in regions)
+        return other
 
     def _beside(self) -> Index:
         """(n,) the place among the free ones of the one beside each node, of its own block if that has any."""
