@@ -79,6 +79,7 @@ class Stepper:
         self._noise_force = _ROUNDING * noise * np.maximum(diagonal, diagonal.mean() if len(diagonal) else 0.0)
         self._factors: dict[tuple[float, bytes, bytes, bytes], Solve] = {}
         self._compliances: list[tuple[Solve, Compliance]] = []
+        self._roundings: list[tuple[Solve, float]] = []
 
     def among(self, regions: tuple[Region, ...]) -> Stepper:
         """The same steps of a system in which nothing but the eigenvalues of its regions is other: with its factors."""
@@ -244,6 +245,8 @@ class Stepper:
 
         far: (f,) or a number, the stiffness factor times the largest coordinate in m: forces of its last digit.
         """
+        if not np.ndim(far) and self.system.joints is None:
+            return float(far) * self._rounding_of(solve)
         force = (far.repeat(3) if np.ndim(far) else far) * self._noise_force
         if self.system.joints is not None:
             # What a link rounds pulls at both of its ends alike.
@@ -251,6 +254,18 @@ class Stepper:
             force = force + pull[self.free].ravel()
         # Next to links of extreme stiffness, rounding may leave less than nothing.
         return float(np.sqrt(max(float(force @ solve(force)), 0.0)))
+
+    def _rounding_of(self, solve: Solve) -> float:
+        """The same for a number of 1, once for each factorisation."""
+        found = [value for known, value in self._roundings if known is solve]
+        if not found:
+            force = self._noise_force
+            found = [float(np.sqrt(max(float(force @ solve(force)), 0.0)))]
+            # What is kept here no longer than there would stay in memory.
+            there = list(self._factors.values())
+            self._roundings = [one for one in self._roundings if any(one[0] is other for other in there)]
+            self._roundings.append((solve, found[0]))
+        return found[0]
 
 
 def _creeping(minimum: Minimum) -> bool:

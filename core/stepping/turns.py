@@ -15,9 +15,9 @@ from ..system.system import System
 
 # A body that is strained and turned by less than this against its best rotation is turned as a whole.
 _ALIKE = 0.02
-# Halvings of the distance to a rotation: strains by three, or to a fifth, are turned to a hundredth. No more is needed,
-# as whatever it is, a metric turned by it stays positive.
-_TIMES = 5
+# Steps towards a rotation: four leave a hundredth of strains by three, or to a fifth; two leave less of those by a
+# third. No more is needed, as whatever it is, a metric turned by it stays positive.
+_TIMES, _SOON, _SLIGHT = 4, 2, 0.3
 
 
 @dataclass(frozen=True)
@@ -73,22 +73,23 @@ class Turns:
         F = (self.gradient @ x).reshape(-1, 3, 3).transpose(2, 1, 0)
         apart = np.abs(F.transpose(2, 0, 1) - regions).max(axis=(1, 2))
         # What is not finite is told by the step.
-        if not float(apart[self.own].max()) > _ALIKE:
+        most = float(apart[self.own].max())
+        if not most > _ALIKE:
             return regions
-        turn, upright = _turned(F)
+        turn, upright = _turned(F, _SOON if most < _SLIGHT else _TIMES)
         turned = np.ascontiguousarray(turn.transpose(2, 0, 1))
         there = self.own & upright & np.isfinite(turned).all(axis=(1, 2))
         return np.asarray(np.where(there[:, None, None], turned, regions))
 
 
-def _turned(F: Array) -> tuple[Array, Mask]:
+def _turned(F: Array, times: int) -> tuple[Array, Mask]:
     """The rotations next to F (3, 3, k), by Newton's iteration for the polar decomposition, and where F has one.
 
     Higham, *Computing the polar decomposition, with applications* (1986), (3.1) with no scaling.
     """
     with np.errstate(all="ignore"):
         turn, upright = F, np.ones(F.shape[2], dtype=bool)
-        for _ in range(_TIMES):
+        for _ in range(times):
             cof = cofactor(turn)
             size = (turn[0] * cof[0]).sum(axis=0)
             # Turned inside out, the nearest rotation is none.

@@ -40,7 +40,7 @@ def test_each_node_turns_as_the_elements_around_it_do() -> None:
     regions = np.tile(np.eye(3), (int((~system.fixed).sum()), 1, 1))
     x = bent(system.rest, 1.6) + 0.004 * np.random.default_rng(0).standard_normal(system.rest.shape)
     found = Turns.of(system).at(x, regions)
-    # Five of Newton's steps leave less than a thousandth where nothing is strained by more than a half.
+    # Four of Newton's steps leave less than a thousandth where nothing is strained by more than a half.
     np.testing.assert_allclose(found, by_hand(system, x), atol=1e-3)
     # Where it was rolled up, and by how much.
     free = np.flatnonzero(~system.fixed)
