@@ -44,6 +44,7 @@ def test_steps_with_other_eigenvalues_are_those_of_a_stepper_made_for_them() -> 
     inputs = moving(system.rest[system.pinned], moved)
     advance(before, State.at_rest(system.rest), inputs, h, dials)
     for stepper in (before.among(regions), Stepper(weighed)):
+        assert [region.weight for region in stepper.system.regions] == [region.weight for region in regions]
         state = advance(stepper, State.at_rest(system.rest), inputs, h, dials)
         found.append(advance(stepper, state, moving(moved, moved), h, dials))
     for name in ("positions", "velocities", "reference"):
