@@ -20,8 +20,10 @@ SHOWN = "DampSim Live"
 
 
 @pytest.fixture
-def live(load: Load) -> Iterator[ModuleType]:
+def live(load: Load, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     module = load("dampsim_addon.live")
+    # However slow the machine, a jump shows the frame.
+    monkeypatch.setattr(load("dampsim_addon.live.catching_up"), "PATIENCE", 600.0)
     module.install()
     yield module
     module.uninstall()
