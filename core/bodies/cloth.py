@@ -138,6 +138,10 @@ class Cloth(Kind):
         return ("thin", "fabric", "cloth", "plastic")
 
     @staticmethod
+    def fineness(settings: Settings) -> str:
+        return "detail"
+
+    @staticmethod
     def check(body: Body) -> None:
         check_surface(body.surface)
 

@@ -40,6 +40,11 @@ class Kind:
         return ()
 
     @staticmethod
+    def fineness(settings: Settings) -> str:
+        """The name of the parameter that says how many elements there are; '' where the mesh alone does."""
+        return ""
+
+    @staticmethod
     def check(body: Body) -> None:
         """Raise MeshError where the object cannot be of this kind; quick."""
 

@@ -63,6 +63,10 @@ class Springs(Kind):
         return (*own, "tets") if settings.struts == Struts.VOLUME else own
 
     @staticmethod
+    def fineness(settings: Settings) -> str:
+        return "resolution" if settings.struts == Struts.VOLUME else ""
+
+    @staticmethod
     def check(body: Body) -> None:
         check_vertices(body.surface)
         if not len(body.edges) and not len(body.surface.triangles):

@@ -140,6 +140,10 @@ class Solid(Kind):
         return ("shape", "solid", "tets", "plastic", "solid papers")
 
     @staticmethod
+    def fineness(settings: Settings) -> str:
+        return "resolution"
+
+    @staticmethod
     def check(body: Body) -> None:
         check_surface(body.surface)
 

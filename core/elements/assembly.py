@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
-from scipy.sparse import coo_matrix, csr_matrix
+from scipy.sparse import bsr_matrix, coo_matrix, csr_matrix
 
 from ..arrays import Array, Index
 
@@ -15,6 +17,37 @@ def assembled(blocks: Array, elements: Index, nodes: int) -> csr_matrix:
     dof = (3 * elements[:, :, None] + np.arange(3)).reshape(len(elements), width)
     rows, columns = dof.repeat(width, axis=1).ravel(), np.tile(dof, (1, width)).ravel()
     return coo_matrix((blocks.ravel(), (rows, columns)), shape=(3 * nodes, 3 * nodes)).tocsr()
+
+
+class Pattern:
+    """Where the blocks of elements (m, k) lie in a sparse matrix of n nodes: to add them up lot by lot."""
+
+    # Elements at a time: a lot of them and its blocks fit into a few MB.
+    LOT = 16384
+
+    def __init__(self, elements: Index, nodes: int) -> None:
+        count, corners = elements.shape
+        keys = (elements[:, :, None] * nodes + elements[:, None, :]).ravel()
+        known, where = np.unique(keys, return_inverse=True)
+        # (m, k^2) numbers of the pairs of nodes.
+        self._where = where.reshape(count, corners**2).astype(np.int32)
+        self._columns = (known % nodes).astype(np.int32)
+        self._starts = np.searchsorted(known, nodes * np.arange(nodes + 1)).astype(np.int32)
+
+    def summed(self, blocks_of: Callable[[slice], Array]) -> csr_matrix:
+        """Sparse (3n, 3n). blocks_of: of some of the elements, (l, k, 3, k, 3)."""
+        pairs = len(self._columns)
+        total = np.zeros((9, pairs))
+        for start in range(0, len(self._where), self.LOT):
+            some = slice(start, min(start + self.LOT, len(self._where)))
+            where = self._where[some].ravel()
+            blocks = blocks_of(some).transpose(2, 4, 0, 1, 3).reshape(9, -1)
+            first, last = int(where.min(initial=pairs)), int(where.max(initial=-1)) + 1
+            for row, values in zip(total, blocks, strict=True):
+                row[first:last] += np.bincount(where - first, values, minlength=last - first)
+        size = 3 * (len(self._starts) - 1)
+        data = np.ascontiguousarray(total.T).reshape(pairs, 3, 3)
+        return bsr_matrix((data, self._columns, self._starts), shape=(size, size)).tocsr()
 
 
 def gathered(forces: Array, elements: Index, nodes: int) -> Array:

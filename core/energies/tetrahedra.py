@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 
 import numpy as np
-from scipy.sparse import coo_matrix, csr_matrix
+from scipy.sparse import csr_matrix
 
 from ..arrays import Array, Index
-from ..elements.assembly import positive
+from ..elements.assembly import Pattern, positive
 from ..elements.strains import gradients
 from .density import ElasticDensity
 
@@ -36,9 +37,8 @@ class TetElasticity:
         # Values are differences of terms as large as the moduli: what they lose by that, in J.
         modulus = float(np.abs(model.stiffness(np.eye(3)[:, :, None])).max())
         self.rounding = 8.0 * float(np.finfo(float).eps) * modulus * float(weights.sum())
-        dof = (3 * tets[:, :, None] + np.arange(3)).reshape(m, 12)
-        self._rows = dof.repeat(12, axis=1).ravel()
-        self._cols = np.tile(dof, (1, 12)).ravel()
+        # Found when it is first asked for; copies have the same elements.
+        self._pattern: list[Pattern] = []
 
     def deformation_gradients(self, positions: Array) -> Array:
         """F as (3, 3, m)."""
@@ -88,18 +88,27 @@ class TetElasticity:
         blocks -= np.einsum("eac,ercsd,esq,ebd->earbq", N, C, F, N, optimize=True)
         blocks -= np.einsum("ebr,eaq->earbq", force, N)
         blocks *= self.weights[:, None, None, None, None]
-        size = 3 * self._nodes
-        return coo_matrix((blocks.ravel(), (self._rows, self._cols)), shape=(size, size)).tocsr()
+        return self._added(lambda some: blocks[some])
 
     def hessian(self, positions: Array, project: bool) -> csr_matrix:
         """Sparse (3n, 3n) N/m; with project, each element's part has its negative eigenvalues set to zero."""
-        C = self.model.stiffness(self.deformation_gradients(positions))
-        if project:
-            C = positive(C)
-        C = (C * self.weights[:, None, None]).reshape(-1, 3, 3, 3, 3)
-        blocks = np.einsum("eac,ercsd,ebd->earbs", self._shape, C, self._shape, optimize=True)
-        size = 3 * self._nodes
-        return coo_matrix((blocks.ravel(), (self._rows, self._cols)), shape=(size, size)).tocsr()
+        F = self.deformation_gradients(positions)
+
+        def blocks(some: slice) -> Array:
+            C = self.model.stiffness(F[:, :, some])
+            if project:
+                C = positive(C)
+            C = (C * self.weights[some, None, None]).reshape(-1, 3, 3, 3, 3)
+            shape = self._shape[some]
+            return np.asarray(np.einsum("eac,ercsd,ebd->earbs", shape, C, shape, optimize=True))
+
+        return self._added(blocks)
+
+    def _added(self, blocks_of: Callable[[slice], Array]) -> csr_matrix:
+        """Sparse (3n, 3n) N/m. blocks_of: of some of the elements, (l, 4, 3, 4, 3)."""
+        if not self._pattern:
+            self._pattern.append(Pattern(self.tets, self._nodes))
+        return self._pattern[0].summed(blocks_of)
 
 
 def tet_volumes(rest: Array, tets: Index) -> Array:

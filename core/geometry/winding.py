@@ -7,6 +7,7 @@ groups of triangles count as one dipole, the first term of Barill et al., *Fast 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -24,13 +25,16 @@ _PAIRS = 100_000
 
 @dataclass(frozen=True)
 class _Level:
-    """One level of the tree over ordered triangles: groups first[k]..last[k] with their dipoles."""
+    """One level of the tree over ordered triangles: groups first[k]..last[k] with their dipoles.
+
+    centre, normal: (3, g) m, m^2.  reach: (g,) m^2, the square from which on a group is far.
+    """
 
     first: Index
     last: Index
     centre: Array
     normal: Array
-    radius: Array
+    reach: Array
 
 
 class WindingNumber:
@@ -39,7 +43,9 @@ class WindingNumber:
         normals = 0.5 * np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
         areas, centres = np.linalg.norm(normals, axis=1), corners.mean(axis=1)
         order, splits = _bisect(centres)
-        self._corners = corners[order]
+        ordered = corners[order]
+        # By corner and coordinate: what is taken of many lies side by side.
+        self._corners = np.ascontiguousarray(ordered.transpose(1, 2, 0))
         weights = np.maximum(areas[order], np.finfo(float).tiny)
         self._levels = []
         for bounds in splits:
@@ -47,9 +53,11 @@ class WindingNumber:
             total = np.add.reduceat(weights, first)
             centre = np.add.reduceat(weights[:, None] * centres[order], first) / total[:, None]
             group = np.repeat(np.arange(len(first)), last - first)
-            reach = np.linalg.norm(self._corners - centre[group][:, None], axis=2).max(axis=1)
+            reach = np.linalg.norm(ordered - centre[group][:, None], axis=2).max(axis=1)
             normal = np.add.reduceat(normals[order], first)
-            self._levels.append(_Level(first, last, centre, normal, np.maximum.reduceat(reach, first)))
+            radius = np.maximum.reduceat(reach, first)
+            apart, across = np.ascontiguousarray(centre.T), np.ascontiguousarray(normal.T)
+            self._levels.append(_Level(first, last, apart, across, (_FAR * radius) ** 2))
 
     def __call__(self, points: Array) -> Array:
         """Winding numbers (p,) of points (p, 3)."""
@@ -58,15 +66,19 @@ class WindingNumber:
 
     def _block(self, points: Array) -> Array:
         answer = np.zeros(len(points))
+        eyes = np.ascontiguousarray(points.T)
         point = np.arange(len(points))
         group = np.zeros(len(points), dtype=np.int64)
         for depth, level in enumerate(self._levels):
-            way = level.centre[group] - points[point]
-            square = np.einsum("pk,pk->p", way, way)
-            far = square > (_FAR * level.radius[group]) ** 2
-            flux = np.einsum("pk,pk->p", way[far], level.normal[group[far]]) / square[far] ** 1.5
-            answer += np.bincount(point[far], flux, minlength=len(points))
-            point, group = point[~far], group[~far]
+            way = [centre.take(group) - eye.take(point) for centre, eye in zip(level.centre, eyes, strict=True)]
+            square = _dot(way, way)
+            far = square > level.reach.take(group)
+            there = np.flatnonzero(far)
+            of, size = group.take(there), square.take(there)
+            flux = _dot([one.take(there) for one in way], [normal.take(of) for normal in level.normal])
+            answer += np.bincount(point.take(there), flux / (size * np.sqrt(size)), minlength=len(points))
+            near = np.flatnonzero(~far)
+            point, group = point.take(near), group.take(near)
             if depth + 1 < len(self._levels):
                 # A group's children are the groups of the next level that begin within it: one or two.
                 point = np.concatenate([point, point])
@@ -76,17 +88,25 @@ class WindingNumber:
         start = np.repeat(last.first[group] - (np.cumsum(counts) - counts), counts)
         triangle = start + np.arange(int(counts.sum()))
         point = np.repeat(point, counts)
-        angles = _solid_angle(self._corners[triangle], points[point])
+        angles = _solid_angle(self._corners, triangle, eyes.take(point, axis=1))
         answer += np.bincount(point, angles, minlength=len(points))
         return answer / (4.0 * np.pi)
 
 
-def _solid_angle(corners: Array, eyes: Array) -> Array:
-    """Signed solid angles (k,) of triangles (k, 3, 3) seen from the eyes (k, 3) (van Oosterom, Strackee 1983)."""
-    a, b, c = (np.ascontiguousarray((corners[:, k] - eyes).T) for k in range(3))
-    la, lb, lc = (np.sqrt((v * v).sum(axis=0)) for v in (a, b, c))
+def _dot(a: Sequence[Array], b: Sequence[Array]) -> Array:
+    """Of vectors whose coordinates (k,) lie apart."""
+    return np.asarray(a[0] * b[0] + a[1] * b[1] + a[2] * b[2])
+
+
+def _solid_angle(corners: Array, triangle: Index, eyes: Array) -> Array:
+    """Signed solid angles (k,) of some triangles seen from the eyes (3, k) (van Oosterom, Strackee 1983).
+
+    corners: (3, 3, m) m, by corner and coordinate.  triangle: (k,) which.
+    """
+    a, b, c = ([one.take(triangle) - eye for one, eye in zip(corner, eyes, strict=True)] for corner in corners)
+    la, lb, lc = (np.sqrt(_dot(v, v)) for v in (a, b, c))
     top = a[0] * (b[1] * c[2] - b[2] * c[1]) + a[1] * (b[2] * c[0] - b[0] * c[2]) + a[2] * (b[0] * c[1] - b[1] * c[0])
-    bottom = la * lb * lc + (a * b).sum(axis=0) * lc + (b * c).sum(axis=0) * la + (c * a).sum(axis=0) * lb
+    bottom = la * lb * lc + _dot(a, b) * lc + _dot(b, c) * la + _dot(c, a) * lb
     angles: Array = 2.0 * np.arctan2(top, bottom)
     return angles
 

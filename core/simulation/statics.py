@@ -99,9 +99,8 @@ class Statics:
                 regions = hanging(island.system, state, factors)
             else:
                 regions = floored(island.system, factors)
-            system = replace(island.system, regions=regions)
-            self.islands[number] = replace(island, system=system)
-            self.steppers[number] = stepper(system)
+            self.steppers[number] = self.steppers[number].among(regions)
+            self.islands[number] = replace(island, system=self.steppers[number].system)
         # Found with the steppers of before.
         self._hanging.clear()
 

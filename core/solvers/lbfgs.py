@@ -37,7 +37,9 @@ def minimise_lbfgs(problem: Problem, start: Array, tolerance: Tolerance, pairs: 
                 break
         error = np.sqrt(max(-slope, 0.0))
         first = error if first is None else first
-        if error <= max(tolerance.relative * min(first, problem.motion(v)), tolerance.absolute):
+        # The motion is asked for where it decides.
+        near = error <= tolerance.relative * first and error <= tolerance.relative * problem.motion(v)
+        if near or error <= tolerance.absolute:
             outcome = Outcome.CONVERGED
             break
         if iteration == most:

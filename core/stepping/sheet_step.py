@@ -36,7 +36,13 @@ def _over(solve: Solve, scale: float) -> Solve:
 
 
 class Constant(Metric):
-    """A metric without what presses: that is as stiff as the sheet, and conjugate gradients see to it."""
+    """A metric without what presses: that is as stiff as the sheet, and conjugate gradients see to it.
+
+    What is alike for each coordinate knows no turning either.
+    """
+
+    def __init__(self, base: LowRankUpdate) -> None:
+        self.base, self._stiff = base, None
 
     def stiffen(self, weights: csr_matrix, blocks: Array) -> None:
         pass
@@ -49,10 +55,7 @@ class SheetProblem(StepProblem):
         super().__init__(*given, **named)
         system = self._stepper.system
         size = min((block.size for block in system.blocks if block.groups), default=0.0)
-        # What is alike for each coordinate knows no turning.
-        alike = np.broadcast_to(np.eye(3), (len(self._stepper.free), 3, 3))
-        base = LowRankUpdate(_over(self._solve, self._scale), self._low_rank)
-        self._metric = Constant(self._stepper, base, self._solve, alike, self._scale, self._h)
+        self._metric = Constant(LowRankUpdate(_over(self._solve, self._scale), self._low_rank))
         self._across: Across | None = None
         self.noise = max(self.noise, _MEANT * size / self._h * float(np.sqrt(self._inertia.sum())))
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -18,6 +20,7 @@ from ..solvers.multifrontal import metric_of
 from ..solvers.newton import minimise_newton
 from ..solvers.problem import Minimum, Outcome, Problem, Tolerance
 from ..system.inputs import Inputs, parted
+from ..system.region import Region
 from ..system.state import State
 from ..system.system import System
 from .bolting import bolts
@@ -25,8 +28,10 @@ from .carrier import Piece, pieces
 from .contact_step import ContactStep
 from .controls import Controls, StepReport
 from .held import Around
+from .prefactored import Viscous
 from .sleep import asleep, resting
-from .step_problem import StepProblem, Viscous
+from .step_problem import StepProblem
+from .turns import Turns
 
 Minimiser = Callable[[Problem, Array, Tolerance], Minimum]
 # How often a failed step is cut in halves before what its parts came to is taken, or the failure is reported.
@@ -64,6 +69,7 @@ class Stepper:
         self.slot = np.full(len(system.rest), -1)
         self.slot[self.free] = np.arange(len(self.free))
         self.beside = self._beside()
+        self.turns = Turns.of(system)
         self.pieces: tuple[tuple[Piece, ...], ...] = tuple(pieces(system, region) for region in system.regions)
         self.stiffness = self._reduced(system.stiffness_at_rest(np.ones(len(system.blocks)), True))
         self._drag = self._reduced(viscous(system.rest)) if viscous else None
@@ -73,6 +79,14 @@ class Stepper:
         self._noise_force = _ROUNDING * noise * np.maximum(diagonal, diagonal.mean() if len(diagonal) else 0.0)
         self._factors: dict[tuple[float, bytes, bytes, bytes], Solve] = {}
         self._compliances: list[tuple[Solve, Compliance]] = []
+        self._roundings: list[tuple[Solve, float]] = []
+
+    def among(self, regions: tuple[Region, ...]) -> Stepper:
+        """The same steps of a system in which nothing but the eigenvalues of its regions is other: with its factors."""
+        other = copy(self)
+        other.system = replace(self.system, regions=regions)
+        other.pieces = tuple(pieces(other.system, region) for region in regions)
+        return other
 
     def _beside(self) -> Index:
         """(n,) the place among the free ones of the one beside each node, of its own block if that has any."""
@@ -231,6 +245,8 @@ class Stepper:
 
         far: (f,) or a number, the stiffness factor times the largest coordinate in m: forces of its last digit.
         """
+        if not np.ndim(far) and self.system.joints is None:
+            return float(far) * self._rounding_of(solve)
         force = (far.repeat(3) if np.ndim(far) else far) * self._noise_force
         if self.system.joints is not None:
             # What a link rounds pulls at both of its ends alike.
@@ -238,6 +254,18 @@ class Stepper:
             force = force + pull[self.free].ravel()
         # Next to links of extreme stiffness, rounding may leave less than nothing.
         return float(np.sqrt(max(float(force @ solve(force)), 0.0)))
+
+    def _rounding_of(self, solve: Solve) -> float:
+        """The same for a number of 1, once for each factorisation."""
+        found = [value for known, value in self._roundings if known is solve]
+        if not found:
+            force = self._noise_force
+            found = [float(np.sqrt(max(float(force @ solve(force)), 0.0)))]
+            # What is kept here no longer than there would stay in memory.
+            there = list(self._factors.values())
+            self._roundings = [one for one in self._roundings if any(one[0] is other for other in there)]
+            self._roundings.append((solve, found[0]))
+        return found[0]
 
 
 def _creeping(minimum: Minimum) -> bool:

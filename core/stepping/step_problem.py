@@ -2,50 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
-
 import numpy as np
 from scipy.sparse import csr_matrix, diags
 
 from ..arrays import Array, Index
-from ..contact.metric import Compliance
 from ..contact.rows import ContactEnergy, Rows
-from ..solvers.factor import LowRank, LowRankUpdate, Solve
+from ..solvers.factor import LowRank
 from ..solvers.problem import Accepted
 from ..system.inputs import Inputs
 from ..system.state import State
-from ..system.system import System
 from ..system.term import Term
-from .carrier import Moment, Piece
+from .carrier import Moment
 from .controls import Controls
 from .held import Around
 from .inertia import RegionTerms, region_terms, waveform_terms
 from .keeping import Ending
 from .potentials import AtStart, Potentials, Share, at_start
+from .prefactored import Prefactored
 from .remembered import forgotten
-from .touching import Metric, Touched, Turned
+from .touching import Metric, Touched
 
-Viscous = Callable[[Array], csr_matrix]
-"""C(x) in N s/m of a damping force -C(x) v."""
-
-
-class Prefactored(Protocol):
-    """What stays from step to step, see step.Stepper."""
-
-    system: System
-    viscous: Viscous | None
-    free: Index
-    dof: Index
-    slot: Index
-    pieces: tuple[tuple[Piece, ...], ...]
-    beside: Index
-
-    def factor(self, h: float, inertia: Array, factors: Array, parts: Array | None = None) -> Solve: ...
-
-    def rounding(self, solve: Solve, far: Array) -> float: ...
-
-    def compliance(self, solve: Solve) -> Compliance: ...
+# After so many iterations the metric is turned as the nodes are then.
+_AGAIN = (4, 8, 16, 32, 64)
 
 
 class StepProblem:
@@ -64,8 +42,7 @@ class StepProblem:
     ) -> None:
         """calm: whether the laws' calmer coefficients are taken.  damped_at: see step.Stepper."""
         system = stepper.system
-        self._stepper, self._state, self._inputs, self._h = stepper, state, inputs, h
-        self._calm = calm
+        self._stepper, self._state, self._inputs, self._h, self._calm = stepper, state, inputs, h, calm
         self._around = around or Around()
         self._touched: Touched | None = None
         self._factors = controls.factors(len(system.blocks))
@@ -87,11 +64,12 @@ class StepProblem:
         self._drag = stepper.viscous(place).tocsr() if stepper.viscous else None
         # Of the pins, which the drag feels.
         self._given = (self._next - state.positions) / h
-        # Without a way back to the problem: a circle would keep factors until the collector happens to come by.
-        base = LowRankUpdate(Turned(self._solve, self._rotation, self._scale), self._positive)
-        self._metric = Metric(stepper, base, self._solve, self._rotation, self._scale, h)
         # A body in flight starts with what its weight does to it, so that no step along a search changes its momentum.
         self.start = self.allowed(self._predicted + h * self._flying[:, None] * system.pull(inputs, stepper.free))
+        self._accepted = 0
+        self._rotation = stepper.turns.at(self.positions(self.start), self._regions)
+        # Without a way back to the problem: a circle would keep factors until the collector happens to come by.
+        self._metric = Metric(stepper, self._positive, self._solve, self._rotation, self._scale, h)
         self.value_noise = self._potentials.rounding / h
         self.noise = stepper.rounding(self._solve, self._far(state, share)) / np.sqrt(self._scale)
 
@@ -118,7 +96,7 @@ class StepProblem:
         self._inertia = np.empty(count)
         self._predicted = np.empty((count, 3))
         self._load = np.empty((count, 3))
-        self._rotation = np.empty((count, 3, 3))
+        self._regions = np.empty((count, 3, 3))
         self._flying = np.zeros(count)
         self._begin: AtStart | None = None
         if any(law.waveform for law in controls.laws):
@@ -134,7 +112,7 @@ class StepProblem:
                 self._flying[slots] = not len(region.held)
             self._reference[region.free] = terms.reference
             self._inertia[slots], self._predicted[slots] = terms.inertia, terms.predicted
-            self._load[slots], self._rotation[slots] = terms.load, terms.rotation
+            self._load[slots], self._regions[slots] = terms.load, terms.rotation
             self._terms.append((slots, terms))
         places = [one for one, _ in self._terms]
         own = [(one.columns, one.signs) for _, one in self._terms]
@@ -267,8 +245,17 @@ class StepProblem:
 
     def accept(self, v: Array, value: float, gradient: Array) -> Accepted:
         if self._touched is None:
-            return Accepted(value, gradient)
+            return Accepted(value, gradient, fresh=self._turned_again(v))
         return self._touched.accept(self.positions(v), value, gradient)
+
+    def _turned_again(self, v: Array) -> bool:
+        """Turn the metric as the nodes are by now, at some points of a long search; whether it is another one since."""
+        self._accepted += 1
+        if self._accepted not in _AGAIN or not self._stepper.turns.own.any():
+            return False
+        self._rotation = self._stepper.turns.at(self.positions(v), self._regions)
+        self._metric.turn(self._rotation)
+        return True
 
     def apart(self, step: Array) -> Array | None:
         return None if self._touched is None else self._metric.pushed(step)

@@ -10,7 +10,7 @@ from scipy.sparse import csr_matrix
 from ..arrays import Array, Index
 from ..contact.metric import Compliance, ContactMetric
 from ..contact.rows import ContactEnergy, Rows, spread
-from ..solvers.factor import LowRankUpdate, Solve
+from ..solvers.factor import LowRank, LowRankUpdate, Solve
 from ..solvers.problem import Accepted
 from .potentials import Potentials
 
@@ -50,11 +50,18 @@ class Metric:
     """
 
     def __init__(
-        self, stepper: Prefactored, base: LowRankUpdate, solve: Solve, rotation: Array, scale: float, h: float
+        self, stepper: Prefactored, update: LowRank, solve: Solve, rotation: Array, scale: float, h: float
     ) -> None:
-        """solve: with what was factorised.  rotation: (f, 3, 3) of each free node.  scale: what that was divided by."""
-        self.base = base
-        self._stepper, self._solve, self._rotation, self._scale, self._h = stepper, solve, rotation, scale, h
+        """update: what is constant beside it.  solve: with what was factorised.  rotation: (f, 3, 3) of each free node.
+        scale: what that was divided by.
+        """
+        self._stepper, self._update, self._solve, self._scale, self._h = stepper, update, solve, scale, h
+        self.turn(rotation)
+
+    def turn(self, rotation: Array) -> None:
+        """From now on with other rotations, and without what presses."""
+        self._rotation = rotation
+        self.base = LowRankUpdate(Turned(self._solve, rotation, self._scale), self._update)
         self._stiff: ContactMetric | None = None
 
     def __call__(self, right: Array) -> Array:

@@ -7,22 +7,28 @@ handlers: what happens when the frame or the scene changes.
 from __future__ import annotations
 
 from . import handlers
-from .display import displayed, drop
+from .display import displayed, drafted, drop
+from .draft import in_draft, sizes
 from .handlers import install, installed, uninstall
+from .kept import Standing
 from .liveness import hindrance, is_live, steady
-from .session import SESSIONS, Session, Standing, find
+from .session import SESSIONS, Session, find, played
 
 __all__ = [
     "SESSIONS",
     "Session",
     "Standing",
     "displayed",
+    "drafted",
     "drop",
     "find",
     "hindrance",
+    "in_draft",
     "install",
     "installed",
     "is_live",
+    "played",
+    "sizes",
     "steady",
     "uninstall",
 ]

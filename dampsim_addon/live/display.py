@@ -14,17 +14,28 @@ from ...core.arrays import Array
 from ...core.errors import CacheError, DampSimError
 from ..blender.marks import LIVE
 from ..blender.mesh_cache import attach, detach, pc2_header, play, put
-from ..scene.groups import Group, key_of
-from .session import SESSIONS, Session, Standing, find
+from ..scene.groups import Group, groups_of, key_of
+from ..scene.objects import simulated_in
+from .draft import in_draft
+from .kept import Standing
+from .liveness import is_live
+from .session import SESSIONS, Session, find
 
 
-def path(obj: bpy.types.Object) -> str:
-    return str(Path(bpy.app.tempdir) / f"dampsim_{obj.session_uid}.pc2")
+def path(obj: bpy.types.Object, draft: bool = False) -> str:
+    """Of the frame that is shown. What is in Draft has a file of its own: so the modifier says which it shows."""
+    return str(Path(bpy.app.tempdir) / f"dampsim_{obj.session_uid}{'_draft' if draft else ''}.pc2")
 
 
-def show(obj: bpy.types.Object, local: Array) -> None:
+def copied(obj: bpy.types.Object) -> bool:
+    """Whether the object has the modifier of another one, of which it is a duplicate."""
+    modifier = obj.modifiers.get(LIVE)
+    return modifier is not None and modifier.filepath not in (path(obj), path(obj, True))
+
+
+def show(obj: bpy.types.Object, local: Array, draft: bool = False) -> None:
     """Show vertices (v, 3), float32, in the object's space."""
-    file = Path(path(obj))
+    file = Path(path(obj, draft))
     try:
         file.write_bytes(pc2_header(len(local), 0.0, 1) + local.tobytes())
     except OSError as error:
@@ -68,7 +79,7 @@ def show_frame(group: Group, session: Session, scene: bpy.types.Scene, number: i
         if following is not None:
             local = (1.0 - part) * local + part * following.locals[obj.session_uid]
         try:
-            show(obj, local.astype("<f4"))
+            show(obj, local.astype("<f4"), session.draft)
         except DampSimError as error:
             session.problem = str(error)
 
@@ -81,6 +92,19 @@ def show_kept(group: Group, scene: bpy.types.Scene) -> bool:
         return False
     show_frame(group, session, scene, scene.frame_current)
     return True
+
+
+def show_kept_or_hide(group: Group, scene: bpy.types.Scene) -> None:
+    """Show what is kept of the frame at hand, or the animation alone."""
+    if not is_live(group.members[0]) or not show_kept(group, scene):
+        hide_group(group)
+
+
+def show_as_wanted(scene: bpy.types.Scene) -> None:
+    """Show in Draft or in full what is shown otherwise: Draft was switched, or what was rendered is still there."""
+    for group in groups_of(simulated_in(scene)):
+        if any(shown(obj) and drafted(obj) != in_draft(group) for obj in group.members):
+            show_kept_or_hide(group, scene)
 
 
 def displayed(obj: bpy.types.Object, scene: bpy.types.Scene) -> Array | None:
@@ -97,12 +121,24 @@ def shown(obj: bpy.types.Object) -> bool:
     return modifier is not None and modifier.show_viewport
 
 
+def drafted(obj: bpy.types.Object) -> bool:
+    """Whether it is in Draft that the object is shown at this moment."""
+    return shown(obj) and obj.modifiers[LIVE].filepath == path(obj, True)
+
+
 def remove(obj: bpy.types.Object) -> None:
     """Leave nothing behind in the scene."""
     modifier = obj.modifiers.get(LIVE)
     if modifier is not None:
         detach(obj, modifier)
-    Path(path(obj)).unlink(missing_ok=True)
+    for draft in (False, True):
+        Path(path(obj, draft)).unlink(missing_ok=True)
+
+
+def remove_all() -> None:
+    for obj in meshes():
+        if obj.modifiers.get(LIVE):
+            remove(obj)
 
 
 def meshes() -> list[bpy.types.Object]:
@@ -113,5 +149,6 @@ def meshes() -> list[bpy.types.Object]:
 
 def drop(obj: bpy.types.Object) -> None:
     """Forget the object's live frames and leave nothing of them in the scene."""
-    SESSIONS.pop(key_of(obj), None)
+    for draft in (False, True):
+        SESSIONS.pop((key_of(obj), draft), None)
     remove(obj)

@@ -16,8 +16,10 @@ from ..scene.objects import everywhere, simulated_in
 from ..scene.registry import resting, trusting
 from . import display, waiting_render
 from .catching_up import Waiting, catch_up, guarded, prepare
+from .draft import in_draft
+from .kept import Standing
 from .liveness import is_live
-from .session import SESSIONS, Session, Standing, find
+from .session import SESSIONS, Session, find
 
 # Datablocks that no vertex depends on.
 _HARMLESS = (
@@ -38,8 +40,9 @@ _rendering = False
 _waiting: list[Waiting] = []
 
 
-def _session(group: Group) -> Session:
-    return SESSIONS.setdefault(group.key, Session())
+def _session(group: Group, rendering: bool) -> Session:
+    draft = in_draft(group) and not rendering
+    return SESSIONS.setdefault((group.key, draft), Session(draft))
 
 
 @persistent
@@ -64,7 +67,7 @@ def before_frame(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
         todo = []
         with resting():
             for group in groups_of(simulated_in(scene)):
-                session = _shown(group, scene)
+                session = _shown(group, scene, rendering)
                 if session is None or bpy.context.scene != scene:
                     continue
                 if any(obj.visible_get(view_layer=view_layer) for obj in group.members):
@@ -79,12 +82,15 @@ def before_frame(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
         _working = False
 
 
-def _shown(group: Group, scene: bpy.types.Scene) -> Session | None:
-    """Show the frame at hand of a group, or the animation alone; its frames where that one is to be simulated."""
+def _shown(group: Group, scene: bpy.types.Scene, rendering: bool) -> Session | None:
+    """Show the frame at hand of a group, or the animation alone; its frames where that one is to be simulated.
+
+    rendering: not in Draft.
+    """
     if not is_live(group.members[0]):
         display.hide_group(group)
         return None
-    session, number = _session(group), min(scene.frame_current, scene.frame_end)
+    session, number = _session(group, rendering), min(scene.frame_current, scene.frame_end)
     session.look(group, scene)
     if session.standing(group.members[0], scene, number) is Standing.VALID:
         display.show_frame(group, session, scene, number)
@@ -121,7 +127,8 @@ def after_frame(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
             display.show_frame(group, session, scene, number)
             if number == scene.frame_end:
                 for obj in group.members:
-                    results.keep_curve(obj, session.curve(obj), "playback")
+                    source = "playback in Draft" if session.draft else "playback"
+                    results.keep_curve(obj, session.curve(obj), source)
 
 
 @persistent
@@ -133,13 +140,13 @@ def after_update(scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) -> None
         return
     with trusting():
         there = {key_of(obj) for obj in everywhere()}
-        for key in [key for key in SESSIONS if key not in there]:
+        for key in [key for key in SESSIONS if key[0] not in there]:
             del SESSIONS[key]
         _touch()
         for obj in simulated_in(scene):
-            copied = display.shown(obj) and obj.modifiers[display.LIVE].filepath != display.path(obj)
-            if copied or not is_live(obj):
+            if (display.shown(obj) and display.copied(obj)) or not is_live(obj):
                 display.remove(obj)
+        display.show_as_wanted(scene)
 
 
 @persistent
@@ -148,8 +155,7 @@ def after_undo(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
     _touch()
     with _Unseen(), resting():
         for group in groups_of(simulated_in(scene)):
-            if not is_live(group.members[0]) or not display.show_kept(group, scene):
-                display.hide_group(group)
+            display.show_kept_or_hide(group, scene)
 
 
 def _touch() -> None:
@@ -164,9 +170,7 @@ def _touch() -> None:
 @persistent
 def before_save(*_: object) -> None:
     with _Unseen():
-        for obj in display.meshes():
-            if obj.modifiers.get(display.LIVE):
-                display.remove(obj)
+        display.remove_all()
 
 
 @persistent
@@ -189,7 +193,8 @@ def before_render(*_: object) -> None:
     scene = bpy.context.scene
     # A still render goes to no frame.
     before_frame(scene)
-    problems = {session.problem for group in groups_of(simulated_in(scene)) if (session := find(group.members[0]))}
+    shown = [find(group.members[0], render=True) for group in groups_of(simulated_in(scene))]
+    problems = {session.problem for session in shown if session}
     for problem in sorted(problems - {""}):
         waiting_render.tell(f"Rendered as animated: {problem}")
 
@@ -198,6 +203,16 @@ def before_render(*_: object) -> None:
 def after_render(*_: object) -> None:
     global _rendering
     _rendering = False
+    waiting_render.afterwards(_show_after_render)
+
+
+def _show_after_render() -> None:
+    global _working
+    # What the render showed is no edit either.
+    _working = True
+    display.show_as_wanted(bpy.context.scene)
+    bpy.context.view_layer.update()
+    _working = False
 
 
 class _Unseen:
@@ -232,8 +247,7 @@ def after_load(*_: object) -> None:
 def after_import(*_: object) -> None:
     """A library that was written while it played has the modifier too: nothing tells before such a file is written."""
     for obj in display.meshes():
-        modifier = obj.modifiers.get(display.LIVE)
-        if modifier and modifier.filepath != display.path(obj):
+        if display.copied(obj):
             display.remove(obj)
 
 
@@ -271,9 +285,7 @@ def uninstall() -> None:
         handlers = getattr(bpy.app.handlers, name)
         if handler in handlers:
             handlers.remove(handler)
-    for obj in display.meshes():
-        if obj.modifiers.get(display.LIVE):
-            display.remove(obj)
+    display.remove_all()
     SESSIONS.clear()
     _waiting.clear()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -13,6 +14,14 @@ from ...core.frames.frame import Frame
 from ...core.measure.contacts import Touched
 from ...core.scene.parameters import ColliderDials, Settings
 from ..blender.modifiers import dialled_of, simulated_makers
+
+
+class Standing(enum.Enum):
+    """What is to say of an object's live shape at a frame."""
+
+    VALID = "simulated"
+    STALE = "out of date"
+    MISSING = "not simulated yet"
 
 
 @dataclass(frozen=True)

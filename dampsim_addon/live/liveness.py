@@ -17,6 +17,7 @@ from ..scene.force_fields import known
 from ..scene.groups import Group, group_of
 from ..scene.objects import is_simulated
 from ..scene.snapshot import GROUPS
+from .draft import parts
 
 
 def is_live(obj: bpy.types.Object) -> bool:
@@ -60,15 +61,17 @@ def check_shown(obj: bpy.types.Object, muted: Collection[str] = ()) -> None:
     )
 
 
-def steady(group: Group, scene: bpy.types.Scene) -> tuple[object, ...]:
-    """What the frames depend on and can be looked up at any time, whatever the frame."""
+def steady(group: Group, scene: bpy.types.Scene, draft: bool) -> tuple[object, ...]:
+    """What the frames depend on and can be looked up at any time, whatever the frame. draft: see Session."""
     still = None if gravity_moves(scene) else gravity(scene)
     # What is set of a field is looked at when the frame is sampled.
     fields = tuple(other.session_uid for other in known())
     # A loop begins as it ends.
     end = scene.frame_end if any(obj.dampsim.loop for obj in group.members) else None
     stops = standing_for(group, layer_of(scene))
-    return (*(_steady(obj) for obj in group.members), still, fields, stops, frame_rate(scene), scene.frame_start, end)
+    fine = parts(group) if draft else ()
+    own = (_steady(obj) for obj in group.members)
+    return (*own, fine, still, fields, stops, frame_rate(scene), scene.frame_start, end)
 
 
 def _steady(obj: bpy.types.Object) -> tuple[object, ...]:

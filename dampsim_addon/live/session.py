@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, replace
 
@@ -29,17 +28,10 @@ from ..scene.colliders import read_dials
 from ..scene.groups import Group, group_of, key_of, marks
 from ..scene.properties import read_settings
 from ..scene.snapshot import check_object, has_keyed_dials, take
-from .kept import Kept, Read, Stack, stack
+from .draft import drafts, in_draft
+from .kept import Kept, Read, Stack, Standing, stack
 from .liveness import check_shown, steady
 from .recalling import mark_of, recalling
-
-
-class Standing(enum.Enum):
-    """What is to say of an object's live shape at a frame."""
-
-    VALID = "simulated"
-    STALE = "out of date"
-    MISSING = "not simulated yet"
 
 
 class Session:
@@ -47,9 +39,11 @@ class Session:
 
     An edit takes the verification away, not the frames: they are sampled again when they are played, and stay up to
     the first one whose inputs are others than those it was made from.
+    draft: whether it is simulated less finely, as the artist says. What is so is never rendered nor baked.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, draft: bool = False) -> None:
+        self.draft = draft
         self.simulation: Simulation | None = None
         self.frames: list[Kept] = []
         self.verified = 0
@@ -79,7 +73,7 @@ class Session:
 
     def look(self, group: Group, scene: bpy.types.Scene) -> None:
         """Notice an edit that nobody told of."""
-        now = steady(group, scene)
+        now = steady(group, scene, self.draft)
         if now != self._steady:
             self._steady = now
             self.touch()
@@ -89,7 +83,7 @@ class Session:
         place = number - scene.frame_start
         if self.simulation is None or not 0 <= place < len(self.frames):
             return Standing.MISSING
-        fits = not self.touched and place < self.verified and self._steady == steady(group_of(obj), scene)
+        fits = not self.touched and place < self.verified and self._steady == steady(group_of(obj), scene, self.draft)
         return Standing.VALID if fits else Standing.STALE
 
     @property
@@ -154,6 +148,8 @@ class Session:
             self._outside = {body.identity: body.outside for body in taken.bodies if body.outside is not None}
             self._obstacles = sampler.obstacles
             taken = recalling(taken, self._read)
+            if self.draft:
+                taken = drafts(taken, Group(tuple(member.obj for member in sampler.members)))
             # The first pose, and the wind then, is where the simulation hangs, and what it takes its stiffness from.
             first = [body.motion(float(taken.first)) for body in taken.bodies]
             first += [body.outside(float(taken.first)).numbers() for body in taken.bodies if body.outside is not None]
@@ -280,9 +276,15 @@ class Session:
         return self._samples[time][name]
 
 
-# By the key of the group, which survives undo and renaming.
-SESSIONS: dict[str, Session] = {}
+# By the key of the group, which survives undo and renaming, and whether it is in Draft.
+SESSIONS: dict[tuple[str, bool], Session] = {}
 
 
-def find(obj: bpy.types.Object) -> Session | None:
-    return SESSIONS.get(key_of(obj))
+def find(obj: bpy.types.Object, render: bool = False) -> Session | None:
+    """What the viewport plays of an object; or what is rendered of it, which is never in Draft."""
+    return SESSIONS.get((key_of(obj), not render and in_draft(group_of(obj))))
+
+
+def played(obj: bpy.types.Object) -> bool:
+    """Whether an object was ever played, in Draft or not."""
+    return any((key_of(obj), draft) in SESSIONS for draft in (False, True))

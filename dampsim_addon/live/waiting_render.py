@@ -50,6 +50,14 @@ def tell(text: str) -> None:
         _asked.put(_Request(lambda _: _pop_up(text)))
 
 
+def afterwards(work: Callable[[], None]) -> None:
+    """Do it in the window's thread, which nobody waits for; at once where that is this one."""
+    if here():
+        work()
+    else:
+        _asked.put(_Request(lambda _: work()))
+
+
 def _pop_up(text: str) -> None:
     def draw(menu: bpy.types.Menu, context: bpy.types.Context) -> None:
         menu.layout.label(text=text)

@@ -47,6 +47,11 @@ def _switched(group: PropertyGroup, context: object) -> None:
     switched(group.id_data)
 
 
+def _shown_otherwise(group: PropertyGroup, context: object) -> None:
+    """Blender tells of no change of these properties by itself."""
+    group.id_data.update_tag()
+
+
 def _kind_chosen(group: PropertyGroup, context: bpy.types.Context) -> None:
     """What Add said of its own choice no longer counts; nor does the Sag that it dialled, of what is thin now."""
     group.kind_note = ""
@@ -166,6 +171,18 @@ class DampSimObject(HasTarget, HasContact, IsShown, PropertyGroup):
         default=True,
         options=set(),
     )
+    draft: BoolProperty(
+        name="Draft",
+        description="Play with fewer tetrahedra, or vertices of a sheet: the dials mean the same. "
+        "Bakes, renders and ghosts are never in Draft",
+        options=set(), update=_shown_otherwise,
+    )  # fmt: skip
+    draft_part: FloatProperty(
+        name="Draft Part",
+        description="How many of the tetrahedra, or of a sheet's vertices, play in Draft",
+        default=20.0, min=1.0, max=100.0, soft_min=5.0, soft_max=50.0, precision=0, subtype="PERCENTAGE",
+        options=set(),
+    )  # fmt: skip
     target: EnumProperty(
         name="Bake To",
         description="What the bake becomes",

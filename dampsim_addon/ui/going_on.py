@@ -40,11 +40,14 @@ def waiting(context: Context) -> list[Group]:
     for group in groups_of(simulated_in(scene)):
         first = group.members[0]
         session = live.find(first)
-        if session is None or session.problem or number < scene.frame_start or not live.is_live(first):
+        # Between Draft and the full simulation, what is not played yet goes on where the other one was.
+        if not live.played(first) or number < scene.frame_start or not live.is_live(first):
+            continue
+        if session is not None and session.problem:
             continue
         if not any(obj.visible_get(view_layer=context.view_layer) for obj in group.members):
             continue
-        if session.standing(first, scene, number) is not live.Standing.VALID:
+        if session is None or session.standing(first, scene, number) is not live.Standing.VALID:
             found.append(group)
     return found
 
@@ -64,7 +67,7 @@ def may(context: Context) -> bool:
 def _still_dialling(groups: list[Group], scene: bpy.types.Scene) -> bool:
     """Whether a dial was changed since this was last asked."""
     global _dialled, _edited, _stopped
-    now: list[object] = [live.steady(group, scene) for group in groups]
+    now: list[object] = [live.steady(group, scene, live.in_draft(group)) for group in groups]
     if now == _dialled:
         return False
     _dialled, _edited, _stopped = now, time.monotonic(), False

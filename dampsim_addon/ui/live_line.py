@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import bpy
 import numpy as np
-from bpy.types import Context
+from bpy.types import Context, UILayout
 
+from ...core.bodies.registry import kind
+from ...core.scene.parameters import PARAMETERS
 from .. import live
 from ..scene.snapshot import GROUPS
 from ..scene.touched import sentences
 from . import stack_checks
+from .layout import BOX, wrapped
 
 # How many frames are looked at for motion, and what part of the size is none.
 _LOOKS, _SEEN = 12, 1e-3
@@ -55,9 +58,37 @@ def standing(obj: bpy.types.Object, context: Context) -> tuple[str, bool]:
         return f"Live: frame {number} is out of date; play to simulate it again", False
     if state is live.Standing.MISSING:
         return f"Live: frame {number} is not simulated yet; play from frame {scene.frame_start}", False
+    name = "Live in Draft" if session.draft else "Live"
     if session.verified == total and _still(session, obj):
-        return "Live: it stays as it is; keyframe it, or what holds it", False
-    return f"Live: {session.verified} of {total} frames, {session.megabytes:.0f} MB", False
+        return f"{name}: it stays as it is; keyframe it, or what holds it", False
+    return f"{name}: {session.verified} of {total} frames, {session.megabytes:.0f} MB", False
+
+
+def draw_draft(layout: UILayout, obj: bpy.types.Object, context: Context) -> None:
+    """The switch of Draft, and what is to be known where something is in Draft now."""
+    group, known = obj.dampsim, kind(obj.dampsim.kind)
+    if group.live and not group.baked and known.fineness(group):
+        row = layout.row(align=True)
+        row.prop(group, "draft", toggle=True)
+        part = row.row(align=True)
+        part.active = group.draft
+        part.prop(group, "draft_part", text="")
+    if not live.drafted(obj):
+        return
+    box = layout.box().column(align=True)
+    box.label(text="Draft is shown", icon="MOD_DECIM")
+    wrapped(box, f"{_fineness(obj)}Bakes and renders are in full", "BLANK1", context, BOX)
+
+
+def _fineness(obj: bpy.types.Object) -> str:
+    """How much of its fineness an object has in Draft, in a sentence; '' where it is only together with others."""
+    session = live.find(obj)
+    if session is None or session.simulation is None:
+        return ""
+    name, count = live.sizes(session.simulation.scene).get(session.body_of(obj), ("", 0))
+    if not name or count == getattr(obj.dampsim, name):
+        return ""
+    return f"About {count} of {getattr(obj.dampsim, name)} {PARAMETERS[name].unit}. "
 
 
 def touching(obj: bpy.types.Object, context: Context) -> list[str]:

@@ -32,7 +32,7 @@ from .group_operators import DAMPSIM_OT_alone, DAMPSIM_OT_select_group, DAMPSIM_
 from .hair_operators import DAMPSIM_OT_hair, led
 from .layout import UNIT_X, Child, Sidebar, dial, dials, field, meant, sections, wrapped
 from .link_panel import DAMPSIM_PT_links
-from .live_line import standing, touching
+from .live_line import draw_draft, standing, touching
 from .operators import DAMPSIM_OT_calibrate, DAMPSIM_OT_measure, DAMPSIM_OT_remove
 from .plastic_panel import DAMPSIM_PT_plastic
 
@@ -84,6 +84,7 @@ class DAMPSIM_PT_main(Sidebar, Panel):
         column = layout.column()
         column.enabled = not working(context)
         field(column, group, "live", "Live", context)
+        draw_draft(column, obj, context)
         text, wrong = standing(obj, context)
         wrapped(layout, text, "ERROR" if wrong else "NONE", context)
         for line in touching(obj, context):

@@ -853,6 +853,13 @@ def switch_live(chance: Random) -> str:
     return f"{obj.name}.live = {obj.dampsim.live}"
 
 
+@of("object")
+def switch_draft(chance: Random) -> str:
+    obj = body(chance)
+    obj.dampsim.draft, obj.dampsim.draft_part = not obj.dampsim.draft, chance.choice((84.0, 90.0))
+    return f"{obj.name}.draft = {obj.dampsim.draft}, {obj.dampsim.draft_part:g}%"
+
+
 def random_edit(chance: Random) -> str:
     """One of them, every sort as likely as the others."""
     while True:

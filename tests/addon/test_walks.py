@@ -171,7 +171,10 @@ class Walk:
         objects = [bpy.data.objects[name] for name in names]
         try:
             with snapshot.GroupSampler(bpy.context.scene, bpy.context.view_layer, objects) as sampler:
-                for frame in simulation.Simulation(snapshot.take(sampler)).frames():
+                taken, group = snapshot.take(sampler), self.groups.group_of(objects[0])
+                if self.live.in_draft(group):
+                    taken = self.load("dampsim_addon.live.draft").drafts(taken, group)
+                for frame in simulation.Simulation(taken).frames():
                     sampler.leave()
                     sampler.go(float(frame.number))
                     shown = {

@@ -1,6 +1,7 @@
 """Heavy bodies, without Blender: python tests/benchmarks/heavy.py [--tets 5000 20000 …] [--frames N] [--superlu]
 
-The ball of bake.py, of 10,114 vertices with its lower third pinned, is shaken. Each size is a process of its own, for
+The ball of bake.py, of 10,114 vertices with its lower third pinned, is shaken; or what is hard for a solver: a body
+that keeps its volume, a thin disc, one that is painted soft, a rod (--bodies). Each size is a process of its own, for
 its peak of memory: set-up with the first step, frames, and their largest error over the motion, beside the same
 frames at tight tolerance. Times are those of the processor; nothing here decides a test.
 """
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -47,20 +49,36 @@ def ball() -> tuple[np.ndarray, np.ndarray]:
     return vertices, np.concatenate(triangles)
 
 
-def measured(tets: int, frames: int, bounce: float, exact: bool) -> None:
+# By name: how the ball is stretched, below which height it is pinned, kPa, and Poisson's ratio.
+BODIES: dict[str, tuple[tuple[float, float, float], float, float, float]] = {
+    "ball": ((1.0, 1.0, 1.0), -0.33, 300.0, 0.4),
+    "incompressible": ((1.0, 1.0, 1.0), -0.33, 300.0, 0.49),
+    "painted": ((1.0, 1.0, 1.0), -0.33, 300.0, 0.4),
+    # A plate of a twentieth of its width, upright on its rim; a rod of forty times its width.
+    "disc": ((1.0, 0.05, 1.0), -0.66, 30000.0, 0.4),
+    "rod": ((0.05, 0.05, 2.0), -1.8, 300000.0, 0.4),
+}
+
+
+def measured(name: str, tets: int, frames: int, bounce: float, exact: bool) -> None:
     from builders import still
     from dampsim.core.geometry.surface import Surface
     from dampsim.core.scene.scene import Scene
     from dampsim.core.simulation.simulation import Simulation
 
     vertices, triangles = ball()
+    stretched, height, young, poisson = BODIES[name]
+    vertices = vertices * stretched
 
     def shaken(frame: float) -> np.ndarray:
         return vertices + np.array([0.15 * np.sin(0.4 * frame), 0.0, 0.0])
 
-    pins = (vertices[:, 2] < -0.33).astype(float)
-    surface = Surface("Ball", vertices, triangles)
-    body = still(surface, pins, shaken, resolution=tets, stiffness=300.0, bounce=bounce)
+    pins = (vertices[:, 2] < height).astype(float)
+    surface = Surface(name.title(), vertices, triangles)
+    body = still(surface, pins, shaken, resolution=tets, stiffness=young, bounce=bounce, poisson=poisson)
+    if name == "painted":
+        # A hundredth as stiff at its top as at its pins.
+        body = replace(body, stiffness_map=np.clip(0.75 - 0.75 * vertices[:, 2], 0.0, 1.0))
     scene = Scene((body,), 24.0, np.array([0.0, 0.0, -9.81]), 1, frames)
     began = time.process_time()
     simulation = Simulation(scene)
@@ -76,7 +94,7 @@ def measured(tets: int, frames: int, bounce: float, exact: bool) -> None:
         iterations.append(frame.iterations)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     count = len(simulation.islands[0].system.blocks[0].rest)
-    text = f"{tets} tets asked, {count} nodes, Bounce {bounce:.0f}: set-up and first step {ready:.1f} s, "
+    text = f"{name}, {tets} tets asked, {count} nodes, Bounce {bounce:.0f}: set-up and first step {ready:.1f} s, "
     text += f"{statistics.median(spent):.1f} ms a frame, {np.mean(iterations):.1f} iterations, peak {peak:.2f} GB"
     if exact:
         tight = replace(body, settings=replace(body.settings, accuracy="TIGHT"))
@@ -92,25 +110,25 @@ def measured(tets: int, frames: int, bounce: float, exact: bool) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tets", type=int, nargs="+", default=[5000, 20000, 100000])
+    parser.add_argument("--bodies", nargs="+", choices=list(BODIES), default=["ball"])
     parser.add_argument("--frames", type=int, default=24)
     parser.add_argument("--bounce", type=float, nargs="+", default=[0.0, 40.0])
     parser.add_argument("--superlu", action="store_true", help="with SuperLU's factors, as a baseline")
     parser.add_argument("--exact", action="store_true", help="measure the error too, which takes longer")
     options = parser.parse_args()
-    if len(options.tets) == len(options.bounce) == 1:
+    if len(options.tets) == len(options.bounce) == len(options.bodies) == 1:
         if options.superlu:
             from dampsim.core.solvers import modes, multifrontal
             from dampsim.core.stepping import step
 
             step.metric_of = lambda matrix, places: multifrontal.factorise(matrix)
             modes.multifrontal = lambda matrix, places: None
-        measured(options.tets[0], options.frames, options.bounce[0], options.exact)
+        measured(options.bodies[0], options.tets[0], options.frames, options.bounce[0], options.exact)
         return
     more = [name for name, wanted in (("--superlu", options.superlu), ("--exact", options.exact)) if wanted]
-    for tets in options.tets:
-        for bounce in options.bounce:
-            own = ["--tets", str(tets), "--bounce", str(bounce), "--frames", str(options.frames), *more]
-            subprocess.run([sys.executable, __file__, *own], check=True)
+    for name, tets, bounce in product(options.bodies, options.tets, options.bounce):
+        own = ["--bodies", name, "--tets", str(tets), "--bounce", str(bounce), "--frames", str(options.frames), *more]
+        subprocess.run([sys.executable, __file__, *own], check=True)
 
 
 if __name__ == "__main__":

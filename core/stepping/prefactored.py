@@ -1,0 +1,37 @@
+"""What of a stepper its problems ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from scipy.sparse import csr_matrix
+
+from ..arrays import Array, Index
+from ..contact.metric import Compliance
+from ..solvers.factor import Solve
+from ..system.system import System
+from .carrier import Piece
+from .turns import Turns
+
+Viscous = Callable[[Array], csr_matrix]
+"""C(x) in N s/m of a damping force -C(x) v."""
+
+
+class Prefactored(Protocol):
+    """What stays from step to step, see step.Stepper."""
+
+    system: System
+    viscous: Viscous | None
+    free: Index
+    dof: Index
+    slot: Index
+    pieces: tuple[tuple[Piece, ...], ...]
+    beside: Index
+    turns: Turns
+
+    def factor(self, h: float, inertia: Array, factors: Array, parts: Array | None = None) -> Solve: ...
+
+    def rounding(self, solve: Solve, far: Array) -> float: ...
+
+    def compliance(self, solve: Solve) -> Compliance: ...

@@ -1,0 +1,98 @@
+"""How each node of a bent body is turned: what the metric of a step is turned by (docs/physics.md section 1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from ..arrays import Array, Mask
+from ..elements.strains import gradients
+from ..energies.density import cofactor
+from ..energies.tetrahedra import tet_volumes
+from ..system.system import System
+
+# A body that is strained and turned by less than this against its best rotation is turned as a whole.
+_ALIKE = 0.02
+# Steps towards a rotation: four leave a hundredth of strains by three, or to a fifth; two leave less of those by a
+# third. No more is needed, as whatever it is, a metric turned by it stays positive.
+_TIMES, _SOON, _SLIGHT = 4, 2, 0.3
+
+
+@dataclass(frozen=True)
+class Turns:
+    """The mean deformation gradients at the free nodes of solids that something holds, and the rotations in them.
+
+    gradient: (3f, n), which makes rows of F^T of positions (n, 3) m.
+    own: (f,) nodes that turn on their own; the others do as their region.
+
+    What nothing holds turns as a whole, so that no direction of the search has a momentum; so does what is linked, as a
+    link is stiffer by far than what it holds, and ties its ends as they were at rest.
+    """
+
+    gradient: csr_matrix
+    own: Mask
+
+    @staticmethod
+    def of(system: System) -> Turns:
+        free, count = np.flatnonzero(~system.fixed), len(system.rest)
+        held = np.zeros(count, dtype=bool)
+        for region in system.regions:
+            held[region.free] = not region.rigid_modes
+        solid = [
+            block.groups[0] + part.start
+            for block, part in zip(system.blocks, system.slices, strict=True)
+            if block.groups and block.groups[0].shape[1] == 4
+        ]
+        if not solid or system.joints is not None or any(block.is_sheet for block in system.blocks):
+            return Turns(csr_matrix((3 * len(free), count)), np.zeros(len(free), dtype=bool))
+        tets = np.concatenate(solid)
+        volumes = np.abs(tet_volumes(system.rest, tets))
+        around = np.bincount(tets.ravel(), volumes.repeat(4), minlength=count)
+        shapes = gradients(system.rest, tets) * volumes[:, None, None]
+        # Of each corner, from each corner, by each coordinate of the material.
+        rows = 3 * tets[:, :, None, None] + np.arange(3)
+        values = shapes[:, None] / around[tets][:, :, None, None]
+        shape = np.broadcast_shapes(rows.shape, values.shape)
+        columns = np.broadcast_to(tets[:, None, :, None], shape)
+        made = csr_matrix(
+            (np.broadcast_to(values, shape).ravel(), (np.broadcast_to(rows, shape).ravel(), columns.ravel())),
+            (3 * count, count),
+        )
+        dof = (3 * free[:, None] + np.arange(3)).ravel()
+        return Turns(made[dof], (held & (around > 0.0))[free])
+
+    def at(self, x: Array, regions: Array) -> Array:
+        """Rotations (f, 3, 3) at positions x (n, 3) m.  regions: (f, 3, 3), those of whole regions.
+
+        Where a search begins is a better place to ask than where the last step ended: it is nearer to where it ends.
+        """
+        if not self.own.any():
+            return regions
+        F = (self.gradient @ x).reshape(-1, 3, 3).transpose(2, 1, 0)
+        apart = np.abs(F.transpose(2, 0, 1) - regions).max(axis=(1, 2))
+        # What is not finite is told by the step.
+        most = float(apart[self.own].max())
+        if not most > _ALIKE:
+            return regions
+        turn, upright = _turned(F, _SOON if most < _SLIGHT else _TIMES)
+        turned = np.ascontiguousarray(turn.transpose(2, 0, 1))
+        there = self.own & upright & np.isfinite(turned).all(axis=(1, 2))
+        return np.asarray(np.where(there[:, None, None], turned, regions))
+
+
+def _turned(F: Array, times: int) -> tuple[Array, Mask]:
+    """The rotations next to F (3, 3, k), by Newton's iteration for the polar decomposition, and where F has one.
+
+    Higham, *Computing the polar decomposition, with applications* (1986), (3.1) with no scaling.
+    """
+    with np.errstate(all="ignore"):
+        turn, upright = F, np.ones(F.shape[2], dtype=bool)
+        for _ in range(times):
+            cof = cofactor(turn)
+            size = (turn[0] * cof[0]).sum(axis=0)
+            # Turned inside out, the nearest rotation is none.
+            upright &= size > 0.0
+            turn = 0.5 * (turn + cof / size)
+    return turn, upright

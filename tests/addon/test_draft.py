@@ -1,0 +1,238 @@
+"""Draft is what plays, and nothing else: no bake, no render, no ghost and no full frame is ever taken from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import bpy
+import numpy as np
+import pytest
+from scenes import LAST, fresh, wobbler, world
+from test_drawing import Context, Layout
+from test_live import assert_same_bits, baked, frames, play, rendered, standing
+
+pytestmark = pytest.mark.bpy
+Load = Callable[[str], ModuleType]
+SHOWN = "DampSim Live"
+
+
+@pytest.fixture
+def live(load: Load, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    module = load("dampsim_addon.live")
+    # However slow the machine, a jump shows the frame.
+    monkeypatch.setattr(load("dampsim_addon.live.catching_up"), "PATIENCE", 600.0)
+    module.install()
+    yield module
+    module.uninstall()
+
+
+def drafted(cache: Path) -> bpy.types.Object:
+    obj = wobbler(cache)
+    obj.dampsim.draft, obj.dampsim.draft_part = True, 30.0
+    return obj
+
+
+def nodes(live: ModuleType, obj: bpy.types.Object) -> int:
+    return len(frames(live, obj)[0].state.positions)
+
+
+def said(load: Load) -> str:
+    """What the panel says."""
+    texts: list[str] = []
+    load("dampsim_addon.ui.main_panel").DAMPSIM_PT_main.draw(SimpleNamespace(layout=Layout(texts)), Context())
+    return "\n".join(texts)
+
+
+@pytest.mark.parametrize("kind", ["SOLID", "CLOTH"])
+def test_draft_plays_fewer_elements_and_bakes_every_one(
+    load: Load, live: ModuleType, tmp_path: Path, kind: str
+) -> None:
+    fresh()
+    obj = wobbler(tmp_path)
+    obj.dampsim.kind, obj.dampsim.draft_part = kind, 30.0
+    play()
+    full, made = nodes(live, obj), baked(load, obj)
+    assert bpy.ops.dampsim.clear() == {"FINISHED"}
+    obj.dampsim.draft = True
+    play()
+    assert nodes(live, obj) < 0.6 * full
+    assert live.drafted(obj)
+    # The bake of what plays in Draft, its fingerprints with it, is that of what does not.
+    assert_same_bits(baked(load, obj), made)
+    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+    assert len(cache.read(1).state.positions) == full
+
+
+def test_switching_draft_puts_no_bake_out_of_date(load: Load, tmp_path: Path) -> None:
+    scene = fresh()
+    obj = wobbler(tmp_path)
+    baked(load, obj)
+    obj.dampsim.draft, obj.dampsim.draft_part = True, 5.0
+    bpy.context.view_layer.update()
+    assert load("dampsim_addon.scene.outdated").changed(obj, scene) == []
+    job, moments = load("dampsim_addon.jobs.bake"), []
+    for step in job.run(scene, bpy.context.view_layer, obj, False):
+        moments.append(step.text)
+    # All frames are taken from the cache.
+    assert not any("Simulating" in text for text in moments)
+
+
+def test_a_change_to_draft_and_back_never_shows_a_frame_of_the_other(live: ModuleType, tmp_path: Path) -> None:
+    scene = fresh()
+    obj = wobbler(tmp_path)
+    obj.dampsim.live = False
+    plain = world(obj, 8)
+    obj.dampsim.live = True
+    play()
+    full = world(obj, 8)
+    scene.frame_set(8)
+    obj.dampsim.draft = True
+    bpy.context.view_layer.update()
+    # Nothing of Draft is there yet, so that the animation alone is shown.
+    assert standing(live, obj, 8) == "MISSING"
+    assert not obj.modifiers[SHOWN].show_viewport
+    play()
+    draft = world(obj, 8)
+    scene.frame_set(8)
+    assert (standing(live, obj, 8), live.drafted(obj)) == ("VALID", True)
+    obj.dampsim.draft = False
+    bpy.context.view_layer.update()
+    # The full frame is still there; whether it holds is not known before it plays.
+    assert (standing(live, obj, 8), live.drafted(obj)) == ("STALE", False)
+    assert obj.modifiers[SHOWN].show_viewport
+    scene.frame_set(8)
+    assert standing(live, obj, 8) == "VALID"
+    np.testing.assert_array_equal(world(obj, 8), full)
+    assert np.abs(draft - full).max() > 1e-4
+    assert np.abs(draft - full).max() < 0.5 * np.abs(plain - full).max()
+
+
+def test_an_edit_of_the_part_is_played_anew_and_of_the_full_one_is_not(live: ModuleType, tmp_path: Path) -> None:
+    scene = fresh()
+    obj = drafted(tmp_path)
+    play()
+    few, kept = nodes(live, obj), frames(live, obj)[-1]
+    obj.dampsim.draft_part = 60.0
+    assert standing(live, obj, LAST) == "STALE"
+    play()
+    assert nodes(live, obj) > 1.3 * few
+    assert frames(live, obj)[-1] is not kept
+    obj.dampsim.draft = False
+    play()
+    last = frames(live, obj)[-1]
+    # An edit of what is not shown counts where it is shown again.
+    obj.dampsim.draft_part = 30.0
+    scene.frame_set(LAST)
+    assert frames(live, obj)[-1] is last
+    obj.dampsim.draft = True
+    assert standing(live, obj, LAST) == "STALE"
+    obj.dampsim.settle = 15.0
+    play()
+    assert nodes(live, obj) == few
+    obj.dampsim.draft = False
+    assert standing(live, obj, LAST) == "STALE"
+
+
+def test_undo_redo_save_and_reload_show_draft_where_it_is_on(live: ModuleType, tmp_path: Path) -> None:
+    scene = fresh()
+    obj = wobbler(tmp_path / "cache")
+    name = obj.name
+    play()
+    scene.frame_set(6)
+    bpy.ops.ed.undo_push(message="in full")
+    obj.dampsim.draft = True
+    scene.frame_set(6)
+    assert live.drafted(obj)
+    bpy.ops.ed.undo_push(message="in Draft")
+    for move, draft in ((bpy.ops.ed.undo, False), (bpy.ops.ed.redo, True)) * 2:
+        move()
+        obj = bpy.data.objects[name]
+        assert obj.dampsim.draft == draft
+        assert live.drafted(obj) == draft
+        assert live.find(obj).draft == draft
+        scene = bpy.context.scene
+        scene.frame_set(6)
+        assert (standing(live, obj, 6), live.drafted(obj)) == ("VALID", draft)
+    path = tmp_path / "saved.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(path))
+    assert live.drafted(obj)
+    bpy.ops.wm.open_mainfile(filepath=str(path))
+    obj = bpy.data.objects[name]
+    assert obj.dampsim.draft
+    assert not live.played(obj)
+    assert SHOWN not in obj.modifiers
+    play()
+    assert live.drafted(obj)
+    assert live.find(obj).draft
+
+
+@pytest.mark.slow
+def test_renders_are_of_the_full_simulation_and_draft_plays_on_afterwards(live: ModuleType, tmp_path: Path) -> None:
+    scene = fresh(6)
+    obj = wobbler(tmp_path / "cache")
+    for other, place in ((1, 0.0), (3, 0.8), (6, 0.3)):
+        obj.location.x = place
+        obj.keyframe_insert("location", frame=other)
+    obj.dampsim.stiffness *= 0.3
+    camera = bpy.data.objects.new("Camera", bpy.data.cameras.new("Camera"))
+    scene.collection.objects.link(camera)
+    camera.location, camera.rotation_euler, scene.camera = (0.0, -4.0, 0.0), (np.pi / 2.0, 0.0, 0.0), camera
+    scene.render.engine, scene.cycles.samples, scene.cycles.seed = "CYCLES", 1, 0
+    scene.render.film_transparent, scene.render.image_settings.color_mode = True, "RGBA"
+    scene.render.resolution_x = scene.render.resolution_y = 96
+    wanted = rendered(tmp_path / "full")
+    drawn = [world(obj, frame) for frame in range(1, 7)]
+    live.drop(obj)
+    obj.dampsim.draft, obj.dampsim.draft_part = True, 13.0
+    play(last=6)
+    assert live.drafted(obj)
+    found = rendered(tmp_path / "draft")
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(one, other)
+    # What was rendered is shown no longer.
+    assert live.drafted(obj)
+    assert live.find(obj).draft
+    # It is not as if nobody could see the difference.
+    assert max(np.abs(world(obj, frame) - drawn[frame - 1]).max() for frame in range(1, 7)) > 0.01
+    scene.frame_set(4)
+    bpy.ops.render.render()
+    assert live.drafted(obj)
+    assert live.find(obj, render=True).verified >= 4
+
+
+def test_the_panel_says_draft_where_draft_is_shown_and_nowhere_else(
+    load: Load, live: ModuleType, tmp_path: Path
+) -> None:
+    fresh()
+    obj = drafted(tmp_path)
+    assert "Draft is shown" not in said(load)
+    play()
+    words = said(load)
+    assert "Draft is shown" in words
+    assert "About 120 of 400 tets. Bakes and renders are in full" in words.replace("\n", " ")
+    assert f"Live in Draft: {LAST} of {LAST} frames" in words
+    obj.dampsim.draft = False
+    play()
+    assert "Draft is shown" not in said(load)
+    assert f"Live: {LAST} of {LAST} frames" in said(load)
+    # What has no fineness plays as it is.
+    obj.dampsim.draft, obj.dampsim.kind = True, "SPRINGS"
+    play()
+    assert not live.in_draft(load("dampsim_addon.scene.groups").group_of(obj))
+    assert "Draft is shown" not in said(load)
+
+
+def test_ghosts_are_of_the_full_simulation(load: Load, live: ModuleType, tmp_path: Path) -> None:
+    fresh(4)
+    obj = wobbler(tmp_path)
+    ghosts: list[Any] = []
+    assert bpy.ops.dampsim.ghost_add() == {"FINISHED"}
+    for draft in (False, True):
+        obj.dampsim.draft = draft
+        play(last=4)
+        assert bpy.ops.dampsim.compare() == {"FINISHED"}
+        ghosts.append(load("dampsim_addon.scene.results").ghosts_of(obj).surfaces[0])
+    np.testing.assert_array_equal(*ghosts)

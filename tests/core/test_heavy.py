@@ -1,0 +1,53 @@
+"""What makes heavy bodies bearable changes nothing that they do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from test_multifrontal import made
+from test_step import advance, controls, moving
+
+from dampsim.core.elements.assembly import Pattern
+from dampsim.core.stepping.step import Stepper
+from dampsim.core.system.state import State
+
+
+@pytest.mark.parametrize("lot", [1, 7, 10_000])
+def test_elements_add_up_to_the_same_matrix_in_lots_of_any_size(monkeypatch: pytest.MonkeyPatch, lot: int) -> None:
+    monkeypatch.setattr(Pattern, "LOT", lot)
+    rng = np.random.default_rng(lot)
+    nodes, elements = 11, np.array([rng.choice(9, 4, replace=False) for _ in range(40)])
+    blocks = rng.normal(size=(40, 4, 3, 4, 3))
+    dense = np.zeros((3 * nodes, 3 * nodes))
+    for element, block in zip(elements, blocks, strict=True):
+        dof = (3 * element[:, None] + np.arange(3)).ravel()
+        dense[np.ix_(dof, dof)] += block.reshape(12, 12)
+    found = Pattern(elements, nodes).summed(lambda some: blocks[some])
+    # Sums of some tens of numbers in another order.
+    np.testing.assert_allclose(found.toarray(), dense, atol=1e-13)
+
+
+def test_where_all_is_held_there_is_nothing_to_add_up() -> None:
+    found = Pattern(np.zeros((0, 4), dtype=np.int64), 5).summed(lambda some: np.zeros((0, 4, 3, 4, 3)))
+    assert found.shape == (15, 15)
+    assert found.nnz == 0
+
+
+def test_steps_with_other_eigenvalues_are_those_of_a_stepper_made_for_them() -> None:
+    system, h = made(True), 1 / 24
+    regions = tuple(replace(region, weight=0.5 * region.eigenvalue) for region in system.regions)
+    weighed, before = replace(system, regions=regions), Stepper(system)
+    dials, moved = controls(weighed, 0.5, 0.3), system.rest[system.pinned] + np.array([0.0, 0.1, 0.05])
+    found = []
+    inputs = moving(system.rest[system.pinned], moved)
+    advance(before, State.at_rest(system.rest), inputs, h, dials)
+    for stepper in (before.among(regions), Stepper(weighed)):
+        assert [region.weight for region in stepper.system.regions] == [region.weight for region in regions]
+        state = advance(stepper, State.at_rest(system.rest), inputs, h, dials)
+        found.append(advance(stepper, state, moving(moved, moved), h, dials))
+    for name in ("positions", "velocities", "reference"):
+        np.testing.assert_array_equal(*(getattr(state, name) for state in found))
+    # The point of it: what is factored is not factored again.
+    assert before.among(regions)._factors is before._factors
