@@ -24,7 +24,7 @@ from typing import IO, Any
 ROOT = Path(__file__).resolve().parent
 SUPPORTED = ((3, 11), (3, 13))
 # Follow the core's tests, so that both cores are busy about as long.
-BESIDE = ("tests/addon/test_faults.py", "tests/addon/test_walks.py", "tests/addon/test_cloth_samples.py")
+BESIDE = ("tests/addon/test_faults.py", "tests/addon/test_walks.py")
 # What an option leaves of the tests, as pytest's -m; nothing is left out where tests are named.
 CHOICES = {"": "not slow and not long", "--all": ""}
 # Options of pytest whose value could be taken for a path.

@@ -25,8 +25,8 @@ Product = Callable[[Array], Array]
 _FIRST = 4
 # Conjugate gradients end at this part of the first error.
 _FORCING = 0.1
-# After more than so many, and this many times what it took when it was made to, the metric is made to know the sheet as it
-# lies now.
+# After more than so many, and this many times what it took when it was made to, the metric is made to know the sheet as
+# it lies now.
 _SHARP, _WORSE = 12, 1.3
 # After so many with that, as where a sheet is pressed into folds, the Hessian itself is factorised, and
 # is the metric of the step's other iterations; after so many with that, it is factorised anew.
@@ -121,7 +121,7 @@ class _Directions:
             if count <= _LAGGED:
                 return answer
         else:
-            sharp = 0 < self._fresh and self._last <= max(_SHARP, _WORSE * self._fresh)
+            sharp = self._fresh > 0 and self._last <= max(_SHARP, _WORSE * self._fresh)
             product = problem.tangent(v) if sharp else problem.sharpened(v)
             answer, count = _conjugate(product, problem.precondition, gradient, _CHEAP)
             self._last = count

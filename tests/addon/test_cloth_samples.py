@@ -36,13 +36,14 @@ SHOTS = {
     "skirt": Shot(50, 20.0),
     "weight": Shot(40, 0.0),
     "shag": Shot(55, 18.0),
+    "shirt": Shot(80, 8.0),
 }
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        *(pytest.param(name, marks=pytest.mark.long) for name in ("flag", "cape", "skirt", "shag")),
+        *(pytest.param(name, marks=pytest.mark.long) for name in ("flag", "cape", "skirt", "shag", "shirt")),
         pytest.param("weight", marks=pytest.mark.slow),
     ],
 )

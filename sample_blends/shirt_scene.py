@@ -1,0 +1,97 @@
+"""The sample of a shirt, that build.py builds: what [SRD] section 6 shows, somebody who moves in a loose shirt."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import bmesh
+import bpy
+import numpy as np
+from mathutils import Euler, Vector
+
+from build import frozen, fused, group, key, material, points, ramp, simulate, smooth, stage, start
+from cloth_scenes import COTTON, figure, thick, worn
+from contact_scenes import STILL
+
+# How far the arms stand out, rad, where the shirt is put on, and how far along them the sleeves go, m.
+SPREAD, SLEEVE = 1.0, 0.36
+WAY = Vector((0.0, math.sin(SPREAD), -math.cos(SPREAD)))
+# Where the hull is cut, m, and which way what is cut off lies: collar, hem, sleeves.
+CUTS = [
+    (Vector((0.0, 0.0, 1.56)), Vector((0.35, 0.0, 1.0)).normalized()),
+    (Vector((0.0, 0.0, 0.80)), Vector((0.0, 0.0, -1.0))),
+]
+CUTS += [
+    (Vector((0.0, side * (0.22 + SLEEVE * WAY.y), 1.44 + SLEEVE * WAY.z)), Vector((0.0, side * WAY.y, WAY.z)))
+    for side in (-1.0, 1.0)
+]
+
+
+def tailored(name: str) -> bpy.types.Object:
+    """A shirt: a loose hull of chest and upper arms, open at hem, sleeves and collar, whose edges lie in planes."""
+    balls = [(Vector((0.0, 0.0, z)), Vector((0.205, 0.262, 0.16)), STILL) for z in np.linspace(0.72, 1.30, 9)]
+    balls.append((Vector((0.0, 0.0, 1.39)), Vector((0.165, 0.20, 0.17)), STILL))
+    balls += [(Vector((0.0, 0.0, z)), Vector((0.125, 0.125, 0.06)), STILL) for z in (1.52, 1.56, 1.60)]
+    for side in (-1.0, 1.0):
+        for t in np.linspace(-0.25, 0.8, 14):
+            place = Vector((0.0, 0.22, 1.44)) + 0.58 * float(t) * WAY
+            place.y *= side
+            balls.append((place, Vector((0.105 + 0.012 * t,) * 3), STILL))
+    obj = fused(name, balls, 0.047)
+    made = bmesh.new()
+    made.from_mesh(obj.data)
+    for place, out in CUTS:
+        near = [face for face in made.faces if abs(out.y) < 0.5 or out.y * face.calc_center_median().y > 0.25]
+        # In their order, not a set's: what is made has the same vertices each time.
+        parts = dict.fromkeys(part for face in near for part in (face, *face.edges, *face.verts))
+        bmesh.ops.bisect_plane(made, geom=list(parts), plane_co=place, plane_no=out, clear_outer=True)
+    # What a cut left of a face may be a sliver.
+    edge = [vertex for vertex in made.verts if vertex.is_boundary]
+    bmesh.ops.remove_doubles(made, verts=edge, dist=0.018)
+    thin = [side for side in made.edges if side.calc_length() < 0.018]
+    bmesh.ops.collapse(made, edges=thin)
+    made.to_mesh(obj.data)
+    rim = np.array([vertex.is_boundary for vertex in made.verts])
+    made.free()
+    even = obj.modifiers.new("Smooth", "SMOOTH")
+    even.factor, even.iterations = 0.5, 4
+    # Edges would shrink.
+    group(obj, "Inside", (~rim).astype(float))
+    even.vertex_group = "Inside"
+    frozen(obj)
+    obj.vertex_groups.clear()
+    smooth(obj)
+    place, out = CUTS[0]
+    group(obj, "Pin", ramp((points(obj) - np.array(place)) @ np.array(out), -0.04, -0.005))
+    return obj
+
+
+def shirt() -> None:
+    """Somebody in a loose shirt lowers the arms, turns to and fro, lifts an arm and stops."""
+    scene = start(124)
+    stage(scene, (0.57, -4.67, 1.65), (0.0, 0.0, 1.12), 55)
+    skin = material("Skin", (0.07, 0.09, 0.14), Roughness=0.5)
+    ochre = material("Ochre Cotton", (0.42, 0.16, 0.02), Roughness=0.85)
+    _, rig = figure("Dancer", skin, SPREAD)
+    cloth = tailored("Shirt")
+    cloth.data.materials.append(ochre)
+    thick(cloth, 0.004, 2)
+    worn(cloth, rig, "chest")
+    rig.rotation_euler = (0.0, 0.0, -1.03)
+
+    pose = rig.pose.bones
+    for end, turns in (
+        ("L", {1: 0.0, 4: 0.0, 20: -0.60, 34: -0.35, 46: -0.60, 58: 0.45, 66: 0.45, 80: -0.60}),
+        ("R", {1: 0.0, 4: 0.0, 20: -0.60, 34: -0.60, 46: -0.35, 58: -0.60, 80: -0.60}),
+    ):
+        way = -1.0 if end == "L" else 1.0
+        key(pose[f"arm.{end}"], "rotation_euler", {f: Euler((0.0, 0.0, way * a)) for f, a in turns.items()})
+    twist = {1: 0.0, 20: 0.0, 30: 0.55, 42: -0.55, 54: 0.35, 66: 0.0, 80: 0.0}
+    key(pose["chest"], "rotation_euler", {f: Euler((0.0, a, 0.0)) for f, a in twist.items()})
+    sway = {1: 0.0, 20: 0.0, 30: 0.04, 42: -0.04, 54: 0.03, 66: 0.0}
+    key(pose["hips"], "location", {f: Vector((0.0, -abs(a), a)) for f, a in sway.items()})
+    simulate(cloth, settle=30.0, friction=0.3, substeps=2, **COTTON)
+
+
+SCENES: dict[str, Callable[[], None]] = {"shirt": shirt}
