@@ -1,4 +1,4 @@
-"""Newton's method whose steps come by conjugate gradients on factors of its own Hessian, made anew where that is old."""
+"""Newton's method by conjugate gradients on factors of its own Hessian, made anew where these are old."""
 
 from __future__ import annotations
 
@@ -12,18 +12,27 @@ from ..arrays import Array
 from .factor import LowRank, LowRankUpdate, Solve
 from .inexact import conjugate
 from .line_search import halved, search
-from .problem import Minimum, Outcome, Problem, Tolerance
+from .problem import Minimum, Outcome, Searched, Tolerance
 
 # Conjugate gradients end at this part of the first error, and after so many steps on old factors, or on new ones.
 _FORCING, _OLD, _NEW = 1e-3, 12, 60
-# What is left of the potential by rounding, as a square of the error: where it is there already, nothing is to be found.
+# What rounding leaves of the potential, as a square of the error: where it is there already, nothing is to be found.
 _ROUNDED = 1e-14
 
 Factorise = Callable[[csr_matrix], Solve]
 
 
-class Curved(Problem, Protocol):
-    """A problem with a Hessian that is positive, low_rank aside."""
+class Curved(Searched, Protocol):
+    """A function with a Hessian that is positive, low_rank aside."""
+
+    def motion(self, v: Array) -> float:
+        """How large the motion at v is by the estimate that the error has, sqrt(W s)."""
+        ...
+
+    @property
+    def low_rank(self) -> LowRank:
+        """What the Hessian has beside matrix(v)."""
+        ...
 
     def matrix(self, v: Array) -> csr_matrix:
         """All of the Hessian but low_rank."""

@@ -10,7 +10,6 @@ from scipy.sparse import csr_matrix
 from ..arrays import Array, Mask
 from ..energies import Energy
 from ..solvers.factor import LowRank
-from ..solvers.problem import Accepted
 from ..system.inputs import Inputs
 from ..system.state import OF, State, remembered_by
 from ..system.system import System
@@ -101,7 +100,7 @@ class WeaveProblem:
         self._inertia = block
         self._target = cloth.stacked(predicted, self._speeds)
         self._load = cloth.stacked(load, 0.0 * self._u)
-        self.low_rank = LowRank.of(cloth.triples, places, found)
+        self._low = LowRank.of(cloth.triples, places, found)
 
     def _damp(self) -> None:
         """C at the step's start."""
@@ -113,6 +112,10 @@ class WeaveProblem:
         self._viscous = ((self._cloth.along_unknowns, own.along), (self._cloth.bend_unknowns, own.bend))
         blocks = [own.along, own.bend, own.shear, self._inertia, self._drag[:, None, None]]
         self._constant = self._scatter.numbers(blocks)
+
+    @property
+    def low_rank(self) -> LowRank:
+        return self._low
 
     def positions(self, v: Array) -> tuple[Array, Array]:
         """x (n, 3) and u (p,) at the step's end."""
@@ -142,10 +145,10 @@ class WeaveProblem:
             gradient += added(((where, pushed),), cloth.unknowns)
         total += 0.5 * float((self._drag * flat) @ flat) - float(np.vdot(self._load, v))
         gradient += self._drag * flat - self._load.ravel()
-        if not self.low_rank.empty:
-            along = self.low_rank.along(off)
-            total += 0.5 * float((self.low_rank.signs * along**2).sum())
-            gradient += self.low_rank.combined(self.low_rank.columns, self.low_rank.signs * along)
+        if not self._low.empty:
+            along = self._low.along(off)
+            total += 0.5 * float((self._low.signs * along**2).sum())
+            gradient += self._low.combined(self._low.columns, self._low.signs * along)
         return total, np.where(self._free, gradient.reshape(v.shape), 0.0)
 
     def matrix(self, v: Array) -> csr_matrix:

@@ -16,7 +16,6 @@ from ..system.inputs import Inputs, parted
 from ..system.state import State
 from ..system.system import System
 from ..system.weave import weave_of
-from .carrier import pieces
 from .controls import Controls, StepReport
 from .step import Stepper
 from .weave_problem import WeaveProblem
@@ -40,7 +39,7 @@ class WeaveStepper(Stepper):
         (block,) = system.blocks
         term = weave_of(block.terms)
         assert term is not None
-        self._term, self._parts = term, tuple(pieces(system, region) for region in system.regions)
+        self._term = term
         cloth = term.cloth
         slides = cloth.stacked(np.zeros((cloth.count, 3)), np.ones(len(cloth.node))) > 0.0
         slides[: cloth.count] = ~system.fixed[:, None]
@@ -89,7 +88,7 @@ class WeaveStepper(Stepper):
         for part in range(parts):
             given = parted(inputs, part, parts)
             problem = WeaveProblem(
-                self.system, self._term, self._parts, self._free, self._scatter, state, given, h / parts, controls
+                self.system, self._term, self.pieces, self._free, self._scatter, state, given, h / parts, controls
             )
             tolerance = Tolerance(controls.tolerance, problem.noise)
             found = minimise_refactored(problem, problem.begun(), tolerance, self._factorised)

@@ -53,7 +53,11 @@ def jam(D: Array, begin: Array, least: Array, k: Array) -> tuple[Array, Array, A
     """
     a = begin - least
     y = np.minimum(D - least, a)
-    return 0.5 * k * a * (a**2 / y - 2.0 * a + y), 0.5 * k * a * (1.0 - (a / y) ** 2), np.where(y < a, k * (a / y) ** 3, 0.0)
+    return (
+        0.5 * k * a * (a**2 / y - 2.0 * a + y),
+        0.5 * k * a * (1.0 - (a / y) ** 2),
+        np.where(y < a, k * (a / y) ** 3, 0.0),
+    )
 
 
 def stretch_rate(way: Array, D: Array) -> Array:

@@ -55,7 +55,7 @@ class Elastic:
         """J, and slopes (d,) by all unknowns. x: (n, 3) m.  u: (p,) m. Infinite where crossings are too near."""
         cloth = self.cloth
         D, ways = cloth.lengths(u), self._ways(x)
-        if (D <= cloth.least).any():
+        if (cloth.least >= D).any():
             return np.inf, np.zeros(cloth.unknowns)
         energy, slope = elements.stretch(ways, D, self._stretch)
         jammed, pushed, _ = elements.jam(D, cloth.jam, cloth.least, self._jam)
@@ -200,7 +200,8 @@ class Friction:
 
     def curvature(self, u: Array) -> Array:
         """(p,) N/m: 0 where it slips."""
-        return np.where(np.abs(u - self.anchor) <= self.most / self.stiffness, self.stiffness, 0.0) * (self.most > 0.0)
+        sticks = (np.abs(u - self.anchor) <= self.most / self.stiffness) & (self.most > 0.0)
+        return np.where(sticks, self.stiffness, 0.0)
 
     def after(self, u: Array) -> Array:
         """(p,) m, where it sticks once it came to places u."""

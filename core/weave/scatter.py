@@ -47,7 +47,7 @@ class Scatter:
     def numbers(self, blocks: Sequence[Array]) -> Array:
         """Of the matrix, less the ones. blocks: (m, k, k) of each group."""
         flat = np.concatenate([block.reshape(-1) for block in blocks])
-        return np.bincount(self.places, flat, minlength=len(self.begun) + 1)[:-1]
+        return np.bincount(self.places, flat, minlength=len(self.begun) + 1)[:-1].astype(float)
 
     def matrix(self, numbers: Array) -> csr_matrix:
         """(d, d), with the ones."""

@@ -87,7 +87,7 @@ class Woven:
     @cached_property
     def jam(self) -> Array:
         """(s,) m, D below which the yarns that cross it touch each other."""
-        return np.clip(self.material.diameter, _NEAR * self.rest_lengths, _BESIDE * self.rest_lengths)
+        return np.asarray(np.clip(self.material.diameter, _NEAR * self.rest_lengths, _BESIDE * self.rest_lengths))
 
     @cached_property
     def shear_stiffness(self) -> Array:
@@ -120,12 +120,12 @@ class Woven:
 
     def masses(self, u: Array) -> Array:
         """(p,) kg, lumped."""
-        return self.material.line * self.halves(self.lengths(u))
+        return np.asarray(self.material.line * self.halves(self.lengths(u)))
 
     @cached_property
     def node_mass(self) -> Array:
         """(n,) kg at rest."""
-        return np.bincount(self.node, self.masses(self.places), minlength=self.count)
+        return np.asarray(np.bincount(self.node, self.masses(self.places), minlength=self.count), dtype=float)
 
     def directions(self, x: Array, u: Array) -> Array:
         """w (p, 3): a point of the yarn at a node moves by x' - w u', with the mean of both sides."""
@@ -211,8 +211,8 @@ def woven(rest: Array, yarns: Sequence[Yarn], material: Material) -> Woven:
     hangs out behind the last crossing, the tail, begins at a node of one yarn alone, so that yarns with tails slide at
     all their crossings.
     """
-    node, places, segments, wrap, bends = [], [], [], [], []
-    inner: list[bool] = []
+    node, places, wrap, inner = list[int](), list[float](), list[float](), list[bool]()
+    segments, bends = list[tuple[int, int]](), list[tuple[int, int]]()
     for yarn in yarns:
         lengths = [(1.0 - material.shrink) * float(np.linalg.norm(rest[b] - rest[a])) for a, b in yarn.edges]
         first, k = len(node), len(yarn.nodes)
@@ -228,7 +228,7 @@ def woven(rest: Array, yarns: Sequence[Yarn], material: Material) -> Woven:
     for passing, one in enumerate(node):
         at_node[one].append(passing)
     crossing = [tuple(here) for here in at_node if len(here) == 2 and all(inner[k] for k in here)]
-    slides = np.zeros(len(node), dtype=bool)
+    slides: Mask = np.zeros(len(node), dtype=np.bool_)
     slides[[k for pair in crossing for k in pair]] = True
     bare = Woven(
         len(rest), np.array(node), np.array(places), slides, _pairs(segments), np.array(wrap), _pairs(bends),

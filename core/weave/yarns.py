@@ -49,7 +49,7 @@ def yarns_of(points: Array, edges: Index, triangles: Index) -> list[Yarn]:
             # Who comes to the node from a goes on to b.
             ahead[a, node], ahead[b, node] = b, a
     left = {(a, b) for a, b in edges.tolist()} | {(b, a) for a, b in edges.tolist()}
-    found = []
+    found: list[Yarn] = []
     starts = [(a, b) for a, b in sorted(left) if (b, a) not in ahead]
     for way in (*starts, *sorted(left)):
         if way in left:
@@ -78,7 +78,8 @@ def _beside(edges: Index, triangles: Index) -> set[tuple[int, int, int]]:
     """(node, a, b), both ways round, where the edges from a node to a and b share a face."""
     drawn = {(a, b) for a, b in edges.tolist()}
     drawn |= {(b, a) for a, b in drawn}
-    found, inner = set(), dict[tuple[int, int], list[int]]()
+    found = set[tuple[int, int, int]]()
+    inner = dict[tuple[int, int], list[int]]()
     for corners in triangles.tolist():
         for k in range(3):
             node, a, b = corners[k], corners[k - 2], corners[k - 1]
@@ -94,9 +95,7 @@ def _beside(edges: Index, triangles: Index) -> set[tuple[int, int, int]]:
     return found
 
 
-def _paired(
-    points: Array, node: int, near: list[int], beside: set[tuple[int, int, int]]
-) -> Iterable[tuple[int, int]]:
+def _paired(points: Array, node: int, near: list[int], beside: set[tuple[int, int, int]]) -> Iterable[tuple[int, int]]:
     """Which of the neighbours of a node go on from each other there."""
     if not 2 <= len(near) <= 4:
         return []

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
+from woven_scenes import swatch
 
 from builders import scene, still
 from dampsim.core.bodies.kind import Kind
@@ -20,7 +21,6 @@ from dampsim.core.scene.body import Body
 from dampsim.core.scene.parameters import PARAMETERS, Settings
 from dampsim.core.simulation.simulation import Simulation
 from shapes import sphere
-from woven_scenes import swatch
 
 # What panels show of every kind; tests/addon/test_panel.py looks whether they do.
 COMMON = {"dials", "advanced", "shot", "papers", "fields", "contact"}

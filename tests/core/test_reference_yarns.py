@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from woven_scenes import Loom, woven_body
 
 from dampsim.core.weave import elements
 from dampsim.core.weave.energy import Elastic, Friction, weighed
 from dampsim.core.weave.woven import Woven
 from references.elastic import slopes
 from references.yarns import Rectangle, angle, angle_rate, bend_rate, huber
-from woven_scenes import Loom, woven_body
 
 ACROSS, ALONG, PITCH = 3, 2, 0.01
 GRAVITY = np.array([1.0, -2.0, -9.0])
@@ -23,9 +23,8 @@ def loom() -> Loom:
 def reference(cloth: Woven, factor: float) -> Rectangle:
     m = cloth.material
     # Jamming begins at half the pitch, as yarns of 6 mm would touch even at rest.
-    return Rectangle(
-        ACROSS, ALONG, factor * m.stretch, factor * m.bend, factor * m.shear * m.stretch * PITCH, m.line, 0.5 * PITCH, PITCH
-    )  # fmt: skip
+    shear = factor * m.shear * m.stretch * PITCH
+    return Rectangle(ACROSS, ALONG, factor * m.stretch, factor * m.bend, shear, m.line, 0.5 * PITCH, PITCH)
 
 
 def unknowns(cloth: Woven, rest: np.ndarray) -> list[tuple[str, tuple[int, int]]]:
@@ -36,7 +35,7 @@ def unknowns(cloth: Woven, rest: np.ndarray) -> list[tuple[str, tuple[int, int]]
         for k in range(3):
             found[3 * node + k] = ("xyz"[k], place)
     for a, b in cloth.segments:
-        (i, j), (k, _) = ij[cloth.node[a]], ij[cloth.node[b]]
+        (i, _), (k, _) = ij[cloth.node[a]], ij[cloth.node[b]]
         for passing in (a, b):
             if cloth.slides[passing]:
                 found[cloth.slot[passing]] = ("weft" if i == k else "warp", ij[cloth.node[passing]])
@@ -112,7 +111,11 @@ def test_positive_hessians_are_the_slopes_slopes_where_nothing_is_left_out(seed:
     u = cloth.places + 0.01 * PITCH * rng.standard_normal(len(cloth.places)) * cloth.slides
     blocks, size = elastic.blocks(x, u), cloth.unknowns
     matrix = np.zeros((size + 1, size + 1))
-    groups = ((cloth.along_unknowns, blocks.along), (cloth.bend_unknowns, blocks.bend), (cloth.shear_unknowns, blocks.shear))
+    groups = (
+        (cloth.along_unknowns, blocks.along),
+        (cloth.bend_unknowns, blocks.bend),
+        (cloth.shear_unknowns, blocks.shear),
+    )
     for where, own in groups:
         for rows, block in zip(where, own, strict=True):
             matrix[np.ix_(rows, rows)] += block

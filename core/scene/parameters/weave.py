@@ -24,11 +24,11 @@ class Weaves:
         unit="N s/m", least=0.0, most=1000.0, soft_least=0.0, soft_most=1.0, section="weave", animatable=True,
     )  # fmt: skip
     yarn_stretch_damping: float = parameter(
-        3e-3, "β_s, of Stretch", "How soon yarns stop stretching and shrinking, beside Settle; [SRD] has 0.0003 to 0.03",
+        3e-4, "β_s, of Stretch", "How soon yarns stop stretching, beside Settle; the source has 0.0003 to 0.03",
         unit="s", least=0.0, most=10.0, soft_least=0.0, soft_most=0.1, section="weave", animatable=True,
     )  # fmt: skip
     yarn_bend_damping: float = parameter(
-        0.016, "β_b, of Bend", "How soon yarns stop bending, beside Settle; [SRD] has 0.016 to 0.16",
+        1e-3, "β_b, of Bend", "How soon yarns stop bending, beside Settle; the source has 0.016 to 0.16",
         unit="s", least=0.0, most=10.0, soft_least=0.0, soft_most=0.5, section="weave", animatable=True,
     )  # fmt: skip
     yarn_shear: float = parameter(

@@ -6,6 +6,8 @@ analytic, so that slopes come by a step along the imaginary axis (see elastic.sl
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 Place = tuple[int, int]
@@ -42,7 +44,15 @@ class Rectangle:
     """
 
     def __init__(
-        self, across: int, along: int, stretch: float, bend: float, shear: float, line: float, thick: float, pitch: float
+        self,
+        across: int,
+        along: int,
+        stretch: float,
+        bend: float,
+        shear: float,
+        line: float,
+        thick: float,
+        pitch: float,
     ) -> None:
         self.warps = [[(i, j) for i in range(across + 2)] for j in range(1, along + 1)]
         self.wefts = [[(i, j) for j in range(along + 2)] for i in range(1, across + 1)]
@@ -54,7 +64,7 @@ class Rectangle:
         total = 0.0
         for yarns, u in ((self.warps, warp), (self.wefts, weft)):
             for yarn in yarns:
-                for a, b in zip(yarn[:-1], yarn[1:], strict=True):
+                for a, b in pairwise(yarn):
                     D = u[b] - u[a]
                     total = total + self.stretch / 2 * D * (length(x[b] - x[a]) / D - 1) ** 2
                     if D.real < self.thick:
@@ -74,7 +84,7 @@ class Rectangle:
         total = 0.0
         for yarns, u in ((self.warps, warp), (self.wefts, weft)):
             for yarn in yarns:
-                for a, b in zip(yarn[:-1], yarn[1:], strict=True):
+                for a, b in pairwise(yarn):
                     total = total - self.line * (u[b] - u[a]) * (gravity * (x[a] + x[b])).sum() / 2
         return np.asarray(total)
 
