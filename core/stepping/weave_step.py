@@ -55,9 +55,11 @@ class WeaveStepper(Stepper):
 
     def _factorised(self, matrix: csr_matrix) -> Solve:
         if matrix.shape[0] > _FEW:
-            made = self._symbolic.factorised(matrix, np.float64)
-            if made is not None:
-                return made
+            # For a metric digits enough, where none of its pivots is lost in rounding.
+            for kind in (np.float32, np.float64):
+                made = self._symbolic.factorised(matrix, kind)
+                if made is not None:
+                    return made
         return factorise(matrix)
 
     def step(

@@ -98,8 +98,8 @@ def turning(a: Array, b: Array) -> tuple[Array, Array]:
 def bending(a: Array, b: Array, L: Array, stiffness: Array, angle: Array) -> tuple[Array, Array]:
     """B phi(theta)/L in J, and its slopes (m, 7) by a, b and L. stiffness: B (m,) N m^2.  angle: (m,) rad at rest.
 
-    phi = theta^2 where it is straight at rest, else as in energies.rod. The slope by L is what (18) of [SRD] has beyond (5):
-    it smears a bend out over more yarn.
+    phi = theta^2 where it is straight at rest, else as in energies.rod. The slope by L is the
+    second part of [SRD] (18): it smears a bend out over more yarn.
     """
     kappa, J = turning(a, b)
     phi, weight, _ = _bent(kappa, angle)

@@ -64,7 +64,7 @@ def thin(obj: bpy.types.Object) -> None:
 
 
 def _yarns(obj: bpy.types.Object) -> None:
-    """As far from each other as edges are long; they hold on to each other, and touch nothing, which they cannot yet."""
+    """As far apart as edges are long, and holding on to each other; they touch nothing, which they cannot yet."""
     group, ends = obj.dampsim, np.empty(2 * len(obj.data.edges), dtype=np.int32)
     group.collide = group.touch_self = group.touch_together = False
     obj.data.edges.foreach_get("vertices", ends)

@@ -26,7 +26,7 @@ from .add_operators import addable, added
 
 
 class DAMPSIM_OT_weave(Operator):
-    """Weave yarns along the loops of edges of the active mesh of quads, or a new swatch of yarns where none is active"""
+    """Weave yarns along the loops of edges of the active mesh of quads, or a new swatch where none is active"""
 
     bl_idname = "dampsim.weave"
     bl_label = "Weave"
@@ -56,7 +56,7 @@ class DAMPSIM_OT_weave(Operator):
         obj.dampsim.kind = "WEAVE"
         new_dials.dial(obj, context.scene)
         obj.dampsim.kind_note = f"{len(cloth.crossings)} crossings of yarns, which slide"
-        scale = float(np.mean(np.abs(obj.matrix_world.to_scale())))
+        scale = float(np.mean(np.abs(tuple(obj.matrix_world.to_scale()))))
         thickness = 1e-3 * obj.dampsim.thickness / max(scale, 1e-12)
         threads(obj, vertices[cloth.node], cloth.segments, sides(cloth), thickness)
         obj.hide_render, obj.display_type = True, "WIRE"
