@@ -25,9 +25,11 @@ from dampsim.core.scene.parameters import ColliderDials
 from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.record import bake
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.stepping.controls import YarnDials
+from dampsim.core.stepping.controls import Controls, StepReport, YarnDials
 from dampsim.core.stepping.falling import fallen
+from dampsim.core.system.inputs import Inputs
 from dampsim.core.system.state import State
+from dampsim.core.weave.sides import sides
 from dampsim.core.weave.yarns import yarns_of
 
 ROOT = Path(__file__).parents[2]
@@ -91,10 +93,12 @@ def test_yarns_end_where_no_four_edges_meet() -> None:
         Weave.build(still(Surface("Corner", points, triangles), kind="WEAVE", edges=edges))
 
 
-def pulled_out(count: int, friction: float, h: float, way: float = 8e-4) -> tuple[float, np.ndarray, float]:
+def pulled_out(
+    count: int, friction: float, h: float, way: float = 8e-4, drag: float = 1e-4
+) -> tuple[float, np.ndarray, float]:
     """The force in N at the end of a pull at one yarn of a held swatch, how far it slid at its crossings, iterations.
 
-    2 mm between yarns, 0.2 mN of grip, 0.1 mN s/m of drag, pulled at 4 mm/s.
+    2 mm between yarns, 0.2 mN of grip, pulled at 4 mm/s.
     """
     pitch, speed = 2e-3, 4e-3
     points = swatch(count, count, pitch)[0].vertices
@@ -104,7 +108,7 @@ def pulled_out(count: int, friction: float, h: float, way: float = 8e-4) -> tupl
     end = int(np.flatnonzero(mine & np.isclose(points[:, 0], last))[0])
     pins = tails & ~(mine & np.isclose(points[:, 0], 0.0))
     loom = Loom(woven_body(count, count, pitch, pins.astype(float), thickness=0.6))
-    dials = YarnDials(friction, 2e-4, 1e-4, 3e-3, 0.016)
+    dials = YarnDials(friction, 2e-4, drag, 3e-3, 0.016)
     pinned = loom.system.blocks[0].pinned
     places, iterations = loom.system.rest[pinned].copy(), []
     for _ in range(round(way / speed / h)):
@@ -134,6 +138,61 @@ def test_pulling_a_yarn_out_takes_coulombs_force_and_drag_at_every_crossing(
     # It slides at its own crossings and at no others, and at all of them.
     assert len(slid) == count
     assert iterations < 5.0
+
+
+def test_without_friction_a_yarn_is_slowed_by_drag_alone() -> None:
+    force, _, _ = pulled_out(6, 0.0, 2.5e-3, drag=2e-3)
+    # As above.
+    assert force == pytest.approx(6 * 2e-3 * 4e-3, rel=0.01)
+
+
+def test_what_slides_has_the_momentum_of_its_yarn() -> None:
+    """A yarn that runs through a free swatch takes it along; together they keep their momentum."""
+    loom = Loom(woven_body(4, 4, 0.01))
+    cloth, rng = loom.cloth, np.random.default_rng(0)
+    speeds = np.where(cloth.slides, 0.1 * rng.standard_normal(len(cloth.node)), 0.0)
+    x = loom.system.rest + 2e-4 * rng.standard_normal(loom.system.rest.shape)
+    loom.state = replace(State.at_rest(x), memory={"Swatch\x1fyarn speeds": speeds})
+    masses, w = cloth.masses(cloth.places), cloth.directions(x, cloth.places)
+
+    def momentum(v: np.ndarray, du: np.ndarray) -> np.ndarray:
+        return np.asarray(masses @ (v[cloth.node] - w * du[:, None]))
+
+    before = momentum(loom.state.velocities, speeds)
+    loom.step(1e-4, YarnDials(0.3, 1e-3, 1e-3, 3e-3, 0.016), tolerance=1e-5)
+    after = momentum(loom.state.velocities, loom.kept("yarn speeds"))
+    assert np.abs(loom.kept("yarn speeds") - speeds).max() > 0.01
+    # By the tolerance of the step; a longer one, that is halved, would see how yarns turn meanwhile, which is left out.
+    np.testing.assert_allclose(after, before, atol=1e-5 * np.linalg.norm(before))
+
+
+def test_yarns_go_over_and_under_by_turns() -> None:
+    cloth = Loom(woven_body(4, 3, 0.01)).cloth
+    found = sides(cloth)
+    w, f = cloth.crossings.T
+    assert set(found[cloth.slides].tolist()) == {-1.0, 1.0}
+    assert not found[~cloth.slides].any()
+    np.testing.assert_array_equal(found[w], -found[f])
+    a, b = cloth.segments[cloth.slides[cloth.segments].all(axis=1)].T
+    np.testing.assert_array_equal(found[a], -found[b])
+
+
+def test_what_was_modelled_lying_is_soon_let_down_to_where_it_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    surface, _ = swatch(6, 6, 0.1)
+    loom = Loom(woven_body(6, 6, 0.1, (surface.vertices[:, 0] < 1e-9).astype(float)), (0.0, 0.0, -9.81))
+    step, steps = loom.stepper.step, list[float]()
+
+    def counted(state: State, inputs: Inputs, h: float, controls: Controls) -> tuple[State, StepReport]:
+        steps.append(h)
+        return step(state, inputs, h, controls)
+
+    monkeypatch.setattr(loom.stepper, "step", counted)
+    found = fallen(loom.stepper, loom.state, loom.system.still(), 1e-3, np.array([loom.factor])).positions
+    # Swinging on, it would take all 120.
+    assert len(steps) < 60
+    # 0.7 m down, and by a hair longer; bent a little where it is held.
+    assert found[:, 2].min() == pytest.approx(-0.7, rel=0.03)
+    assert np.abs(found[:, 0]).max() < 0.07
 
 
 def test_a_yarn_sticks_until_the_pull_is_as_large_as_friction() -> None:
