@@ -36,12 +36,14 @@ from .ui import (
     overlay,
     pin_operators,
     plastic_panel,
+    weave_operators,
 )
 
 MODULES = (
     contact_properties, properties, registry, earlier_law, force_fields, colliders, overlaps, saving, on_disk,
     outdated, results, live, operators, add_operators, curve_operators, hair_operators, fabric_operators,
-    earlier_law_operators, pin_operators, plastic_panel, bake_operators, ghost_operators, group_operators,
+    weave_operators, earlier_law_operators, pin_operators, plastic_panel, bake_operators, ghost_operators,
+    group_operators,
     link_operators, link_panel, contact_operators, doctor, presets, going_on, main_panel, overlay, cli,
 )  # fmt: skip
 

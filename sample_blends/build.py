@@ -599,11 +599,13 @@ if __name__ == "__main__":
     # These use what is above.
     import plastic_scenes
     import shirt_scene
+    import weave_scenes
 
     import cloth_scenes
     import contact_scenes
 
-    SAMPLES.update(contact_scenes.SCENES | cloth_scenes.SCENES | plastic_scenes.SCENES | shirt_scene.SCENES)
+    SAMPLES.update(contact_scenes.SCENES | cloth_scenes.SCENES | plastic_scenes.SCENES)
+    SAMPLES.update(shirt_scene.SCENES | weave_scenes.SCENES)
     given = sys.argv[1:]
     chosen = [name for name in given if name in SAMPLES]
     folders = [Path(name) for name in given if name not in SAMPLES]

@@ -227,7 +227,7 @@ NEWS = {
         {
             "core/bodies/registry.py": (
                 ("from .springs", "from .cloud import Cloud\nfrom .springs"),
-                ("(Solid, Springs, Cloth, Rope)", "(Solid, Springs, Cloth, Rope, Cloud)"),
+                ("(Solid, Springs, Cloth, Rope, Weave)", "(Solid, Springs, Cloth, Rope, Weave, Cloud)"),
             ),
             "core/scene/parameters/material.py": (("    thickness: float", _NEIGHBOURS + "    thickness: float"),),
             "docs/bodies.md": (("| **Springs** |", "| **Cloud** | swarms | near vertices |\n| **Springs** |"),),

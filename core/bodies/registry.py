@@ -8,8 +8,9 @@ from .kind import Kind
 from .rope import Rope
 from .springs import Springs
 from .volume import Solid
+from .weave import Weave
 
-KINDS: tuple[type[Kind], ...] = (Solid, Springs, Cloth, Rope)
+KINDS: tuple[type[Kind], ...] = (Solid, Springs, Cloth, Rope, Weave)
 
 
 def kind(name: str) -> type[Kind]:

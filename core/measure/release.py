@@ -20,11 +20,13 @@ from ..stepping.static import settled
 from ..stepping.step import Stepper
 from ..stepping.substeps import Substeps, choose_substeps
 from ..stepping.waveform import settle_law
+from ..stepping.weave_step import WeaveStepper
 from ..system.inputs import Inputs
 from ..system.region import Region
 from ..system.state import State
 from ..system.system import System
 from ..system.term import Factor, Potential
+from ..system.weave import has_weave
 from .diagnostics import count_swings, largest_distance, rest_time
 
 # A region that starts nearer to rest than this part of the farthest one's way is not looked at.
@@ -126,6 +128,8 @@ def pulled(still: Still, deflection: float, which: Sequence[int] | None = None) 
 
 
 def _stepper(system: System) -> Stepper:
+    if has_weave(system):
+        return WeaveStepper(system)
     return SheetStepper(system) if has_sheet(system) else Stepper(system)
 
 

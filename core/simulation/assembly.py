@@ -15,7 +15,7 @@ from ..bodies.followers import Tied
 from ..bodies.kind import BASE_YOUNG
 from ..bodies.model import Model
 from ..bodies.registry import kind
-from ..errors import MeshError
+from ..errors import MeshError, SceneError
 from ..scene.fingerprint import body_fingerprint
 from ..scene.link import Collider, Link, Place
 from ..scene.scene import Scene
@@ -111,10 +111,28 @@ def build_assembly(scene: Scene, known: Mapping[str, Model] | None = None, tell:
         ]
         tell(f"how {', '.join(scene.bodies[k].name for k in bodies)} swings")
         known_blocks = {block.name for one in islands for block in one.system.blocks}
+        check_woven(scene, bodies, links)
         island = _tight(scene, _island(scene, models, bodies, links, start, known_blocks))
         islands.append(island)
         start = island.nodes.stop
     return Assembly(tuple(models), tuple(islands))
+
+
+def check_woven(scene: Scene, bodies: Sequence[int], links: Sequence[Link]) -> None:
+    """Raise SceneError where woven cloth of an island would touch something, or is linked."""
+    for k in bodies:
+        body = scene.bodies[k]
+        if not kind(body.kind).meets:
+            dials = body.settings
+            if dials.touch_self or dials.touch_together or scene.obstacles_of(body):
+                raise SceneError(
+                    f"{body.name}: {kind(body.kind).label} stops at nothing yet; switch Colliders, Each Other and "
+                    "Itself off under Contact, or choose Cloth."
+                )
+            if links:
+                raise SceneError(
+                    f"{body.name}: {kind(body.kind).label} cannot be linked yet; remove its links, or choose Cloth."
+                )
 
 
 def rebuilt(scene: Scene, assembly: Assembly) -> Assembly:

@@ -14,7 +14,7 @@ from ..memo import Memo
 from ..scene.parameters import BounceBy, DampingBy, Reference, Settings
 from ..scene.scene import Scene
 from ..stepping.carrier import Piece, pieces
-from ..stepping.controls import Controls
+from ..stepping.controls import Controls, YarnDials
 from ..stepping.first_mode import first_mode_law
 from ..stepping.law import BackwardEulerLaw, FixedLaw, InertiaLaw, JoinedLaw
 from ..stepping.natural import natural_overshoot
@@ -22,6 +22,7 @@ from ..stepping.sheet_step import has_sheet
 from ..stepping.substeps import MAX_SUBSTEPS, Dialled, DialledLaw, Substeps, choose_substeps
 from ..stepping.waveform import WaveformLaw, settle_law
 from ..system.region import Region
+from ..system.weave import has_weave
 from .choice import is_own
 from .statics import Statics, has_net
 
@@ -30,6 +31,14 @@ _KEPT = 32
 # On its way along an arc a net stretches first, which dwarfs the swing in the first error of a step: what is left has
 # to be so much smaller a part of it.
 _NET = 1e-3
+
+
+def yarn_dials(settings: Settings) -> YarnDials:
+    """What the yarns of woven cloth are dialled to."""
+    return YarnDials(
+        settings.yarn_friction, 1e-3 * settings.yarn_grip, settings.yarn_drag, settings.yarn_stretch_damping,
+        settings.yarn_bend_damping, settings.damping_by == "RAYLEIGH",
+    )  # fmt: skip
 
 
 def dialled(settings: Settings) -> Dialled:
@@ -161,11 +170,14 @@ class Dials:
         system = self._statics.islands[island].system
         factors = self._statics.factors(island, own)
         throws = [one.follow_through for one in own]
+        # Others' errors count beside the motion itself.
+        by_first = has_net(system) and not has_sheet(system) and not has_weave(system)
         return Controls(
             laws=tuple(self._law(island, region, own, factors, count) for region in system.regions),
             follow_through=tuple(throws + [1.0] * (len(system.blocks) - len(own))),
-            tolerance=min(one.tolerance for one in own) * (_NET if has_net(system) and not has_sheet(system) else 1.0),
+            tolerance=min(one.tolerance for one in own) * (_NET if by_first else 1.0),
             stiffness=tuple(float(one) for one in factors),
+            yarns=tuple(yarn_dials(one) for one in own) if has_weave(system) else (),
         )
 
     def _law(self, island: int, region: Region, own: list[Settings], factors: Array, count: int) -> InertiaLaw:

@@ -23,6 +23,7 @@ from ..stepping.step import Stepper
 from ..stepping.substeps import Substeps
 from ..system.state import State
 from ..system.system import System
+from ..system.weave import has_weave
 from . import start
 from .assembly import Assembly, Island, Tell, build_assembly, silent
 from .choice import check_alike, chosen, is_own, mend
@@ -191,7 +192,7 @@ class Simulation:
         """What takes an island's steps."""
         there = stage.statics.islands[island]
         own = [settings[k] for k in there.bodies]
-        if is_own(own[0]):
+        if is_own(own[0]) or has_weave(there.system):
             return stage.statics.steppers[island]
         factors = self.statics.factors(island, own)
         # Of the dials that can be keyframed, these make another damping.

@@ -21,10 +21,12 @@ from ..stepping.hanging import floored, hanging
 from ..stepping.sheet_step import SheetStepper, has_sheet
 from ..stepping.static import settled
 from ..stepping.step import Stepper
+from ..stepping.weave_step import WeaveStepper
 from ..system.block import Block
 from ..system.inputs import in_the_air
 from ..system.state import State
 from ..system.system import System, assemble
+from ..system.weave import has_weave
 from .assembly import Assembly, Island, rebuilt
 from .posing import Posing
 from .pulling import Fields, fields_of, pulled, weighed
@@ -264,6 +266,8 @@ class Statics:
 
 def stepper(system: System) -> Stepper:
     """The steps of a system: nets by Newton's method, as their stiffness at rest says little of where they hang."""
+    if has_weave(system):
+        return WeaveStepper(system)
     if has_sheet(system):
         return SheetStepper(system)
     return Stepper(system, minimise_newton if has_net(system) else minimise_lbfgs)

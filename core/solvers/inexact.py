@@ -117,13 +117,13 @@ class _Directions:
         problem = self._problem
         if self._metric is not None:
             product = problem.tangent(v)
-            answer, count = _conjugate(product, self._metric, gradient, _LAGGED)
+            answer, count = conjugate(product, self._metric, gradient, _LAGGED)
             if count <= _LAGGED:
                 return answer
         else:
             sharp = self._fresh > 0 and self._last <= max(_SHARP, _WORSE * self._fresh)
             product = problem.tangent(v) if sharp else problem.sharpened(v)
-            answer, count = _conjugate(product, problem.precondition, gradient, _CHEAP)
+            answer, count = conjugate(product, problem.precondition, gradient, _CHEAP)
             self._last = count
             if not sharp:
                 self._fresh = count
@@ -135,15 +135,20 @@ class _Directions:
             return np.asarray(solve(right.ravel()).reshape(right.shape))
 
         self._metric = fresh
-        return _conjugate(product, fresh, gradient, _LAGGED)[0]
+        return conjugate(product, fresh, gradient, _LAGGED)[0]
 
 
-def _conjugate(product: Product, precondition: Product, gradient: Array, most: int) -> tuple[Array, int]:
-    """Minus the inverse of a matrix times a gradient (f, 3), about, and its steps; most + 1 if those are too few."""
+def conjugate(
+    product: Product, precondition: Product, gradient: Array, most: int, forcing: float = _FORCING
+) -> tuple[Array, int]:
+    """Minus the inverse of a matrix times a gradient (f, 3), about, and its steps; most + 1 if those are too few.
+
+    forcing: at which part of the first error it ends.
+    """
     answer, left = np.zeros_like(gradient), -gradient
     spread = precondition(left)
     way, size = spread, float(np.vdot(left, spread))
-    last = _FORCING**2 * size
+    last = forcing**2 * size
     for count in range(most):
         if not size > last:
             return answer, count

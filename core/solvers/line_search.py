@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..arrays import Array
-from .problem import Problem
+from .problem import Problem, Searched
 
 _SUFFICIENT = 1e-4
 _CURVATURE = 0.9
@@ -47,7 +47,7 @@ def parabola(length: float, decrease: float, slope: float) -> float:
 
 
 def search(
-    problem: Problem, v: Array, value: float, direction: Array, slope: float, shorten: Shorten, most: int
+    problem: Searched, v: Array, value: float, direction: Array, slope: float, shorten: Shorten, most: int
 ) -> Found:
     """From v (f, 3) with its value along a direction (f, 3) with a negative slope, in at most so many tries."""
     length = problem.largest_step(v, direction)

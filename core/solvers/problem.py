@@ -22,8 +22,8 @@ class Outcome(Enum):
     NOT_FINITE = "The step ran into numbers without bounds."
 
 
-class Problem(Protocol):
-    """A smooth function of velocities v (f, 3) m/s with a metric near to its Hessian."""
+class Searched(Protocol):
+    """A smooth function of velocities v (f, 3) m/s."""
 
     value_noise: float
     """Differences of values up to this are rounding."""
@@ -31,6 +31,14 @@ class Problem(Protocol):
     def value_gradient(self, v: Array) -> tuple[float, Array]:
         """psi in W s and its gradient (f, 3) in N."""
         ...
+
+    def largest_step(self, v: Array, direction: Array) -> float:
+        """The largest part, at most 1, of a direction (f, 3) from v that may be tried."""
+        ...
+
+
+class Problem(Searched, Protocol):
+    """With a metric near to its Hessian."""
 
     def precondition(self, gradient: Array) -> Array:
         """The inverse of the metric applied to a gradient: velocities (f, 3) m/s."""
@@ -46,10 +54,6 @@ class Problem(Protocol):
 
     def apart(self, step: Array) -> Array | None:
         """What the metric's part for what is told apart, see Accepted, makes of a step (f, 3), N; None for nothing."""
-        ...
-
-    def largest_step(self, v: Array, direction: Array) -> float:
-        """The largest part, at most 1, of a direction (f, 3) from v that may be tried."""
         ...
 
     def hessian(self, v: Array, project: bool) -> csr_matrix:

@@ -12,6 +12,24 @@ from .law import InertiaLaw
 
 
 @dataclass(frozen=True)
+class YarnDials:
+    """What the dials say of the yarns of woven cloth (docs/weave.md).
+
+    friction: Coulomb's number.  grip: N, that presses the yarns of each crossing together even where nothing pulls.
+    drag: N s/m of sliding.  stretch, bend: s, times the stiffness, by rates of strain; rayleigh: by the tangent.
+
+    Where nothing is said, as where it is looked for where something hangs, nothing slides.
+    """
+
+    friction: float = 1.0
+    grip: float = 1e9
+    drag: float = 0.0
+    stretch: float = 0.0
+    bend: float = 0.0
+    rayleigh: bool = False
+
+
+@dataclass(frozen=True)
 class Controls:
     """What the dials set for one system.
 
@@ -20,12 +38,14 @@ class Controls:
     tolerance: of the solver.
     stiffness: factor on what is elastic, for a material that stiffens during the shot; for all blocks, or for each.
         The laws' eigenvalues go with it.
+    yarns: of each block that is woven.
     """
 
     laws: tuple[InertiaLaw, ...]
     follow_through: float | tuple[float, ...]
     tolerance: float
     stiffness: float | tuple[float, ...] = 1.0
+    yarns: tuple[YarnDials, ...] = ()
 
     def throws(self, blocks: int) -> Array:
         """(b,) follow-through of each block."""

@@ -13,7 +13,9 @@ from ..system.inputs import Inputs
 from ..system.region import Region
 from ..system.state import State
 from ..system.system import System
+from ..system.weave import has_weave
 from .controls import Controls
+from .falling import fallen
 from .first_mode import FirstModeLaw
 from .remembered import forgotten
 from .step import Stepper
@@ -44,13 +46,16 @@ def settled(stepper: Stepper, state: State, inputs: Inputs, tolerance: float, fa
     eigenvalues = [_calming(system, region, scale) for region in system.regions]
     h = 1.0 / math.sqrt(max(eigenvalues)) if eigenvalues else 1.0
     laws = tuple(FirstModeLaw(-math.log(_REMAINDER) / h, 0.0, eigenvalue) for eigenvalue in eigenvalues)
-    thin = any(block.is_sheet or block.is_rope for block in system.blocks)
+    woven = has_weave(system)
+    thin = woven or any(block.is_sheet or block.is_rope for block in system.blocks)
     tolerance = max(tolerance, _THIN_TOLERANCE) if thin else tolerance
     controls = Controls(laws, 0.0, tolerance, tuple(float(one) for one in scale))
     touching = any(one.touching is not None for one in inputs)
     part = (_TOUCHING_STILL if touching else _THIN_STILL) if thin else _STILL
     limit = part * np.array([block.size for block in system.blocks])[system.owner()]
     still = tuple(one.ended() for one in inputs)
+    if woven:
+        state = fallen(stepper, state, still, tolerance, controls.factors(len(system.blocks)))
     # What is touched is not to be jumped through.
     series = _Series() if thin and not touching else None
     for _ in range(_MOST):

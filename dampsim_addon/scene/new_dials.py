@@ -15,6 +15,11 @@ from ..blender.sampler import gravity, positions
 _FIRM = 500.0
 # What is new is no thicker than this part of its size: wires and nets, sheets as cotton of a metre is, and ropes.
 THIN = {"SPRINGS": 0.02, "CLOTH": 0.001, "ROPE": 0.01}
+# New yarns are as thick as this part of what is between them, weigh so much, of loose fibres, in kg/m^3, and bend as
+# that. Each crossing holds so many times the weight that hangs on it.
+_YARN, _FIBRES, _LOOSE, _HOLDS = 0.4, 300.0, 0.05, 20.0
+# m/s^2.
+_USUAL = 9.81
 
 
 def dial(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
@@ -47,9 +52,27 @@ def shell_thickness(obj: bpy.types.Object) -> float:
 
 def thin(obj: bpy.types.Object) -> None:
     """No thicker than its kind is at that size; a closed shell of cloth as thick as it is modelled."""
+    if obj.dampsim.kind == "WEAVE":
+        _yarns(obj)
+        return
     height = max(*obj.dimensions)
     thick = shell_thickness(obj) if obj.dampsim.kind == "CLOTH" else 0.0
     if thick > 0.0:
         obj.dampsim.thickness = float(f"{1000.0 * thick:.3g}")
     elif height > 0.0:
         obj.dampsim.thickness = min(obj.dampsim.thickness, 1000.0 * THIN[obj.dampsim.kind] * height)
+
+
+def _yarns(obj: bpy.types.Object) -> None:
+    """As far apart as edges are long, and holding on to each other; they touch nothing, which they cannot yet."""
+    group, ends = obj.dampsim, np.empty(2 * len(obj.data.edges), dtype=np.int32)
+    group.collide = group.touch_self = group.touch_together = False
+    obj.data.edges.foreach_get("vertices", ends)
+    places = transformed(np.array(obj.matrix_world), positions(obj.data).astype(float))
+    a, b = ends.reshape(-1, 2).T
+    pitch = float(np.linalg.norm(places[a] - places[b], axis=1).mean()) if len(a) else 0.0
+    if pitch > 0.0:
+        thick = _YARN * pitch
+        group.thickness, group.density, group.bending = float(f"{1000.0 * thick:.3g}"), _FIBRES, _LOOSE
+        weight = _FIBRES * 0.25 * np.pi * thick**2 * pitch * _USUAL
+        group.yarn_grip = float(f"{1000.0 * _HOLDS * weight / max(group.yarn_friction, 1e-3):.2g}")

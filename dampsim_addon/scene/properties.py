@@ -55,7 +55,7 @@ def _shown_otherwise(group: PropertyGroup, context: object) -> None:
 def _kind_chosen(group: PropertyGroup, context: bpy.types.Context) -> None:
     """What Add said of its own choice no longer counts; nor does the Sag that it dialled, of what is thin now."""
     group.kind_note = ""
-    if not group.enabled or group.kind not in new_dials.THIN:
+    if not group.enabled or group.kind not in (*new_dials.THIN, "WEAVE"):
         return
     if group.stiffness_by == StiffnessBy.SAG:
         new_dials.dial(group.id_data, context.scene)

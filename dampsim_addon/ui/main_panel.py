@@ -35,6 +35,7 @@ from .link_panel import DAMPSIM_PT_links
 from .live_line import draw_draft, standing, touching
 from .operators import DAMPSIM_OT_calibrate, DAMPSIM_OT_measure, DAMPSIM_OT_remove
 from .plastic_panel import DAMPSIM_PT_plastic
+from .weave_operators import DAMPSIM_OT_weave
 
 # In percent: what hangs nearer to what was modelled is kept.
 _KEPT = 0.01
@@ -107,6 +108,7 @@ def _draw_add(layout: UILayout, context: Context) -> None:
         row = layout.row()
         row.scale_y = 1.4
         row.operator(DAMPSIM_OT_add.bl_idname, icon="ADD")
+        layout.operator(DAMPSIM_OT_weave.bl_idname, icon="MESH_GRID")
 
 
 def _draw_curve(layout: UILayout, obj: bpy.types.Object, context: Context) -> None:

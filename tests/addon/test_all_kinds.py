@@ -23,6 +23,7 @@ MADE = {
     "SPRINGS": (grid, "CLOTH"),
     "CLOTH": (lambda: grid(6), "CLOTH"),
     "ROPE": (wire, "ROPE"),
+    "WEAVE": (lambda: grid(6), "CLOTH"),
     "SHELL": (plate, "CLOTH"),
 }
 
@@ -43,8 +44,8 @@ def thing(request: pytest.FixtureRequest, tmp_path: Path) -> bpy.types.Object:
     obj = make()
     add(obj, tmp_path)
     assert obj.dampsim.kind == chosen
-    if request.param == "SPRINGS":
-        obj.dampsim.kind = "SPRINGS"
+    if request.param in ("SPRINGS", "WEAVE"):
+        obj.dampsim.kind = request.param
     obj.dampsim.resolution = 100
     return obj
 

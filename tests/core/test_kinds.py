@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
+from woven_scenes import swatch
 
 from builders import scene, still
 from dampsim.core.bodies.kind import Kind
@@ -29,13 +30,24 @@ TURN = Rotation.from_rotvec([0.3, -1.0, 0.7]).as_matrix()
 
 
 def body(what: type[Kind], **more: object) -> Body:
-    """A ball of a metre, held firmly at its foot and softly around."""
+    """A ball of a metre, held firmly at its foot and softly around; of what is woven a panel."""
+    if what.name == "WEAVE":
+        return panel(**more)
     surface = sphere(120)
     surface = replace(surface, vertices=0.5 * surface.vertices)
     low = surface.vertices[:, 2]
     pins = np.select([low < -0.3, low < -0.1], [1.0, 0.5], 0.0)
     edges = edges_of(surface.triangles) if what.looks_at_edges else np.zeros((0, 2), dtype=np.int64)
     return still(surface, pins, kind=what.name, edges=edges, **{"resolution": 150, "stiffness": 300.0, **more})
+
+
+def panel(**more: object) -> Body:
+    """Woven, upright, a metre each way, held firmly at its foot and softly around."""
+    surface, edges = swatch(6, 6, 1.0 / 7.0)
+    surface = replace(surface, name="Sphere", vertices=surface.vertices[:, [0, 2, 1]] - np.array([0.5, 0.0, 0.5]))
+    low = surface.vertices[:, 2]
+    pins = np.select([low < -0.4, low < -0.3], [1.0, 0.5], 0.0)
+    return still(surface, pins, kind="WEAVE", edges=edges, **{"stiffness": 300.0, **more})
 
 
 def sections(what: type[Kind]) -> set[str]:

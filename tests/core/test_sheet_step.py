@@ -50,14 +50,14 @@ def test_what_is_known_across_is_the_hessian_along_the_normals() -> None:
 @pytest.mark.parametrize("count", [17, pytest.param(33, marks=pytest.mark.slow)])
 def test_conjugate_gradients_are_few_at_any_resolution(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a sheet that falls; with the constant metric alone they are 30 to 70 at both."""
-    counts, own = [], inexact._conjugate
+    counts, own = [], inexact.conjugate
 
     def counted(*given: object) -> tuple[np.ndarray, int]:
         found = own(*given)  # type: ignore[arg-type]
         counts.append(found[1])
         return found
 
-    monkeypatch.setattr(inexact, "_conjugate", counted)
+    monkeypatch.setattr(inexact, "conjugate", counted)
     flat = sheet(count)
     body = still(
         flat, (flat.vertices[:, 0] < 1e-9).astype(float), kind="CLOTH", start_settled=False, detail=200000,

@@ -16,12 +16,13 @@ from .material import Materials
 from .parameter import Affects, Parameter
 from .plastic import Plastics
 from .shot import Shots
+from .weave import Weaves
 
 TOLERANCES: dict[str, float] = {Accuracy.PREVIEW: 1e-2, Accuracy.BAKE: 1e-3, Accuracy.TIGHT: 1e-8}
 
 
 @dataclass(frozen=True)
-class Settings(Shots, Contacts, Plastics, Materials, Dampings, Dials):
+class Settings(Shots, Contacts, Weaves, Plastics, Materials, Dampings, Dials):
     """All that an artist dials for one object, in the units of the panel."""
 
     def __post_init__(self) -> None:

@@ -1,0 +1,80 @@
+"""Woven cloth, yarn by yarn: a mesh's loops of edges as yarns that cross and slide (docs/weave.md)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..damping.registry import DAMPINGS
+from ..errors import MeshError, ParameterError
+from ..scene.body import Body
+from ..scene.parameters import Settings
+from ..system.block import Block
+from ..system.weave import Weave as Yarns
+from ..weave.woven import Material, woven
+from ..weave.yarns import yarns_of
+from .kind import BASE_YOUNG, Kind
+from .model import Model
+from .rope import Rope, Threads
+from .vertices import Held, painted_at, vertex_model
+
+# Of the papers' dampings, those that [SRD] has for yarns.
+_DAMPINGS = ("STRAIN_RATE", "RAYLEIGH")
+
+
+class Weave(Kind):
+    """Yarns that cross at the vertices of quads."""
+
+    name = "WEAVE"
+    label = "Weave"
+    text = "Every loop of edges is a yarn that crosses others at the vertices and can be pulled through; for quads"
+    looks_at_edges = True
+    needs_faces = False
+    natural = True
+    meets = False
+
+    @staticmethod
+    def sections(settings: Settings) -> tuple[str, ...]:
+        return ("thin", "fabric", "weave")
+
+    @staticmethod
+    def check(body: Body) -> None:
+        """Raises MeshError, or ParameterError where a damping is not to be had for yarns."""
+        Rope.check(body)
+        chosen = body.settings.damping_by
+        if chosen in {one.name for one in DAMPINGS} and chosen not in _DAMPINGS:
+            label = next(one.label for one in DAMPINGS if one.name == chosen)
+            raise ParameterError(
+                f"{body.name}: yarns have no {label} damping; choose Settle and Bounce, Strain Rate or Rayleigh."
+            )
+
+    @staticmethod
+    def build(body: Body) -> Model:
+        settings, threads = body.settings, Threads.of(body)
+        rest = body.surface.vertices[threads.vertices]
+        place = np.full(len(body.surface.vertices), -1)
+        place[threads.vertices] = np.arange(len(threads.vertices))
+        place[threads.doubles[:, 0]] = place[threads.doubles[:, 1]]
+        triangles = place[body.surface.triangles].astype(np.int64)
+        diameter = 1e-3 * settings.thickness
+        section = 0.25 * np.pi * diameter**2
+        material = Material(
+            stretch=BASE_YOUNG * section,
+            bend=settings.bending * BASE_YOUNG * np.pi * diameter**4 / 64.0,
+            shear=0.01 * settings.yarn_shear,
+            line=settings.density * section,
+            diameter=diameter,
+            shrink=0.01 * settings.shrink,
+        )
+        cloth = woven(rest, yarns_of(rest, threads.edges, triangles[(triangles >= 0).all(axis=1)]), material)
+        if not len(cloth.crossings):
+            raise MeshError(
+                f"{body.name}: nowhere do two yarns cross, as four edges that meet do; make quads of its faces, or "
+                "choose Cloth."
+            )
+        held = Held.of(body, threads.vertices, threads.doubles, cloth.node_mass)
+        block = Block(
+            body.name, rest, cloth.node_mass, (cloth.ends,), (Yarns(cloth), *held.springs), held.nodes,
+            held.stiffness, held.pace, not settings.damp_swing, net=True,
+            centre=painted_at(body.centre_map, threads.vertices),
+        )  # fmt: skip
+        return vertex_model(body, block, threads.vertices, threads.doubles, BASE_YOUNG * section / block.size)

@@ -1,0 +1,96 @@
+"""Newton's method by conjugate gradients on factors of its own Hessian, made anew where these are old."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from ..arrays import Array
+from .factor import LowRank, LowRankUpdate, Solve
+from .inexact import conjugate
+from .line_search import halved, search
+from .problem import Minimum, Outcome, Searched, Tolerance
+
+# Conjugate gradients end at this part of the first error, and after so many steps on old factors, or on new ones.
+_FORCING, _OLD, _NEW = 1e-3, 12, 60
+# What rounding leaves of the potential, as a square of the error: where it is there already, nothing is to be found.
+_ROUNDED = 1e-14
+
+Factorise = Callable[[csr_matrix], Solve]
+
+
+class Curved(Searched, Protocol):
+    """A function with a Hessian that is positive, low_rank aside."""
+
+    def motion(self, v: Array) -> float:
+        """How large the motion at v is by the estimate that the error has, sqrt(W s)."""
+        ...
+
+    @property
+    def low_rank(self) -> LowRank:
+        """What the Hessian has beside matrix(v)."""
+        ...
+
+    def matrix(self, v: Array) -> csr_matrix:
+        """All of the Hessian but low_rank."""
+        ...
+
+
+def minimise_refactored(
+    problem: Curved, start: Array, tolerance: Tolerance, factorised: Factorise, most: int = 60
+) -> Minimum:
+    """start: (f, 3).  factorised: a solve with a matrix, about."""
+    v = start
+    value, gradient = problem.value_gradient(v)
+    first, error, evaluations = None, np.inf, 1
+    outcome, iteration = Outcome.ITERATIONS, 0
+    metric: Callable[[Array], Array] | None = None
+    if not (np.isfinite(value) and np.isfinite(gradient).all()):
+        return Minimum(v, Outcome.NOT_FINITE, 0, 1, np.inf, np.inf)
+    for iteration in range(most + 1):
+        matrix = problem.matrix(v)
+        product = _product(matrix, problem.low_rank)
+        count, direction = _OLD + 1, gradient
+        if metric is not None:
+            direction, count = conjugate(product, metric, gradient, _OLD, _FORCING)
+        if count > _OLD:
+            metric = _shaped(LowRankUpdate(factorised(matrix), problem.low_rank))
+            direction, _ = conjugate(product, metric, gradient, _NEW, _FORCING)
+        slope = float(np.vdot(gradient, direction))
+        if not np.isfinite(slope) or slope > 0.0:
+            outcome = Outcome.NOT_FINITE
+            break
+        error = float(np.sqrt(-slope))
+        first = error if first is None else first
+        rounded = float(np.sqrt(_ROUNDED * abs(value)))
+        if error <= max(tolerance.relative * min(first, problem.motion(v)), tolerance.absolute, rounded):
+            outcome = Outcome.CONVERGED
+            break
+        if iteration == most:
+            break
+        tried = search(problem, v, value, direction, slope, halved, 40)
+        evaluations += tried.evaluations
+        if not tried.found:
+            outcome = Outcome.LINE_SEARCH
+            break
+        v, value, gradient = tried.v, tried.value, tried.gradient
+    residual = float(error / first) if first else 0.0
+    return Minimum(v, outcome, iteration, evaluations, residual, float(np.linalg.norm(gradient)), float(first or 0.0))
+
+
+def _product(matrix: csr_matrix, low: LowRank) -> Callable[[Array], Array]:
+    def product(way: Array) -> Array:
+        flat = way.ravel()
+        found = matrix @ flat
+        if not low.empty:
+            found = found + low.combined(low.columns, low.signs * low.along(flat))
+        return np.asarray(found.reshape(way.shape))
+
+    return product
+
+
+def _shaped(solve: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    return lambda right: np.asarray(solve(right.ravel()).reshape(right.shape))

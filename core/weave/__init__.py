@@ -1,0 +1,1 @@
+"""Woven cloth, yarn by yarn: crossings with sliding coordinates (docs/weave.md)."""

@@ -1,0 +1,117 @@
+"""Weave: a swatch of yarns, or yarns along the loops of edges of a mesh of quads."""
+
+from __future__ import annotations
+
+import bpy
+import numpy as np
+from bpy.props import FloatProperty, IntProperty
+from bpy.types import Context, Operator
+
+from ...core.arrays import Index
+from ...core.bodies.vertices import Moved
+from ...core.bodies.weave import Weave
+from ...core.errors import DampSimError
+from ...core.geometry.surface import Surface
+from ...core.scene.body import Body
+from ...core.scene.parameters import Settings
+from ...core.system.weave import weave_of
+from ...core.weave.sides import sides
+from ...core.weave.woven import Woven
+from ..blender.sampler import positions
+from ..blender.yarns import threads, threads_of
+from ..scene import new_dials
+from ..scene.objects import free, is_simulated
+from ..scene.snapshot import edges, triangles
+from .add_operators import addable, added
+
+
+class DAMPSIM_OT_weave(Operator):
+    """Weave yarns along the loops of edges of the active mesh of quads, or a new swatch where none is active"""
+
+    bl_idname = "dampsim.weave"
+    bl_label = "Weave"
+    bl_options = {"REGISTER", "UNDO"}
+
+    across: IntProperty(name="Across", default=16, min=2, soft_max=60, description="Upright yarns of a new swatch")  # type: ignore[valid-type]
+    along: IntProperty(name="Along", default=16, min=2, soft_max=60, description="Lying yarns of a new swatch")  # type: ignore[valid-type]
+    size: FloatProperty(  # type: ignore[valid-type]
+        name="Size", default=1.0, min=1e-3, subtype="DISTANCE", description="Width of a new swatch, tails included"
+    )
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        return context.mode == "OBJECT" and free(cls, context)
+
+    def execute(self, context: Context) -> set[str]:
+        obj, made = context.object, None
+        if obj is None or not obj.select_get() or not (addable(obj) or _lacks_yarns(obj)):
+            made = obj = _swatch(context, self.across, self.along, self.size)
+        try:
+            vertices, cloth = _woven(obj)
+        except DampSimError as error:
+            self.report({"ERROR"}, str(error))
+            return {"CANCELLED"}
+        if not is_simulated(obj):
+            added(obj, context.scene)
+        obj.dampsim.kind = "WEAVE"
+        new_dials.dial(obj, context.scene)
+        obj.dampsim.kind_note = f"{len(cloth.crossings)} crossings of yarns, which slide"
+        scale = float(np.mean(np.abs(tuple(obj.matrix_world.to_scale()))))
+        thickness = 1e-3 * obj.dampsim.thickness / max(scale, 1e-12)
+        threads(obj, vertices[cloth.node], cloth.segments, sides(cloth), thickness)
+        obj.hide_render, obj.display_type = True, "WIRE"
+        text = f"{obj.name}: {len(cloth.crossings)} crossings; its yarns are shown by {threads_of(obj).name}"
+        self.report({"INFO"}, text if made is None else f"{text}; pin what holds it")
+        return {"FINISHED"}
+
+
+def _woven(obj: bpy.types.Object) -> tuple[Index, Woven]:
+    """The vertices that are crossings or tails, and the cloth of them. Raises the errors for the artist."""
+    surface = Surface(obj.name, positions(obj.data).astype(float), triangles(obj.data))
+    body = Body(
+        surface, np.zeros(len(surface.vertices)), Settings(), lambda _: surface.vertices, "WEAVE", edges(obj.data)
+    )
+    model = Weave.build(body)
+    term = weave_of(model.block.terms)
+    assert term is not None
+    assert isinstance(model.skin, Moved)
+    return model.skin.vertices, term.cloth
+
+
+def _lacks_yarns(obj: bpy.types.Object) -> bool:
+    return is_simulated(obj) and threads_of(obj) is None
+
+
+def _swatch(context: Context, across: int, along: int, size: float) -> bpy.types.Object:
+    """A new upright swatch at the 3D cursor, each yarn with a tail at either end; pinned by its upper tails."""
+    rows, columns = along + 2, across + 2
+    pitch = size / (columns - 1)
+    number = np.full((rows, columns), -1)
+    there = [(i, j) for i in range(rows) for j in range(columns) if not (i in (0, rows - 1) and j in (0, columns - 1))]
+    number[tuple(np.array(there).T)] = np.arange(len(there))
+    places = [((j - 0.5 * (columns - 1)) * pitch, 0.0, -i * pitch) for i, j in there]
+    loose = [(number[a, j], number[b, j]) for j in range(1, columns - 1) for a, b in ((0, 1), (rows - 2, rows - 1))]
+    loose += [(number[i, a], number[i, b]) for i in range(1, rows - 1) for a, b in ((0, 1), (columns - 2, columns - 1))]
+    quads = [
+        (number[i, j], number[i + 1, j], number[i + 1, j + 1], number[i, j + 1])
+        for i in range(1, rows - 2)
+        for j in range(1, columns - 2)
+    ]
+    mesh = bpy.data.meshes.new("Swatch")
+    mesh.from_pydata(places, [tuple(map(int, pair)) for pair in loose], [tuple(map(int, quad)) for quad in quads])
+    mesh.update()
+    obj = bpy.data.objects.new("Swatch", mesh)
+    context.collection.objects.link(obj)
+    obj.location = context.scene.cursor.location
+    obj.vertex_groups.new(name="Pin").add(list(range(columns - 2)), 1.0, "REPLACE")
+    for other in context.selected_objects:
+        other.select_set(False)
+    obj.select_set(True)
+    context.view_layer.objects.active = obj
+    context.view_layer.update()
+    return obj
+
+
+CLASSES = (DAMPSIM_OT_weave,)
+
+register, unregister = bpy.utils.register_classes_factory(CLASSES)

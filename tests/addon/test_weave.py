@@ -1,0 +1,121 @@
+"""Weave: swatches and meshes of quads become yarns, which play, bake and are shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import bpy
+import numpy as np
+import pytest
+from scenes import LAST, fresh
+
+pytestmark = pytest.mark.bpy
+
+
+def woven(cache: Path, across: int = 5, along: int = 4) -> bpy.types.Object:
+    """A new swatch that is swung by its upper tails."""
+    assert bpy.ops.dampsim.weave(across=across, along=along, size=0.6) == {"FINISHED"}
+    obj = bpy.context.object
+    obj.dampsim.cache_folder, obj.dampsim.settle, obj.dampsim.target = str(cache), 12.0, "POINT_CACHE"
+    for frame, place in ((1, 0.0), (3, 0.0), (5, 0.2)):
+        obj.location.y = place
+        obj.keyframe_insert("location", frame=frame)
+    return obj
+
+
+def shown(obj: bpy.types.Object, frame: int) -> np.ndarray:
+    """(v, 3) as it plays, in world space."""
+    bpy.context.scene.frame_set(frame)
+    one = obj.evaluated_get(bpy.context.evaluated_depsgraph_get())
+    found = np.empty(3 * len(one.data.vertices), dtype=np.float32)
+    one.data.vertices.foreach_get("co", found)
+    matrix = np.array(one.matrix_world)
+    return np.asarray(found.reshape(-1, 3) @ matrix[:3, :3].T + matrix[:3, 3])
+
+
+def test_a_new_swatch_is_woven_hung_and_dialled_so_that_it_holds(tmp_path: Path) -> None:
+    fresh()
+    obj = woven(tmp_path)
+    group = obj.dampsim
+    assert (group.kind, group.pin_group, group.collide) == ("WEAVE", "Pin", False)
+    assert len(obj.data.vertices) == 7 * 6 - 4
+    assert "20 crossings" in group.kind_note
+    # Yarns 0.1 m from each other.
+    assert group.thickness == pytest.approx(40.0, rel=1e-2)
+    assert group.stiffness_by == "MODULUS"
+
+
+def test_yarns_are_tubes_that_go_over_and_under_and_follow_the_bake(load: Any, tmp_path: Path) -> None:
+    fresh()
+    obj = woven(tmp_path)
+    (yarns,) = [child for child in obj.children if "DampSim Yarns" in child.modifiers]
+    plain = shown(yarns, 1)
+    # Nine yarns, each round: they reach a thickness over and under the plane in which they cross.
+    assert len(plain) > 9 * 8 * 6
+    assert plain[:, 1].max() == pytest.approx(0.04, rel=0.1)
+    assert plain[:, 1].min() == pytest.approx(-0.04, rel=0.1)
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+    for number in (3, LAST):
+        wanted, tubes = cache.shape(number, obj.name), shown(yarns, number)
+        np.testing.assert_allclose(shown(obj, number), wanted, atol=2e-6)
+        near = np.linalg.norm(tubes[:, None] - wanted[None], axis=2).min(axis=0)
+        # Each crossing is within the two yarns that meet there.
+        assert near.max() < 0.045
+    assert np.abs(shown(yarns, LAST) - plain).max() > 0.01
+    assert bpy.ops.dampsim.clear() == {"FINISHED"}
+
+
+def test_a_mesh_of_quads_is_woven_along_its_loops_of_edges_and_one_of_triangles_is_refused(tmp_path: Path) -> None:
+    fresh()
+    bpy.ops.mesh.primitive_grid_add(x_subdivisions=6, y_subdivisions=5, size=1.0)
+    grid = bpy.context.object
+    grid.scale = (2.0, 2.0, 2.0)
+    bpy.context.view_layer.update()
+    assert bpy.ops.dampsim.weave() == {"FINISHED"}
+    assert bpy.context.object == grid
+    # Its border is a hem, at which nothing slides.
+    assert f"{5 * 4} crossings" in grid.dampsim.kind_note
+    assert grid.dampsim.thickness == pytest.approx(400.0 * 2.0 * np.mean([1 / 6] * 36 + [1 / 5] * 35), rel=0.02)
+    bpy.ops.mesh.primitive_ico_sphere_add()
+    with pytest.raises(RuntimeError, match="nowhere do two yarns cross"):
+        bpy.ops.dampsim.weave()
+    assert not bpy.context.object.dampsim.enabled
+
+
+def test_a_swatch_plays_live_as_it_bakes(live: Any, load: Any, tmp_path: Path) -> None:
+    scene = fresh()
+    obj = woven(tmp_path)
+    played = []
+    for number in range(1, LAST + 1):
+        scene.frame_set(number)
+        played.append(shown(obj, number))
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+    for number, there in enumerate(played, 1):
+        np.testing.assert_allclose(there, cache.shape(number, obj.name), atol=2e-6)
+    assert np.abs(played[-1] - played[0]).max() > 0.01
+
+
+@pytest.mark.slow
+def test_the_sample_of_sacking_gives_its_yarn_and_comes_to_rest(load: Any) -> None:
+    bpy.ops.wm.open_mainfile(filepath=str(Path(__file__).parents[2] / "sample_blends" / "sacking.blend"))
+    scene, obj = bpy.context.scene, bpy.data.objects["Sacking"]
+    snapshot, simulation = load("dampsim_addon.scene.snapshot"), load("core.simulation.simulation")
+    with snapshot.GroupSampler(scene, bpy.context.view_layer, [obj]) as sampler:
+        made = simulation.Simulation(snapshot.take(sampler))
+        frames = list(made.frames())
+    cloth = load("core.system.weave").weave_of(made.islands[0].system.blocks[0].terms).cloth
+    places = [frame.state.memory["Sacking\x1fyarn places"] for frame in frames[1:]]
+    slid = np.abs(places[-1] - places[0])
+    # The ring goes 30 cm; some of them the cloth gives after. Its own 16 crossings slide, and no others so far.
+    assert int((slid > 0.1).sum()) == 16
+    assert 0.2 < float(slid.max()) < 0.3
+    for frame, u in zip(frames[1:], places, strict=True):
+        x, (a, b) = frame.state.positions, cloth.ends.T
+        # No piece of yarn is longer than 1.05 of its length.
+        assert float((np.linalg.norm(x[b] - x[a], axis=1) / cloth.lengths(u)).max()) < 1.05
+    # The ring stops at frame 82, less than Settle before the end.
+    moved = np.linalg.norm(frames[-1].surface - frames[-6].surface, axis=1).max()
+    assert moved < 0.01 * 0.3

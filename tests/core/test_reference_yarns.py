@@ -1,0 +1,193 @@
+"""Woven cloth against tests/core/references/yarns.py, which is written from [SRD] section 5 alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from woven_scenes import Loom, woven_body
+
+from dampsim.core.weave import elements
+from dampsim.core.weave.energy import Elastic, Friction, weighed
+from dampsim.core.weave.woven import Woven
+from references.elastic import slopes
+from references.yarns import Rectangle, angle, angle_rate, bend_rate, huber
+
+ACROSS, ALONG, PITCH = 3, 2, 0.01
+GRAVITY = np.array([1.0, -2.0, -9.0])
+
+
+def loom() -> Loom:
+    return Loom(woven_body(ACROSS, ALONG, PITCH, thickness=6.0, yarn_shear=2.0))
+
+
+def reference(cloth: Woven, factor: float) -> Rectangle:
+    m = cloth.material
+    # Jamming begins at half the pitch, as yarns of 6 mm would touch even at rest.
+    shear = factor * m.shear * m.stretch * PITCH
+    return Rectangle(ACROSS, ALONG, factor * m.stretch, factor * m.bend, shear, m.line, 0.5 * PITCH, PITCH)
+
+
+def unknowns(cloth: Woven, rest: np.ndarray) -> list[tuple[str, tuple[int, int]]]:
+    """What each unknown is: the place of a node, or of a warp or weft at it; "" for those that are none."""
+    ij = [tuple(int(k) for k in row) for row in np.rint(rest[:, :2] / PITCH)]
+    found: list[tuple[str, tuple[int, int]]] = [("", (0, 0))] * cloth.unknowns
+    for node, place in enumerate(ij):
+        for k in range(3):
+            found[3 * node + k] = ("xyz"[k], place)
+    for a, b in cloth.segments:
+        (i, _), (k, _) = ij[cloth.node[a]], ij[cloth.node[b]]
+        for passing in (a, b):
+            if cloth.slides[passing]:
+                found[cloth.slot[passing]] = ("weft" if i == k else "warp", ij[cloth.node[passing]])
+    return found
+
+
+def bent(one: Loom, seed: int) -> np.ndarray:
+    """(unknowns,) changes of all of them: bends of a radian, and yarns so far slid that some jam."""
+    rng = np.random.default_rng(seed)
+    way = rng.uniform(-1.0, 1.0, (one.cloth.triples, 3))
+    way[: one.cloth.count] *= 0.4 * PITCH
+    way[one.cloth.count :] *= 0.42 * PITCH
+    way[one.cloth.count :, 2] = 0.0
+    return np.asarray(way.ravel())
+
+
+def told(one: Loom, change: np.ndarray) -> tuple[dict, dict, dict]:
+    """The reference's x, warp and weft, moved by a change of the unknowns."""
+    rest = one.system.rest
+    ij = [tuple(int(k) for k in row) for row in np.rint(rest[:, :2] / PITCH)]
+    x = {place: rest[k].astype(change.dtype) for k, place in enumerate(ij)}
+    warp = {(i, j): (i * PITCH + 0 * change[0]) for i, j in ij}
+    weft = {(i, j): (j * PITCH + 0 * change[0]) for i, j in ij}
+    for (what, place), by in zip(unknowns(one.cloth, rest), change, strict=True):
+        if what == "warp":
+            warp[place] = warp[place] + by
+        elif what == "weft":
+            weft[place] = weft[place] + by
+        elif what:
+            x[place]["xyz".index(what)] += by
+    return x, warp, weft
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 4])
+def test_energy_and_slopes_are_those_of_the_paper_where_yarns_bend_shear_slide_and_jam(seed: int) -> None:
+    one, change = loom(), bent(loom(), seed)
+    cloth, known = one.cloth, reference(one.cloth, 20.0)
+    moved, slid = cloth.parted(change.reshape(-1, 3))
+    value, gradient = Elastic(cloth, 20.0).value_gradient(one.system.rest + moved, cloth.places + slid)
+    assert (cloth.lengths(cloth.places + slid) < 0.5 * PITCH).any()
+
+    def total(by: np.ndarray) -> np.ndarray:
+        return known.energy(*told(one, by))
+
+    # Both are exact; angles of straight yarns are known to about 1e-8 of a radian by their cosine.
+    assert value == pytest.approx(float(total(change).real), rel=1e-12)
+    expected = slopes(total, change)
+    np.testing.assert_allclose(gradient, expected, atol=1e-10 * np.abs(expected).max())
+
+
+def test_weight_falls_with_the_yarn_that_slides() -> None:
+    one, change = loom(), bent(loom(), 5)
+    cloth, known = one.cloth, reference(one.cloth, 1.0)
+    moved, slid = cloth.parted(change.reshape(-1, 3))
+    pull = np.tile(GRAVITY, (cloth.count, 1))
+    value, gradient = weighed(cloth, one.system.rest + moved, cloth.places + slid, pull)
+
+    def total(by: np.ndarray) -> np.ndarray:
+        return known.weight(*told(one, by), GRAVITY)
+
+    assert value == pytest.approx(float(total(change)), rel=1e-12)
+    np.testing.assert_allclose(gradient, slopes(total, change), rtol=1e-12, atol=1e-18)
+    assert np.abs(gradient[3 * cloth.count :]).max() > 0.0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_positive_hessians_are_the_slopes_slopes_where_nothing_is_left_out(seed: int) -> None:
+    """Of stretch and jamming all, of taut pieces; of bending and shear near to straight and square."""
+    one = loom()
+    cloth, rng = one.cloth, np.random.default_rng(seed)
+    elastic, fine = Elastic(cloth, 20.0), 1e-5
+    x = one.system.rest * np.array([1.05, 1.08, 1.0]) + fine * PITCH * rng.standard_normal(one.system.rest.shape)
+    u = cloth.places + 0.01 * PITCH * rng.standard_normal(len(cloth.places)) * cloth.slides
+    blocks, size = elastic.blocks(x, u), cloth.unknowns
+    matrix = np.zeros((size + 1, size + 1))
+    groups = (
+        (cloth.along_unknowns, blocks.along),
+        (cloth.bend_unknowns, blocks.bend),
+        (cloth.shear_unknowns, blocks.shear),
+    )
+    for where, own in groups:
+        for rows, block in zip(where, own, strict=True):
+            matrix[np.ix_(rows, rows)] += block
+    way = rng.standard_normal((cloth.triples, 3))
+    way[cloth.count :, 2] = 0.0
+    dx, du = cloth.parted(1e-8 * way)
+    ahead, behind = (elastic.value_gradient(x + sign * dx, u + sign * du)[1] for sign in (1.0, -1.0))
+    expected = matrix[:size, :size] @ way.ravel()
+    # Left out is what grows with the bends, which are some 1e-5; differences of 1e-8 m leave 1e-6.
+    np.testing.assert_allclose((ahead - behind) / 2e-8, expected, atol=2e-4 * np.abs(expected).max())
+    assert np.linalg.eigvalsh(matrix).min() > -1e-12 * np.abs(matrix).max()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_hessians_never_curve_down_however_it_is_crumpled(seed: int) -> None:
+    one = loom()
+    cloth, elastic = one.cloth, Elastic(one.cloth, 20.0)
+    moved, slid = cloth.parted(bent(one, seed).reshape(-1, 3))
+    made = elastic.blocks(one.system.rest + moved, cloth.places + slid)
+    for blocks in (made.along, made.bend, made.shear):
+        values = np.linalg.eigvalsh(blocks)
+        assert values.min() > -1e-12 * values.max()
+
+
+@pytest.mark.parametrize("bend", [1e-7, 1e-3, 0.05, 0.099, 0.101, 1.0, 1.5, 2.5])
+def test_rates_of_bend_are_those_of_the_paper_on_both_sides_of_their_threshold(bend: float) -> None:
+    rng = np.random.default_rng(3)
+    a = rng.standard_normal(3)
+    across = np.cross(a, rng.standard_normal(3))
+    across *= np.linalg.norm(a) / np.linalg.norm(across)
+    b = 1.7 * (np.cos(bend) * a + np.sin(bend) * across)
+    da, db = rng.standard_normal((2, 3))
+    found = elements.bending_rate(a[None], b[None])[0] @ np.concatenate([da, db])
+    if bend < elements.SMALL:
+        # Rounding of a bend of 1e-7 is 1e-16 beside rates of one.
+        np.testing.assert_allclose(found, bend_rate(a, b, da, db), rtol=1e-9, atol=1e-12)
+    else:
+        expected = angle_rate(a, b, da, db)
+        assert np.linalg.norm(found) == pytest.approx(abs(expected), rel=1e-9)
+        way = 1e-6
+        slope = (angle(a + way * da, b + way * db) - angle(a - way * da, b - way * db)) / (2.0 * way)
+        assert expected == pytest.approx(float(slope), rel=1e-6)
+
+
+def test_energy_of_motion_is_that_of_yarns_that_slide_through_their_crossings() -> None:
+    one = loom()
+    cloth, known = one.cloth, reference(one.cloth, 1.0)
+    change, speed = bent(one, 1), bent(one, 2)
+    moved, slid = cloth.parted(change.reshape(-1, 3))
+    x, u = one.system.rest + moved, cloth.places + slid
+    v, du = cloth.parted(speed.reshape(-1, 3))
+    way = v[cloth.node] - cloth.directions(x, u) * du[:, None]
+    found = 0.5 * float(cloth.masses(u) @ (way**2).sum(axis=1))
+    still_x, still_warp, still_weft = told(one, np.zeros(cloth.unknowns))
+    fast_x, fast_warp, fast_weft = told(one, speed)
+    rates = [
+        {place: fast[place] - still[place] for place in still}
+        for fast, still in ((fast_x, still_x), (fast_warp, still_warp), (fast_weft, still_weft))
+    ]
+    expected = known.kinetic(*told(one, change), *rates)
+    assert found == pytest.approx(expected, rel=1e-12)
+
+
+def test_friction_is_hubers_function_and_what_slipped_sticks_anew() -> None:
+    ways = np.array([-3.0, -0.4, 0.0, 0.2, 0.5, 2.0])
+    friction = Friction(np.zeros(6), np.full(6, 5.0), 10.0)
+    value, slope = friction.value_gradient(ways)
+    assert value == pytest.approx(sum(huber(way, 5.0, 10.0) for way in ways), rel=1e-14)
+    for way, force in zip(ways[[0, 1, 3, 5]], slope[[0, 1, 3, 5]], strict=True):
+        rate = (huber(way + 1e-6, 5.0, 10.0) - huber(way - 1e-6, 5.0, 10.0)) / 2e-6
+        assert force == pytest.approx(rate, rel=1e-8)
+    after = Friction(friction.after(ways), friction.most, 10.0)
+    # Where it slipped it pulls on as hard as it did, from where it sticks now.
+    np.testing.assert_allclose(after.value_gradient(ways)[1], slope, rtol=1e-12)
+    assert (np.abs(ways - after.anchor) <= 0.5 + 1e-12).all()

@@ -1,0 +1,82 @@
+"""Swatches of woven cloth for tests and pages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from builders import still
+from dampsim.core.bodies.registry import kind
+from dampsim.core.geometry.surface import Surface
+from dampsim.core.scene.body import Body
+from dampsim.core.stepping.controls import Controls, YarnDials
+from dampsim.core.stepping.law import BackwardEulerLaw
+from dampsim.core.stepping.weave_step import WeaveStepper
+from dampsim.core.system.inputs import BlockInputs
+from dampsim.core.system.state import State
+from dampsim.core.system.system import System, assemble
+from dampsim.core.system.weave import Weave, weave_of
+
+
+def swatch(across: int, along: int, pitch: float) -> tuple[Surface, np.ndarray]:
+    """across x along crossings in the plane z = 0, each yarn with a tail of one pitch at either end; and its edges.
+
+    Vertex (i, j) is at (i, j) pitch; the four corners, of which no yarn has one, are not there.
+    """
+    m, k = across + 2, along + 2
+    number = np.full((m, k), -1)
+    there = [(i, j) for i in range(m) for j in range(k) if not (i in (0, m - 1) and j in (0, k - 1))]
+    number[tuple(np.array(there).T)] = np.arange(len(there))
+    vertices = pitch * np.column_stack([np.array(there, dtype=float), np.zeros(len(there))])
+    warps = [(number[i, j], number[i + 1, j]) for j in range(1, k - 1) for i in range(m - 1)]
+    wefts = [(number[i, j], number[i, j + 1]) for i in range(1, m - 1) for j in range(k - 1)]
+    quads = [
+        (number[i, j], number[i + 1, j], number[i + 1, j + 1], number[i, j + 1])
+        for i in range(1, m - 2)
+        for j in range(1, k - 2)
+    ]
+    triangles = [(a, b, c) for a, b, c, _ in quads] + [(a, c, d) for a, _, c, d in quads]
+    return Surface("Swatch", vertices, np.array(triangles)), np.array(warps + wefts)
+
+
+def woven_body(across: int, along: int, pitch: float, pins: np.ndarray | None = None, **more: Any) -> Body:
+    """A swatch of yarns 0.4 pitch thick. more: see builders.still."""
+    surface, edges = swatch(across, along, pitch)
+    dials = {"thickness": 400.0 * pitch, "density": 300.0, "bending": 0.05, "stiffness": 2000.0, **more}
+    return still(surface, pins, kind="WEAVE", edges=edges, **dials)
+
+
+class Loom:
+    """A swatch that is stepped by itself, without a scene. pins: (v,) which vertices are held."""
+
+    def __init__(self, body: Body, gravity: tuple[float, float, float] = (0.0, 0.0, 0.0)) -> None:
+        block = kind("WEAVE").build(body).block
+        self.system: System = assemble((block,), np.array(gravity), None, modal=False)
+        self.stepper = WeaveStepper(self.system)
+        term = weave_of(block.terms)
+        assert term is not None
+        self.term: Weave = term
+        self.cloth = term.cloth
+        self.factor = body.settings.young / 1e5
+        self.state = State.at_rest(self.system.rest)
+
+    def step(self, h: float, yarns: YarnDials, end: np.ndarray | None = None, tolerance: float = 1e-8) -> int:
+        """One step of backward Euler, pins (p, 3) moved to their end; the iterations it took."""
+        block = self.system.blocks[0]
+        start = self.state.positions[block.pinned]
+        inputs = (BlockInputs(start, start if end is None else end),)
+        laws = tuple(BackwardEulerLaw() for _ in self.system.regions)
+        controls = Controls(laws, 1.0, tolerance, self.factor, (yarns,))
+        self.state, report = self.stepper.step(self.state, inputs, h, controls)
+        assert report.outcome.name == "CONVERGED"
+        return report.iterations
+
+    def kept(self, name: str) -> np.ndarray:
+        """What is remembered of the yarns."""
+        return self.state.memory[f"{self.system.blocks[0].name}\x1f{name}"]
+
+    @property
+    def kinetic(self) -> float:
+        """J, of the nodes."""
+        return 0.5 * float(self.system.mass @ (self.state.velocities**2).sum(axis=1))
