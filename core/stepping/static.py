@@ -105,7 +105,8 @@ class _Series:
 def _calming(system: System, region: Region, factors: Array) -> float:
     """lambda_1 at rest, 1/s^2; where only weight holds the shape, that of a pendulum as long as the region."""
     found = system.eigenvalue(region, factors)
-    if region.rigid_modes or region.stiff:
+    # Beads in a chain turn about the points that hold them: nothing but weight brings them back.
+    if found > 0.0 and (region.rigid_modes or region.stiff):
         return found
     length = float(np.ptp(system.rest[region.free], axis=0).max(initial=0.0))
     return max(found, float(np.linalg.norm(system.gravity)) / max(length, 1e-12), 1.0)

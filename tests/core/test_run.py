@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 MODULES = sorted((ROOT / "tests").rglob("test_*.py"))
 FAULTS = "tests/addon/test_faults.py"
 # What follows the core's tests, and is left out beside them.
-NAMES = (FAULTS, "tests/addon/test_walks.py", "tests/addon/test_cloth_samples.py")
+NAMES = (FAULTS, "tests/addon/test_walks.py")
 BESIDE, IGNORE = " ".join(NAMES), " ".join(f"--ignore={name}" for name in NAMES)
 SLOW = {"pytest.mark.slow", "pytest.mark.long"}
 
