@@ -43,7 +43,7 @@ class Muscle:
     stiffness, stiffness_on: N/m while off and on, in parts of what the edge has without the muscle.
     damping, damping_on: s, the damper beside each spring while off and on, over its stiffness then, N s/m over N/m.
     threshold: it wants to be on where its sensors' weights add up to more.
-    delay: frames that it has to want so, at the controller's frame rate.
+    delay: frames that it has to want so.  fps: frames per second in which that is dialled.
     weights: of the controller's sensors, in their order.
     """
 
@@ -57,6 +57,7 @@ class Muscle:
     threshold: float = 1.0
     delay: int = 0
     weights: tuple[float, ...] = ()
+    fps: float = 24.0
 
 
 @dataclass(frozen=True)
@@ -87,15 +88,14 @@ class Sensor:
 
 @dataclass(frozen=True)
 class Controller:
-    """Of one body. fps: frames per second in which the delays are dialled."""
+    """Of one body."""
 
     muscles: tuple[Muscle, ...]
     sensors: tuple[Sensor, ...] = ()
-    fps: float = 24.0
 
     def delays(self, fps: float) -> Array:
         """(m,) frames that each muscle waits at a frame rate: as long, to the nearest frame."""
-        return np.array([math.floor(one.delay * fps / self.fps + 0.5) for one in self.muscles], dtype=float)
+        return np.array([math.floor(one.delay * fps / one.fps + 0.5) for one in self.muscles], dtype=float)
 
     def weights(self) -> Array:
         """(m, s) of each sensor in each muscle's sum."""
@@ -105,10 +105,10 @@ class Controller:
 
     def numbers(self) -> list[Array]:
         """All that the machine is made of, for digests."""
-        found = [np.array([self.fps])]
+        found = []
         for one in self.muscles:
             springs = (one.length, one.stiffness, one.stiffness_on, one.damping, one.damping_on)
-            found += [np.array([*springs, one.threshold, one.delay, *one.weights]), one.edges.astype(float)]
+            found += [np.array([*springs, one.threshold, one.delay, one.fps, *one.weights]), one.edges.astype(float)]
         for sensor in self.sensors:
             limits = (list(Sense).index(sensor.sense), sensor.low, sensor.high, sensor.target)
             found += [np.array(limits), sensor.edges.astype(float), sensor.vertices.astype(float)]

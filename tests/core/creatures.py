@@ -22,10 +22,10 @@ WIDTH, STRIDE, HEIGHT = 0.4, 0.8, 0.3
 
 def looper(
     arches: int = 1,
-    delay: int = 4,
-    low: float = 0.9,
-    short: float = 0.55,
-    damping: float = 0.1,
+    delay: int = 5,
+    low: float = 0.8,
+    short: float = 0.5,
+    damping: float = 0.15,
     strength: float = 0.1,
     **more: Any,
 ) -> Body:
@@ -68,7 +68,7 @@ def looper(
     surface = Surface("Looper", points, np.zeros((0, 3), dtype=np.int64))
     dials = {
         "stiffness": 5000.0, "thickness": 30.0, "settle": 6.0, "bounce": 0.0, "front": "PLUS_X", "friction": 0.15,
-        "friction_back": 0.9, "carrier": "PINS", "controller": Controller(muscles, sensors),
+        "friction_back": 0.9, "start_settled": False, "substeps": 2, "controller": Controller(muscles, sensors),
     }  # fmt: skip
     return still(surface, kind="SPRINGS", edges=np.array(edges), **{**dials, **more})
 
