@@ -25,6 +25,7 @@ from ..targets import TARGETS, HasTarget
 from . import new_dials
 from .anchors import has_bone, standing
 from .contact_properties import HasContact
+from .muscle_properties import HasMuscles
 from .on_disk import look
 from .parameter_properties import property_of
 from .registry import switched
@@ -111,7 +112,7 @@ class DampSimLink(PropertyGroup):
     points: CollectionProperty(type=DampSimPoint)
 
 
-class DampSimObject(HasTarget, HasContact, IsShown, PropertyGroup):
+class DampSimObject(HasTarget, HasContact, HasMuscles, IsShown, PropertyGroup):
     """What DampSim keeps with an object. The parameters of core.scene.parameters.PARAMETERS are added below."""
 
     enabled: BoolProperty(name="DampSim", description="DampSim simulates this object", options=set(), update=_switched)

@@ -1,0 +1,263 @@
+"""Muscles and sensors in Blender: live equals baked, to every target; lists, keys, and edges that survive edits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import bmesh
+import bpy
+import numpy as np
+import pytest
+from scenes import fresh, world
+from test_drawing import redraw, sealed
+
+pytestmark = pytest.mark.bpy
+Load = Callable[[str], ModuleType]
+LAST = 30
+OF = "\x1f"
+# A roof over two pairs of feet, m; the muscle pulls the feet together.
+POINTS = [(0, 0, 0), (0, 0.4, 0), (0.8, 0, 0), (0.8, 0.4, 0), (0.4, 0, 0.3), (0.4, 0.4, 0.3)]
+BONES = [(0, 1), (2, 3), (4, 5), *((foot, top) for foot in range(4) for top in (4, 5))]
+PULL, BRACE = [(0, 2), (1, 3)], [(0, 3), (1, 2)]
+
+
+def select(obj: bpy.types.Object, pairs: list[tuple[int, int]]) -> None:
+    """In Edit Mode, these edges and no others."""
+    mesh = bmesh.from_edit_mesh(obj.data)
+    bpy.ops.mesh.select_mode(type="EDGE")
+    for edge in mesh.edges:
+        edge.select_set(tuple(sorted(v.index for v in edge.verts)) in pairs)
+    mesh.select_flush_mode()
+    bmesh.update_edit_mesh(obj.data)
+
+
+def looper(cache: Path, **dials: object) -> bpy.types.Object:
+    """It walks along X on a floor: two muscles made of what was selected, and a sensor of the first one's edges."""
+    mesh = bpy.data.meshes.new("Looper")
+    mesh.from_pydata(POINTS, BONES + PULL + BRACE, [])
+    obj = bpy.data.objects.new("Looper", mesh)
+    bpy.context.scene.collection.objects.link(obj)
+    obj.vertex_groups.new(name="Feet").add([0, 1], 1.0, "REPLACE")
+    floor = bpy.data.objects.new("Floor", bpy.data.meshes.new("Floor"))
+    floor.data.from_pydata([(-9, -9, 0), (9, -9, 0), (9, 9, 0), (-9, 9, 0)], [], [(0, 1, 2, 3)])
+    bpy.context.scene.collection.objects.link(floor)
+    floor.dampsim_collider.is_collider = floor.dampsim_collider.plane = True
+    obj.select_set(True)
+    bpy.context.view_layer.objects.active = obj
+    assert bpy.ops.dampsim.add() == {"FINISHED"}
+    group = obj.dampsim
+    given = {
+        "kind": "SPRINGS", "stiffness_by": "MODULUS", "stiffness": 5000.0, "thickness": 30.0, "density": 1000.0,
+        "settle": 6.0, "bounce_by": "DIALLED", "bounce": 0.0, "front": "PLUS_X", "friction": 0.15,
+        "friction_back": 0.9, "start_settled": False, "cache_folder": str(cache),
+    }  # fmt: skip
+    for name, value in {**given, **dials}.items():
+        setattr(group, name, value)
+    bpy.ops.object.mode_set(mode="EDIT")
+    for pairs, length in ((PULL, 50.0), (BRACE, 63.2)):
+        select(obj, pairs)
+        assert bpy.ops.dampsim.muscle_add(what="MUSCLE") == {"FINISHED"}
+        muscle = group.muscles[-1]
+        muscle.length, muscle.stiffness, muscle.stiffness_on, muscle.delay = length, 10.0, 10.0, 3
+        muscle.damping = muscle.damping_on = 0.1
+    select(obj, PULL)
+    assert bpy.ops.dampsim.muscle_add(what="SENSOR") == {"FINISHED"}
+    bpy.ops.object.mode_set(mode="OBJECT")
+    group.sensors[0].low = 80.0
+    for muscle in group.muscles:
+        muscle.weights[0].weight = 2.0
+    return obj
+
+
+def play(last: int = LAST) -> None:
+    for frame in range(1, last + 1):
+        bpy.context.scene.frame_set(frame)
+
+
+def edges_of(load: Load, obj: bpy.types.Object, name: str) -> list[tuple[int, int]]:
+    found = load("dampsim_addon.blender.edge_attributes").marked(obj.data, name)
+    return sorted(tuple(sorted(pair)) for pair in found.tolist())
+
+
+def test_a_muscle_is_made_of_the_selected_edges_and_keeps_them_through_edits(load: Load, tmp_path: Path) -> None:
+    fresh(LAST)
+    obj = looper(tmp_path)
+    first, second = obj.dampsim.muscles
+    assert first.attribute != second.attribute
+    assert obj.dampsim.sensors[0].attribute not in (first.attribute, second.attribute)
+    assert edges_of(load, obj, first.attribute) == PULL
+    # Another vertex comes first in the mesh, and an edge of the muscle is cut in two.
+    bpy.ops.object.mode_set(mode="EDIT")
+    select(obj, [(0, 2)])
+    bpy.ops.mesh.subdivide(number_cuts=1)
+    bpy.ops.object.mode_set(mode="OBJECT")
+    pieces = edges_of(load, obj, first.attribute)
+    assert len(pieces) == 3
+    assert (1, 3) in pieces
+    select_none_error = "no edge is selected"
+    bpy.ops.object.mode_set(mode="EDIT")
+    bpy.ops.mesh.select_all(action="DESELECT")
+    with pytest.raises(RuntimeError, match=select_none_error):
+        bpy.ops.dampsim.muscle_assign(what="MUSCLE")
+    select(obj, [(1, 3)])
+    assert bpy.ops.dampsim.muscle_assign(what="MUSCLE") == {"FINISHED"}
+    bpy.ops.object.mode_set(mode="OBJECT")
+    assert edges_of(load, obj, second.attribute) == [(1, 3)]
+
+
+def test_weights_stay_with_their_sensors(load: Load, tmp_path: Path) -> None:
+    fresh(LAST)
+    group = looper(tmp_path).dampsim
+    for value in (0.25, -0.75):
+        assert bpy.ops.dampsim.muscle_add(what="SENSOR") == {"FINISHED"}
+        group.muscles[0].weights[-1].weight = value
+    assert [len(muscle.weights) for muscle in group.muscles] == [3, 3]
+    group.active_sensor = 1
+    assert bpy.ops.dampsim.muscle_remove(what="SENSOR") == {"FINISHED"}
+    assert [one.weight for one in group.muscles[0].weights] == [2.0, -0.75]
+    attribute = group.muscles[1].attribute
+    # A new sensor looks at the active muscle's edges, until it has others.
+    assert group.sensors[1].attribute == attribute
+    group.sensors[1].attribute = ""
+    group.active_muscle = 1
+    assert bpy.ops.dampsim.muscle_remove(what="MUSCLE") == {"FINISHED"}
+    assert len(group.muscles) == 1
+    assert attribute not in group.id_data.data.attributes
+
+
+def test_it_walks_live_as_it_is_baked_to_any_target(load: Load, live: ModuleType, tmp_path: Path) -> None:
+    fresh(LAST)
+    obj = looper(tmp_path)
+    play()
+    played = [world(obj, frame) for frame in (8, 16, LAST)]
+    kept = [kept.frame.state for kept in live.find(obj).frames]
+    assert played[-1][:, 0].mean() - np.mean([p[0] for p in POINTS]) > 0.05
+    api = load("dampsim_addon.api")
+    for target in load("dampsim_addon.targets").TARGETS:
+        (result,) = api.bake([obj], target=target.name)
+        assert result.problem == ""
+        cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+        for number, state in enumerate(kept, 1):
+            there = cache.read(number).state
+            assert there.positions.tobytes() == state.positions.tobytes()
+            assert there.memory.keys() == state.memory.keys()
+            assert all(there.memory[key].tobytes() == state.memory[key].tobytes() for key in state.memory)
+        for shape, frame in zip(played, (8, 16, LAST), strict=True):
+            # The compressed one's bound is a thousandth of the size.
+            np.testing.assert_allclose(world(obj, frame), shape, atol=1.1e-3)
+        api.clear([obj])
+    states = [state.memory[f"Looper{OF}muscles"][0, 0] for state in kept[1:]]
+    assert {0.0, 1.0} == set(states)
+
+
+def test_keys_force_a_muscle_from_their_frame_on(load: Load, live: ModuleType, tmp_path: Path) -> None:
+    scene = fresh(16)
+    obj = looper(tmp_path)
+    group = obj.dampsim
+    for sensor in group.sensors:
+        sensor.low, sensor.high = 0.0, 1.0
+    group.active_muscle = 0
+    for frame, force in ((1, "OFF"), (6, "ON"), (11, "AUTO")):
+        scene.frame_set(frame)
+        assert bpy.ops.dampsim.muscle_key(force=force) == {"FINISHED"}
+    play(16)
+    on = [kept.frame.state.memory[f"Looper{OF}muscles"][0, 0] for kept in live.find(obj).frames[1:]]
+    # From 11 on its sensor, that never reads 1, lets it go after three frames.
+    assert on == [0.0] * 4 + [1.0] * 8 + [0.0] * 3
+
+
+def test_a_sensor_measures_to_where_its_target_goes(load: Load, live: ModuleType, tmp_path: Path) -> None:
+    scene = fresh(8)
+    obj = looper(tmp_path)
+    target = bpy.data.objects.new("Target", None)
+    scene.collection.objects.link(target)
+    for frame, place in ((1, 2.0), (8, 9.0)):
+        target.location.x = place
+        target.keyframe_insert("location", frame=frame)
+    assert bpy.ops.dampsim.muscle_add(what="SENSOR") == {"FINISHED"}
+    sensor = obj.dampsim.sensors[1]
+    sensor.sense, sensor.vertex_group, sensor.target, sensor.far = "DISTANCE", "Feet", target, 3.0
+    assert bpy.ops.dampsim.muscle_add(what="SENSOR") == {"FINISHED"}
+    foot = obj.dampsim.sensors[2]
+    foot.sense, foot.vertex_group = "CONTACT", "Feet"
+    play(8)
+    for kept in live.find(obj).frames:
+        frame = kept.frame
+        scene.frame_set(frame.number)
+        there = np.array(target.matrix_world.translation)
+        feet = frame.shapes["Looper"][:2].mean(axis=0)
+        found = frame.state.memory[f"Looper{OF}sensors"]
+        # Shapes are in single precision.
+        assert found[1] == pytest.approx(np.linalg.norm(feet - there), abs=1e-5)
+    assert found[2] > 0.0
+    texts = redraw(load)
+    assert any(text.endswith(" N") or text == "free" for text in texts) or texts
+    # Where the target goes elsewhere, what was simulated no longer holds.
+    target.animation_data_clear()
+    target.location.x = -5.0
+    scene.frame_set(1)
+    scene.frame_set(8)
+    session = live.find(obj)
+    assert session is None or session.standing(obj, scene, 8) is not live.Standing.VALID
+
+
+def test_the_panel_draws_from_memory_and_says_what_is_on(load: Load, live: ModuleType, tmp_path: Path) -> None:
+    scene = fresh(12)
+    obj = looper(tmp_path)
+    play(12)
+    with sealed():
+        redraw(load)
+    panel, context = load("dampsim_addon.ui.muscle_panel"), bpy.context
+    frames = live.find(obj).frames
+    for number in (3, 9):
+        scene.frame_set(number)
+        on, values = panel.values_now(obj, context)
+        memory = frames[number - 1].frame.state.memory
+        assert on == [bool(row[0]) for row in memory[f"Looper{OF}muscles"]]
+        assert values == memory[f"Looper{OF}sensors"].tolist()
+    sensor = obj.dampsim.sensors[0]
+    assert panel.said(sensor, 0.789) == "78.9%"
+    assert not panel.reads(sensor, 0.789)
+    assert panel.reads(sensor, 0.801)
+
+
+def test_a_changed_muscle_is_out_of_date_and_said_so(load: Load, live: ModuleType, tmp_path: Path) -> None:
+    scene = fresh(8)
+    obj = looper(tmp_path)
+    play(8)
+    session = live.find(obj)
+    assert session.standing(obj, scene, 8) is live.Standing.VALID
+    obj.dampsim.muscles[0].weights[0].weight = 0.5
+    scene.frame_set(1)
+    scene.frame_set(8)
+    assert live.find(obj).standing(obj, scene, 8) is not live.Standing.VALID
+    obj.dampsim.target = "POINT_CACHE"
+    load("dampsim_addon.api").bake([obj])
+    obj.dampsim.muscles[0].length = 60.0
+    load("dampsim_addon.scene.outdated").look(obj)
+    assert [text for text in redraw(load) if "the muscles" in text]
+
+
+def test_a_delay_lasts_as_long_at_another_frame_rate(load: Load, tmp_path: Path) -> None:
+    scene = fresh(8)
+    obj = looper(tmp_path)
+    scene.render.fps = 48
+    take, sampler = load("dampsim_addon.scene.snapshot").take, load("dampsim_addon.blender.sampler").GroupSampler
+    with sampler(scene, bpy.context.view_layer, [obj]) as group:
+        (body,) = take(group).bodies
+    assert body.controller.delays(48.0).tolist() == [6.0, 6.0]
+    # Dialled anew, it is meant in the frames at hand.
+    obj.dampsim.muscles[0].delay = 4
+    with sampler(scene, bpy.context.view_layer, [obj]) as group:
+        (body,) = take(group).bodies
+    assert body.controller.delays(48.0).tolist() == [4.0, 6.0]
+
+
+def test_a_muscle_without_edges_is_named(load: Load, tmp_path: Path) -> None:
+    fresh(8)
+    obj = looper(tmp_path)
+    obj.dampsim.muscles[1].attribute = "gone"
+    (result,) = load("dampsim_addon.api").bake([obj])
+    assert result.problem.startswith("Looper: muscle Muscle 2 has no edges; select some in Edit Mode")
