@@ -598,11 +598,12 @@ if __name__ == "__main__":
     dampsim.register()
     # These use what is above.
     import cloth_scenes
+    import muscle_scenes
     import plastic_scenes
 
     import contact_scenes
 
-    SAMPLES.update(contact_scenes.SCENES | cloth_scenes.SCENES | plastic_scenes.SCENES)
+    SAMPLES.update(contact_scenes.SCENES | cloth_scenes.SCENES | plastic_scenes.SCENES | muscle_scenes.SCENES)
     given = sys.argv[1:]
     chosen = [name for name in given if name in SAMPLES]
     folders = [Path(name) for name in given if name not in SAMPLES]
