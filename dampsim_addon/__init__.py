@@ -39,12 +39,13 @@ from .ui import (
     overlay,
     pin_operators,
     plastic_panel,
+    walk_operators,
 )
 
 MODULES = (
     contact_properties, muscle_properties, properties, registry, earlier_law, force_fields, colliders, overlaps, saving,
     on_disk, outdated, results, live, operators, add_operators, curve_operators, hair_operators, fabric_operators,
-    earlier_law_operators, pin_operators, plastic_panel, muscle_operators, muscle_panel, bake_operators,
+    earlier_law_operators, pin_operators, plastic_panel, muscle_operators, walk_operators, muscle_panel, bake_operators,
     ghost_operators, group_operators, link_operators, link_panel, contact_operators, doctor, presets, going_on,
     main_panel, overlay, cli,
 )  # fmt: skip

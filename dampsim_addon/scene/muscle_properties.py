@@ -100,6 +100,13 @@ class DampSimSensor(PropertyGroup):
     )
 
 
+class DampSimWalk(PropertyGroup):
+    """A walk that was found: its name says how far it came."""
+
+    way: FloatProperty(name="Way", description="How far it came", unit="LENGTH", options={"HIDDEN"})
+    numbers: StringProperty(options={"HIDDEN"})
+
+
 class HasMuscles:
     """What of a simulated object a machine switches."""
 
@@ -107,8 +114,15 @@ class HasMuscles:
     active_muscle: IntProperty(options={"HIDDEN"})
     sensors: CollectionProperty(type=DampSimSensor)
     active_sensor: IntProperty(options={"HIDDEN"})
+    walks: CollectionProperty(type=DampSimWalk)
+    active_walk: IntProperty(options={"HIDDEN"})
+    walk_seed: IntProperty(name="Seed", description="Another seed finds other walks", min=0, options=set())
+    walk_seconds: FloatProperty(
+        name="Seconds", description="For how long each of them walks, while they are looked for", default=6.0, min=1.0,
+        soft_max=20.0, max=120.0, options=set(),
+    )  # fmt: skip
 
 
-CLASSES = (DampSimWeight, DampSimMuscle, DampSimSensor)
+CLASSES = (DampSimWeight, DampSimMuscle, DampSimSensor, DampSimWalk)
 
 register, unregister = bpy.utils.register_classes_factory(CLASSES)

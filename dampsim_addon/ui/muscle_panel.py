@@ -22,6 +22,7 @@ from .muscle_operators import (
     active,
     needs_edges,
 )
+from .walk_operators import draw_walks
 
 
 def values_now(obj: bpy.types.Object, context: Context) -> tuple[list[bool], list[float]]:
@@ -99,6 +100,9 @@ class DAMPSIM_PT_muscles(Child, Panel):
         sensor = active(group, "SENSOR")
         if sensor is not None:
             _sensor(context, layout, obj, sensor)
+        if muscle is not None and sensor is not None:
+            layout.separator()
+            draw_walks(context, layout, group)
 
 
 def _muscle(context: Context, layout: UILayout, obj: bpy.types.Object, muscle: bpy.types.PropertyGroup) -> None:

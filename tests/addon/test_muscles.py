@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -259,3 +260,58 @@ def test_a_muscle_without_edges_is_named(load: Load, tmp_path: Path) -> None:
     obj.dampsim.muscles[1].attribute = "gone"
     (result,) = load("dampsim_addon.api").bake([obj])
     assert result.problem.startswith("Looper: muscle Muscle 2 has no edges; select some in Edit Mode")
+
+
+@pytest.mark.slow
+def test_a_walk_is_found_used_and_walked_as_it_was_said(load: Load, tmp_path: Path) -> None:
+    scene = fresh(73)
+    obj = looper(tmp_path)
+    group = obj.dampsim
+    group.walk_seconds = 3.0
+    before = [muscle.weights[0].weight for muscle in group.muscles]
+    walk = load("dampsim_addon.jobs.walk")
+    search = load("core.measure.walks").Search
+    small = search(seed=1, count=32, generations=1, seconds=3.0, winners=2)
+    steps = walk.find(scene, bpy.context.view_layer, obj, small)
+    for _ in range(5):
+        next(steps)
+    # As ESC does.
+    steps.close()
+    assert len(group.walks) == 0
+    found = load("dampsim_addon.work.steps").finished(
+        walk.find(scene, bpy.context.view_layer, obj, small), lambda step: None
+    )
+    assert [one.way for one in found] == pytest.approx([one.way for one in group.walks])
+    assert [muscle.weights[0].weight for muscle in group.muscles] == before
+    assert bpy.ops.dampsim.use_walk() == {"FINISHED"}
+    assert [muscle.weights[0].weight for muscle in group.muscles] != before
+    group.target = "POINT_CACHE"
+    (result,) = load("dampsim_addon.api").bake([obj])
+    assert result.problem == ""
+    came = world(obj, 73)[:, 0].mean() - world(obj, 1)[:, 0].mean()
+    # The files and the mesh are in single precision.
+    assert came == pytest.approx(found[0].way, abs=1e-4)
+    # With a sensor more it is a walk of another creature.
+    bpy.ops.dampsim.muscle_add(what="SENSOR")
+    with pytest.raises(RuntimeError, match="other muscles or sensors than this walk"):
+        bpy.ops.dampsim.use_walk()
+
+
+@pytest.mark.slow
+def test_the_command_finds_walks_and_saves_the_file(load: Load, tmp_path: Path) -> None:
+    fresh(49)
+    looper(tmp_path)
+    path = tmp_path / "walker.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(path))
+    cli = load("dampsim_addon.cli")
+    report = tmp_path / "report.json"
+    assert cli.main(["walk", "--seed", "3", "--seconds", "4", "--report", str(report)]) == 0
+    (entry,) = json.loads(report.read_text())["objects"]
+    assert entry["walks"][0]["way"] > 0.5
+    bpy.ops.wm.open_mainfile(filepath=str(path))
+    group = bpy.data.objects["Looper"].dampsim
+    first = json.loads(group.walks[0].numbers)[0]
+    assert [one.weight for one in group.muscles[0].weights] == pytest.approx(first["weights"], abs=1e-6)
+    bpy.data.objects["Looper"].dampsim.front = "NONE"
+    assert cli.main(["walk", "--object", "Looper"]) == 1
+    assert cli.main(["walk", "--use", "-1"]) == 2
