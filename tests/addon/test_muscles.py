@@ -196,10 +196,12 @@ def test_a_sensor_measures_to_where_its_target_goes(load: Load, live: ModuleType
     # Where the target goes elsewhere, what was simulated no longer holds.
     target.animation_data_clear()
     target.location.x = -5.0
-    scene.frame_set(1)
-    scene.frame_set(8)
-    session = live.find(obj)
-    assert session.standing(obj, scene, 8) is not live.Standing.VALID
+    bpy.context.view_layer.update()
+    play(8)
+    frame = live.find(obj).frames[7].frame
+    feet = frame.shapes["Looper"][:2].mean(axis=0)
+    there = np.linalg.norm(feet - np.array([-5.0, 0.0, 0.0]))
+    assert frame.state.memory[f"Looper{OF}sensors"][1] == pytest.approx(there, abs=1e-5)
 
 
 def test_the_panel_draws_from_memory_and_says_what_is_on(load: Load, live: ModuleType, tmp_path: Path) -> None:
@@ -260,6 +262,32 @@ def test_a_muscle_without_edges_is_named(load: Load, tmp_path: Path) -> None:
     obj.dampsim.muscles[1].attribute = "gone"
     (result,) = load("dampsim_addon.api").bake([obj])
     assert result.problem.startswith("Looper: muscle Muscle 2 has no edges; select some in Edit Mode")
+
+
+def test_a_variant_is_forced_and_sees_its_target_as_a_bake_does(load: Load, tmp_path: Path) -> None:
+    scene = fresh(12)
+    obj = looper(tmp_path)
+    group = obj.dampsim
+    for frame, force in ((1, "OFF"), (5, "ON"), (9, "OFF")):
+        scene.frame_set(frame)
+        assert bpy.ops.dampsim.muscle_key(force=force) == {"FINISHED"}
+    take, sampler = load("dampsim_addon.scene.snapshot").take, load("dampsim_addon.blender.sampler").GroupSampler
+    variants, steps = load("dampsim_addon.compare.variants").Variants, load("dampsim_addon.work.steps")
+    with sampler(scene, bpy.context.view_layer, [obj]) as read:
+        made = variants(take(read), obj.name)
+        # The second one is made of what was read for the first.
+        runs = [
+            list(steps.finished(made.prepared({"settle": settle}), lambda step: None).frames())
+            for settle in (4.0, group.settle)
+        ]
+    group.target = "POINT_CACHE"
+    (result,) = load("dampsim_addon.api").bake([obj])
+    assert result.problem == ""
+    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+    for frame in runs[1]:
+        assert cache.read(frame.number).state.positions.tobytes() == frame.state.positions.tobytes()
+    forced = [frame.state.memory[f"Looper{OF}muscles"][1, 0] for frame in runs[1][1:]]
+    assert forced == [0.0] * 3 + [1.0] * 4 + [0.0] * 4
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ from dampsim.core.errors import SceneError
 from dampsim.core.measure.crowd import Crowd
 from dampsim.core.measure.walks import Search, find_walks
 from dampsim.core.scene.body import Body
+from dampsim.core.scene.muscles import Controller, Sense, Sensor
 from dampsim.core.simulation.simulation import Simulation
 
 Made = TypeVar("Made")
@@ -59,6 +60,33 @@ def test_what_slides_slows_by_the_friction_of_its_direction(degrees: float) -> N
     rough = 0.15 * 0.5 * (1.0 + np.cos(angle)) + 0.9 * 0.5 * (1.0 - np.cos(angle))
     # A step lands a hair later than the ground begins.
     assert v[0, 0] @ way_of == pytest.approx(2.0 - rough * 9.81 * h * steps, rel=2e-3)
+
+
+def test_the_crowds_feet_feel_the_ground_and_its_tops_do_not() -> None:
+    body = looper()
+    assert body.controller is not None
+    feet, tops = (
+        Sensor("Feet", Sense.CONTACT, vertices=np.array([0, 1])),
+        Sensor("Tops", Sense.CONTACT, vertices=np.array([4])),
+    )
+    long = Sensor("Long", low=0.9, high=1.1, edges=np.array([[0, 2], [1, 3]]))
+    muscles = tuple(replace(one, weights=(0.0, 0.0, 0.0)) for one in body.controller.muscles)
+    crowd = crowd_of(replace(body, controller=Controller(muscles, (feet, tops, long))))
+    x, v = crowd.start[None].copy(), np.zeros((1, len(crowd.start), 3))
+    on = np.zeros((1, 2), dtype=bool)
+    for _ in range(50):
+        x, v, pressed = crowd._stepped(x, v, *crowd._switched(on), crowd.front[None], crowd.step)
+    assert crowd._reads(x, pressed).tolist() == [[1.0, 0.0, 1.0]]
+    assert crowd._reads(0.8 * x, 0.0 * pressed).tolist() == [[0.0, 0.0, 0.0]]
+
+
+@pytest.mark.parametrize("degrees", [0.0, 35.0, -140.0])
+def test_the_crowds_front_turns_with_its_body(degrees: float) -> None:
+    crowd = crowd_of(looper())
+    angle = np.radians(degrees)
+    turn = np.array([[np.cos(angle), -np.sin(angle), 0.0], [np.sin(angle), np.cos(angle), 0.0], [0.0, 0.0, 1.0]])
+    (front,) = crowd._fronts((crowd.start @ turn.T + np.array([3.0, -2.0, 0.5]))[None])
+    assert front == pytest.approx(turn @ np.array([1.0, 0.0, 0.0]), abs=1e-12)
 
 
 @pytest.mark.slow
