@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from types import ModuleType
 
 import bmesh
@@ -260,6 +261,87 @@ def test_a_muscle_without_edges_is_named(load: Load, tmp_path: Path) -> None:
     obj.dampsim.muscles[1].attribute = "gone"
     (result,) = load("dampsim_addon.api").bake([obj])
     assert result.problem.startswith("Looper: muscle Muscle 2 has no edges; select some in Edit Mode")
+
+
+def edit(obj: bpy.types.Object, target: bpy.types.Object, chance: Random) -> str:
+    """Something that an artist does to muscles and sensors, by its name."""
+    group, scene = obj.dampsim, bpy.context.scene
+    muscle, sensor = chance.choice(group.muscles), chance.choice(group.sensors)
+    what = chance.choice(["dial", "weight", "sensor", "target", "force", "key", "unkey", "edges", "group", "rate"])
+    if what == "dial":
+        name, high = chance.choice(
+            [("length", 130), ("stiffness", 30), ("stiffness_on", 30), ("damping", 0.3), ("damping_on", 0.3)]
+        )
+        setattr(muscle, name, chance.uniform(0.3, 1.0) * high)
+    elif what == "weight":
+        chance.choice(muscle.weights).weight, muscle.threshold = chance.uniform(-2.0, 2.0), chance.uniform(-1.0, 2.0)
+    elif what == "sensor":
+        sensor.sense = chance.choice(["LENGTH", "CONTACT", "DISTANCE"])
+        sensor.low, sensor.near, sensor.far = chance.uniform(50.0, 110.0), 0.0, chance.uniform(0.5, 3.0)
+    elif what == "target":
+        target.location.x = chance.uniform(-2.0, 2.0)
+    elif what == "force":
+        muscle.force = chance.choice(["AUTO", "ON", "OFF"])
+    elif what == "key":
+        scene.frame_set(chance.randrange(1, scene.frame_end + 1))
+        group.active_muscle = chance.randrange(len(group.muscles))
+        bpy.ops.dampsim.muscle_key(force=chance.choice(["AUTO", "ON", "OFF"]))
+    elif what == "unkey":
+        obj.animation_data_clear()
+    elif what == "edges":
+        layer = obj.data.attributes[muscle.attribute]
+        found = np.zeros(len(obj.data.edges), dtype=bool)
+        layer.data.foreach_get("value", found)
+        layer.data.foreach_set("value", np.roll(found, 1) if found.any() else ~found)
+        obj.data.update()
+    elif what == "group":
+        obj.vertex_groups["Feet"].add([chance.randrange(6)], chance.choice([0.0, 1.0]), "REPLACE")
+        obj.data.update()
+    else:
+        muscle.delay = chance.randrange(0, 5)
+    return what
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_is_done_to_muscles_no_frame_is_shown_as_valid_that_is_not(
+    load: Load, live: ModuleType, tmp_path: Path, seed: int
+) -> None:
+    scene, chance = fresh(10), Random(seed)
+    obj = looper(tmp_path)
+    target = bpy.data.objects.new("Target", None)
+    scene.collection.objects.link(target)
+    bpy.ops.dampsim.muscle_add(what="SENSOR")
+    for sensor in obj.dampsim.sensors:
+        sensor.target, sensor.vertex_group = target, "Feet"
+    take, sampler = load("dampsim_addon.scene.snapshot").take, load("dampsim_addon.blender.sampler").GroupSampler
+    simulation, error = load("core.simulation.simulation").Simulation, load("core.errors").DampSimError
+    play(10)
+    compared, done = 0, []
+    for _ in range(20):
+        done.append(edit(obj, target, chance))
+        if chance.random() < 0.8:
+            bpy.context.view_layer.update()
+        for frame in chance.choice([range(1, 11), [chance.randrange(1, 11)], range(5, 11)]):
+            scene.frame_set(frame)
+        session = live.find(obj)
+        claims = [] if session is None or session.simulation is None else [
+            kept.frame for kept in session.frames
+            if session.standing(obj, scene, kept.frame.number) is live.Standing.VALID
+        ]  # fmt: skip
+        try:
+            with sampler(scene, bpy.context.view_layer, [obj]) as read:
+                truth = {frame.number: frame.state for frame in simulation(take(read)).frames()}
+        except error:
+            assert not claims, done
+            continue
+        for frame in claims:
+            assert frame.state.positions.tobytes() == truth[frame.number].positions.tobytes(), (done, frame.number)
+            assert all(frame.state.memory[key].tobytes() == truth[frame.number].memory[key].tobytes()
+                       for key in truth[frame.number].memory), (done, frame.number)  # fmt: skip
+        compared += len(claims)
+    # Else it met refusals only.
+    assert compared > 40
 
 
 def test_a_variant_is_forced_and_sees_its_target_as_a_bake_does(load: Load, tmp_path: Path) -> None:
