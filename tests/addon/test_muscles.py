@@ -423,3 +423,23 @@ def test_the_command_finds_walks_and_saves_the_file(load: Load, tmp_path: Path) 
     bpy.data.objects["Looper"].dampsim.front = "NONE"
     assert cli.main(["walk", "--object", "Looper"]) == 1
     assert cli.main(["walk", "--use", "-1"]) == 2
+
+
+@pytest.mark.slow
+def test_the_sample_walks_over_its_bumps_and_hardly_where_its_feet_grip_both_ways(load: Load, tmp_path: Path) -> None:
+    came = []
+    for backward in (0.9, 0.15):
+        bpy.ops.wm.open_mainfile(filepath=str(Path(__file__).parents[2] / "sample_blends" / "walker.blend"))
+        obj = bpy.data.objects["Looper"]
+        obj.dampsim.friction_back, obj.dampsim.cache_folder = backward, str(tmp_path / str(backward))
+        obj.dampsim.target = "POINT_CACHE"
+        (result,) = load("dampsim_addon.api").bake([obj])
+        assert result.problem == ""
+        cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+        first, last = (cache.read(number).surface for number in (1, 192))
+        came.append(float((last - first).mean(axis=0)[0]))
+        # No foot is below the lowest place of the ground.
+        assert last[:, 2].min() > 0.0
+    # In eight seconds: three times its length, and no walk.
+    assert came[0] > 4.0
+    assert abs(came[1]) < 0.5
