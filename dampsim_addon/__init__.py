@@ -8,6 +8,7 @@ from .scene import (
     contact_properties,
     earlier_law,
     force_fields,
+    muscle_properties,
     on_disk,
     outdated,
     overlaps,
@@ -32,19 +33,22 @@ from .ui import (
     link_operators,
     link_panel,
     main_panel,
+    muscle_operators,
+    muscle_panel,
     operators,
     overlay,
     pin_operators,
     plastic_panel,
+    walk_operators,
     weave_operators,
 )
 
 MODULES = (
-    contact_properties, properties, registry, earlier_law, force_fields, colliders, overlaps, saving, on_disk,
-    outdated, results, live, operators, add_operators, curve_operators, hair_operators, fabric_operators,
-    weave_operators, earlier_law_operators, pin_operators, plastic_panel, bake_operators, ghost_operators,
-    group_operators,
-    link_operators, link_panel, contact_operators, doctor, presets, going_on, main_panel, overlay, cli,
+    contact_properties, muscle_properties, properties, registry, earlier_law, force_fields, colliders, overlaps, saving,
+    on_disk, outdated, results, live, operators, add_operators, curve_operators, hair_operators, fabric_operators,
+    weave_operators, earlier_law_operators, pin_operators, plastic_panel, muscle_operators, walk_operators,
+    muscle_panel, bake_operators, ghost_operators, group_operators, link_operators, link_panel, contact_operators,
+    doctor, presets, going_on, main_panel, overlay, cli,
 )  # fmt: skip
 
 

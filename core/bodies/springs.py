@@ -19,6 +19,7 @@ from ..system.plastic import Plastic
 from ..system.term import pin_springs
 from .kind import BASE_YOUNG, Kind
 from .model import Model
+from .muscular import muscle_of, muscular
 from .vertices import Held, Moved, doubled, painted_at, painted_lengths, vertex_model
 from .volume import Covered, softened
 
@@ -71,6 +72,8 @@ class Springs(Kind):
         check_vertices(body.surface)
         if not len(body.edges) and not len(body.surface.triangles):
             raise MeshError(f"{body.name}: the mesh has no edges; choose an object with edges.")
+        if body.controller is not None and body.settings.struts == Struts.VOLUME:
+            raise MeshError(f"{body.name}: its springs are no edges of the mesh; choose other Struts for muscles.")
 
     @staticmethod
     def build(body: Body) -> Model:
@@ -110,10 +113,16 @@ def _net_model(body: Body) -> Model:
     lengths = np.linalg.norm(rest[net.edges[:, 0]] - rest[net.edges[:, 1]], axis=1)
     painted = at_nodes(body.stiffness_map)
     stiffness = net.stiffness if painted is None else net.stiffness * softened(painted[net.edges].mean(axis=1))
-    energy = springs(net.edges, lengths * painted_lengths(at_nodes(body.length_map), net.edges), stiffness)
+    lengths_at_rest = lengths * painted_lengths(at_nodes(body.length_map), net.edges)
+    muscle = muscle_of(body, net.vertices, net.edges)
+    own = muscle < 0
+    # What a machine switches does not flow.
+    energy = springs(net.edges[own], lengths_at_rest[own], stiffness[own])
+    flowing = (Plastic.of(SpringFlow(energy)),) if own.any() else ()
+    terms = (*flowing, *muscular(body, muscle, net.edges, lengths_at_rest, stiffness))
     held = Held.of(body, net.vertices, net.doubles, net.area)
     block = Block(
-        body.name, rest, net.mass, (net.edges,), (Plastic.of(SpringFlow(energy)), *held.springs), held.nodes,
+        body.name, rest, net.mass, (net.edges,), (*terms, *held.springs), held.nodes,
         held.stiffness,
         held.pace, not body.settings.damp_swing, net=True, centre=at_nodes(body.centre_map),
     )  # fmt: skip

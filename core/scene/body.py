@@ -11,6 +11,7 @@ from ..arrays import Array, Index
 from ..errors import PinError, SceneError
 from ..fields.field import Outside
 from ..geometry.surface import Surface
+from .muscles import Controller, Watching, check_controller
 from .parameters import Reference, Settings
 
 Motion = Callable[[float], Array]
@@ -49,6 +50,8 @@ class Body:
     axes: (3, 3) the object's own axes at rest in world space, a row each.
     obstacles: names of the scene's obstacles that it stops at; None for all.
     seams: (s, 2) vertices that are sewn together, for cloth.
+    controller: what switches springs; None where nothing does.
+    watched: what the animation tells the controller; None where that is nothing.
     """
 
     surface: Surface
@@ -70,6 +73,8 @@ class Body:
     axes: Array = field(default_factory=lambda: np.eye(3))
     obstacles: tuple[str, ...] | None = None
     seams: Index = field(default_factory=_no_edges)
+    controller: Controller | None = None
+    watched: Watching | None = None
 
     @property
     def identity(self) -> str:
@@ -144,3 +149,5 @@ def check_body(body: Body) -> None:
     for weights in (body.pins, *body.maps.values()):
         if weights is not None and weights.shape != (len(body.surface.vertices),):
             raise PinError(f"{body.name}: the painted weights do not fit the mesh; choose the vertex groups again.")
+    if body.controller is not None:
+        check_controller(body.name, body.controller)

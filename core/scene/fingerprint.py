@@ -149,6 +149,7 @@ def _arrays(body: Body) -> dict[str, object]:
         "the mesh": digest(*mesh),
         "the pins": digest(body.pins),
         **{name: None if painted is None else digest(painted) for name, painted in body.maps.items()},
+        **({"the muscles": digest(*body.controller.numbers())} if body.controller is not None else {}),
         **({"the seams": digest(body.seams.astype(float))} if len(body.seams) else {}),
     }
 

@@ -10,6 +10,7 @@ import numpy as np
 from ..arrays import Array
 from ..fields.field import Outside
 from ..scene.fingerprint import digest
+from ..scene.muscles import Watched
 from ..scene.parameters import ColliderDials, Settings
 from ..scene.scene import Scene
 
@@ -23,6 +24,7 @@ class Animated:
     frame: fractions included.
     obstacles: (v, 3) m each, in the scene's order, with their dials.
     settings: of each body; none where those of the first frame count.
+    watched: of each body, what its machine is told; none where nobody asked.
     """
 
     bodies: tuple[Array, ...]
@@ -31,6 +33,7 @@ class Animated:
     frame: float = 0.0
     obstacles: tuple[tuple[Array, ColliderDials], ...] = ()
     settings: tuple[Settings, ...] = ()
+    watched: tuple[Watched | None, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,9 @@ class Sampling:
             flows = [one[k].flow for one in settings]
             if any(flows):
                 more += [np.array(one) for one in flows]
+            watched = animated[-1].watched[k] if animated[-1].watched else None
+            if watched is not None:
+                more += [watched.forced, watched.targets]
             digests[body.name] = digest(dials, *surfaces, *more)
         for k, collider in enumerate(self._scene.colliders):
             digests[collider.name] = digest(*(one.colliders[k] for one in animated))
@@ -105,9 +111,10 @@ class Sampling:
         bodies = tuple(body.animated(frame) for body in self._scene.bodies)
         # Like dials, it can be read only where the motion was just asked.
         outside = tuple(None if body.outside is None else body.outside(frame) for body in self._scene.bodies)
+        watched = tuple(None if body.watched is None else body.watched(frame) for body in self._scene.bodies)
         anchors = tuple(one.motion(frame) for one in self._scene.colliders)
         obstacles = tuple((one.animated(frame), one.at(frame)) for one in self._scene.obstacles)
-        return Animated(bodies, anchors, outside, frame, obstacles)
+        return Animated(bodies, anchors, outside, frame, obstacles, watched=watched)
 
     def _outside(self, body: int, animated: list[Animated], settings: list[tuple[Settings, ...]]) -> list[Array]:
         """What acts on a body from outside in a frame, and how it feels it; none where that is but steady gravity."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from ..system.weave import has_weave
 from . import start
 from .assembly import Assembly, Island, Tell, build_assembly, silent
 from .choice import check_alike, chosen, is_own, mend
+from .controlled import Machines
 from .dials import Dials
 from .flowed import Stage, Stages, flowing
 from .posing import Pose, Posing
@@ -76,6 +78,7 @@ class Simulation:
             self.statics.weigh()
         self.dials = Dials(scene, self.statics)
         self._stages = Stages(scene, made, self.posing, first, Stage(self.statics, self.dials))
+        self._machines = Machines(scene, made)
         self.sampling = Sampling(scene, self.dials.most_substeps)
         self.loop_error = 0.0
         self._integrations: Memo[Integration] = Memo(_KEPT)
@@ -158,6 +161,9 @@ class Simulation:
         parts = len(sampled.animated)
         iterations = helped = 0
         stage = self._stages.of(state.memory)
+        if sampled.number > self.scene.first:
+            # In a preroll nothing is switched.
+            state = self._machines.ticked(stage.statics.islands, state, sampled.animated[-1])
         for animated, settings in zip(sampled.animated, sampled.settings, strict=True):
             following = self.posing.pose(animated)
             after = []
@@ -184,6 +190,7 @@ class Simulation:
                     own = settled(island.system, own)
                 after.append(own)
             state, pose = State.joined(after), following
+        state = self._machines.sensed(stage.statics.islands, state, sampled.animated[-1])
         # Exact frame times, whatever the number of substeps adds up to.
         time = sampled.number / self.scene.fps
         return State(time, state.positions, state.velocities, state.reference, state.memory), pose, iterations, helped
@@ -219,7 +226,11 @@ class Simulation:
     def warm_up(self) -> Generator[tuple[int, int], None, None]:
         """Find the first frame, yielding how much of the work (done, total) is done; see start.warm_up."""
         if self._first is None:
-            self._first, self.loop_error = yield from start.warm_up(self)
+            first, self.loop_error = yield from start.warm_up(self)
+            if self._machines:
+                animated = self.sampled(self.scene.first).animated[-1]
+                first = replace(first, state=self._machines.sensed(self.islands, first.state, animated))
+            self._first = first
 
     def first_frame(self) -> Frame:
         """The frame from which the simulation starts."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtri, spotrf, strtri
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, identity
 
 from ..arrays import Array, Index, Single
 from .dissection import dissect
@@ -24,6 +24,8 @@ _RUNS = 20
 _FEW = 250
 # What a metric may miss of shapes that its matrix hardly resists, as a body's shifts and turns, and of a noise.
 _MISSED = 0.05
+# Of the largest entry, what is added on the diagonal of a matrix that is exactly singular.
+_LITTLE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,12 @@ def metric_of(matrix: csr_matrix, places: Array) -> Solve:
         made = multifrontal(matrix, places)
         if made is not None and _serves(made, matrix, places):
             return made
-    return factorise(matrix)
+    try:
+        return factorise(matrix)
+    except RuntimeError:
+        # What lies free and hardly resists, as a frame of springs, may cancel to the last digit.
+        little = _LITTLE * float(np.abs(matrix.diagonal()).max(initial=0.0))
+        return factorise((matrix + little * identity(matrix.shape[0])).tocsr())
 
 
 def _serves(solve: Solve, matrix: csr_matrix, places: Array) -> bool:

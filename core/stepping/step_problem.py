@@ -61,7 +61,9 @@ class StepProblem:
         parts = None if share.uniform else np.asarray(share.theta)
         self._solve = stepper.factor(h, self._inertia / self._scale, self._factors, parts)
         place = state.positions if damped_at is None else damped_at
-        self._drag = stepper.viscous(place).tocsr() if stepper.viscous else None
+        self._drag = system.drag(state.memory, place, self._factors)
+        if stepper.viscous is not None:
+            self._drag = stepper.viscous(place).tocsr() + (0 if self._drag is None else self._drag)
         # Of the pins, which the drag feels.
         self._given = (self._next - state.positions) / h
         # A body in flight starts with what its weight does to it, so that no step along a search changes its momentum.

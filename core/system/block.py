@@ -67,9 +67,10 @@ class Block:
     def stiffness_at_rest(self, project: bool, parts: Array | None = None) -> csr_matrix:
         """The Hessian of all that is elastic at rest, (3n, 3n) N/m, for a stiffness factor of 1.
 
-        parts: (n,) of it that count at the nodes; all of it if None.
+        project: for the metric, see Term.stiffest.  parts: (n,) of it that count at the nodes; all of it if None.
         """
-        elastic = [term.at_rest(self.rest) for term in self.terms if term.factor is Factor.MATERIAL]
+        material = [term for term in self.terms if term.factor is Factor.MATERIAL]
+        elastic = [term.stiffest(self.rest) if project else term.at_rest(self.rest) for term in material]
         if parts is not None:
             elastic = [energy.scaled(parts) for energy in elastic if energy is not None]
         return sum_of(elastic, self.rest, project)

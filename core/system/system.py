@@ -112,6 +112,23 @@ class System:
             for term in block.terms:
                 yield place, term.factor, term.prepare(one, memory)
 
+    def drag(self, memory: Memory, positions: Array, factors: Array) -> csr_matrix | None:
+        """C (3n, 3n) N s/m of the terms' own dampers; None where there are none. See Term.drag.
+
+        factors: (b,) on each block's stiffness.
+        """
+        if not any(type(term).drag is not Term.drag for block in self.blocks for term in block.terms):
+            return None
+        parts, found = [csr_matrix((3 * len(block.rest),) * 2) for block in self.blocks], False
+        for place, (block, part) in enumerate(zip(self.blocks, self.slices, strict=True)):
+            memory_of = remembered_by(memory, block.name)
+            for term in block.terms:
+                own = term.drag(memory_of, positions[part])
+                if own is not None:
+                    scale = float(factors[place]) if term.factor is Factor.MATERIAL else 1.0
+                    parts[place], found = parts[place] + scale * own, True
+        return block_diag(parts, format="csr") if found else None
+
     def remembered(self, memory: Memory, positions: Array) -> Memory:
         """The memory after a step that ends at positions (n, 3)."""
         changed = {

@@ -8,6 +8,7 @@ from enum import Enum
 from typing import ClassVar
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 from ..arrays import Array, Index
 from ..energies import Energy, SoftPins
@@ -38,6 +39,14 @@ class Term:
 
     def at_rest(self, rest: Array) -> Energy | None:
         """The energy whose stiffness at rest (n, 3) the block has; None where it has none there."""
+        return None
+
+    def stiffest(self, rest: Array) -> Energy | None:
+        """The energy whose stiffness at rest is in the metric: of what switches, with the most that it ever has."""
+        return self.at_rest(rest)
+
+    def drag(self, memory: Memory, positions: Array) -> csr_matrix | None:
+        """C (3n, 3n) N s/m of a damping force -C v, taken at positions (n, 3) m; None where there is none."""
         return None
 
     def largest_step(self, positions: Array, way: Array) -> float:

@@ -16,7 +16,7 @@ import bpy
 from ...core.errors import DampSimError, ParameterError
 from ..farm import record
 from ..work.stopping import Stopped
-from . import baking, comparing, farming, housekeeping, units
+from . import baking, comparing, farming, housekeeping, units, walking
 from .options import UsageError
 
 DONE, FAILED, USAGE, BUG = 0, 1, 2, 3
@@ -30,7 +30,7 @@ class _Parser(argparse.ArgumentParser):
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="dampsim", description="Bake, compare and export DampSim objects of a .blend file.")
     commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
-    for group in (baking, comparing, farming, housekeeping):
+    for group in (baking, comparing, farming, walking, housekeeping):
         group.add_to(commands)
     return parser
 

@@ -95,7 +95,7 @@ def run_bake(options: argparse.Namespace) -> Report:
     if whole:
         if options.pictures:
             _picture(options, chosen)
-        _save(options)
+        save(options)
         path = options.output or bpy.data.filepath
         options.outputs += [Path(path), *(file for obj in chosen if (file := played(obj)))]
     else:
@@ -130,11 +130,11 @@ def run_clear(options: argparse.Namespace) -> Report:
     with saved_as(options.output or bpy.data.filepath):
         for obj in chosen:
             clear(obj)
-    _save(options)
+    save(options)
     return True, [{"name": obj.name} for obj in chosen]
 
 
-def _save(options: argparse.Namespace) -> None:
+def save(options: argparse.Namespace) -> None:
     path = options.output or bpy.data.filepath
     mend = "choose another file with --output, or free some space"
     called(bpy.ops.wm.save_as_mainfile, f"{path}: the file cannot be saved", mend, filepath=path)

@@ -31,8 +31,9 @@ class Variants:
             dials = None if body.dials is None else _Once(body.dials)
             outside = None if body.outside is None else _Once(body.outside)
             # Dials, and what acts from outside, can be read only where the motion was just asked.
-            motion.then = tuple(one for one in (dials, outside) if one is not None)
-            bodies.append(replace(body, motion=motion, dials=dials, outside=outside))
+            watched = None if body.watched is None else _Once(body.watched)
+            motion.then = tuple(one for one in (dials, outside, watched) if one is not None)
+            bodies.append(replace(body, motion=motion, dials=dials, outside=outside, watched=watched))
         colliders = tuple(replace(one, motion=_Once(one.motion)) for one in taken.colliders)
         obstacles = []
         for one in taken.obstacles:

@@ -51,7 +51,8 @@ def prepared(taken: Scene, known: Assembly | None = None) -> Generator[Step, Non
         # Dials, and what acts from outside, can be read only where the motion was just asked.
         dials = None if body.dials is None else recall(body.dials)
         outside = None if body.outside is None else recall(body.outside)
-        return replace(body, motion=motion, dials=dials, outside=outside)
+        watched = None if body.watched is None else recall(body.watched)
+        return replace(body, motion=motion, dials=dials, outside=outside, watched=watched)
 
     def standing(obstacle: Obstacle) -> Obstacle:
         motion = recall(obstacle.motion)

@@ -12,6 +12,7 @@ from ...core.arrays import Array
 from ...core.fields.field import Outside
 from ...core.frames.frame import Frame
 from ...core.measure.contacts import Touched
+from ...core.scene.muscles import Watched
 from ...core.scene.parameters import ColliderDials, Settings
 from ..blender.modifiers import dialled_of, simulated_makers
 
@@ -49,6 +50,7 @@ class Read:
     settings: Settings | None = None
     outside: Outside | None = None
     collider: ColliderDials | None = None
+    watched: Watched | None = None
 
 
 # The number of a mesh's own vertices, and the modifiers whose vertices are simulated too.

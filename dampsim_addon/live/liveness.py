@@ -15,6 +15,7 @@ from ..blender.sampler import frame_rate, gravity
 from ..scene.colliders import layer_of, standing_for
 from ..scene.force_fields import known
 from ..scene.groups import Group, group_of
+from ..scene.muscles import machine_of
 from ..scene.objects import is_simulated
 from ..scene.snapshot import GROUPS
 from .draft import parts
@@ -85,4 +86,4 @@ def _steady(obj: bpy.types.Object) -> tuple[object, ...]:
     )
     # Not the target itself: of most objects every target plays the same.
     made = tuple(modifier.name for modifier in simulated_makers(obj))
-    return (obj.session_uid, group.kind, group.field_collection, made, *dials, *painted, *links)
+    return (obj.session_uid, group.kind, group.field_collection, made, *dials, *painted, *links, *machine_of(obj))

@@ -9,6 +9,7 @@ from typing import TypeVar
 from ...core.fields.field import Outside
 from ...core.scene.body import Body, Motion
 from ...core.scene.collider import Obstacle
+from ...core.scene.muscles import Watched
 from ...core.scene.parameters import ColliderDials, Settings
 from ...core.scene.scene import Scene
 from .kept import Read
@@ -38,11 +39,15 @@ def recalling(taken: Scene, read: Reading) -> Scene:
         def outside(time: float) -> Outside:
             return _there(read(time, name).outside)
 
+        def watched(time: float) -> Watched:
+            return _there(read(time, name).watched)
+
         return replace(
             one,
             motion=motion(name),
             dials=settings if one.dials else None,
             outside=outside if one.outside else None,
+            watched=watched if one.watched else None,
         )
 
     def obstacle(one: Obstacle) -> Obstacle:

@@ -26,6 +26,7 @@ from ..scene import overlaps
 from ..scene.anchors import anchors_of, frame_points, standing
 from ..scene.colliders import read_dials
 from ..scene.groups import Group, group_of, key_of, marks
+from ..scene.muscles import has_muscles, watched
 from ..scene.properties import read_settings
 from ..scene.snapshot import check_object, has_keyed_dials, take
 from .draft import drafts, in_draft
@@ -189,7 +190,8 @@ class Session:
             mark = known[obj.name]
             settings = read_settings(obj) if has_keyed_dials(obj) else None
             outside = self._outside[mark](time) if mark in self._outside else None
-            found[mark] = Read(member.here(), member.matrix(), settings, outside)
+            told = watched(obj, self._sampler.view_layer) if has_muscles(obj) else None
+            found[mark] = Read(member.here(), member.matrix(), settings, outside, watched=told)
         for name, (other, bone) in self._anchors.items():
             matrix = standing(self._sampler.view_layer, other, bone)
             found[name] = Read(frame_points(matrix), matrix)

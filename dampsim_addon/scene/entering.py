@@ -15,10 +15,12 @@ import bpy
 import numpy as np
 
 from ..blender.animation import curves
+from ..blender.edge_attributes import marked
 from ..blender.marks import is_ours
 from ..blender.modifiers import DEFORMING, dialled_of
 from ..blender.vertex_groups import weights
 from .colliders import layer_of, stopping
+from .muscles import has_muscles, machine_of, targets
 from .seams import seam_groups
 from .snapshot import GROUPS
 
@@ -45,6 +47,8 @@ def entering(obj: bpy.types.Object, scene: bpy.types.Scene) -> dict[str, str]:
         if modifier.type in (*DEFORMING, "MIRROR") and not is_ours(modifier.name):
             put(f"modifier {modifier.name}", (modifier.show_viewport, _set(modifier)))
     put("the mesh", (len(obj.data.polygons), _bytes(obj.data.vertices, "co", 3)))
+    if has_muscles(obj):
+        _machine(obj, put)
     painted = [name for role in GROUPS if (name := getattr(obj.dampsim, role)) in obj.vertex_groups]
     painted += [name for name in seam_groups(obj) if obj.dampsim.kind == "CLOTH" and name not in painted]
     for name, values in zip(painted, weights(obj, painted), strict=True):
@@ -52,6 +56,17 @@ def entering(obj: bpy.types.Object, scene: bpy.types.Scene) -> dict[str, str]:
     for collider in stopping(obj, layer_of(scene)):
         _collider(collider, put)
     return {name: digest.hexdigest()[:12] for name, digest in parts.items()}
+
+
+def _machine(obj: bpy.types.Object, put: Any) -> None:
+    for one in (*obj.dampsim.muscles, *obj.dampsim.sensors):
+        put("the muscles", marked(obj.data, one.attribute).tobytes())
+    put("the muscles", [str(one) for one in machine_of(obj)])
+    for curve in curves(obj):
+        if curve.data_path.startswith("dampsim.muscles"):
+            put("keyframes of the muscles", (curve.data_path, curve.mute, _keys(curve)))
+    for target in targets(obj):
+        _movement(target, False, put)
 
 
 def _collider(other: bpy.types.Object, put: Any) -> None:

@@ -22,6 +22,7 @@ from ..blender.vertex_groups import weights
 from .anchors import check_links, colliders, joined
 from .force_fields import reaching
 from .groups import Group, marks
+from .muscles import controller_of, watched
 from .obstacles import obstacles, stopping_names
 from .properties import read_settings
 from .seams import seams
@@ -120,6 +121,7 @@ def _body(sampler: GroupSampler, member: Sampler, mark: str) -> Body:
         surface = Surface(obj.name, rest, triangles(mesh), thick)
         lines = edges(mesh) if what.looks_at_edges else np.zeros((0, 2), dtype=np.int64)
         sewn = seams(obj, mesh, surface) if what.sews else np.zeros((0, 2), dtype=np.int64)
+        controller = controller_of(obj, mesh, sampler.scene, sampler.view_layer)
         # It is the first frame: keyframed dials have their first values there.
         settings = read_settings(obj)
         painted = group_weights(obj, mesh)
@@ -154,6 +156,8 @@ def _body(sampler: GroupSampler, member: Sampler, mark: str) -> Body:
         painted.get("front_group"),
         axes,
         seams=sewn,
+        controller=controller,
+        watched=None if controller is None else lambda frame: watched(obj, sampler.view_layer),
     )
     what.check(body)
     return body

@@ -33,6 +33,7 @@ from .hair_operators import DAMPSIM_OT_hair, led
 from .layout import UNIT_X, Child, Sidebar, dial, dials, field, meant, sections, wrapped
 from .link_panel import DAMPSIM_PT_links
 from .live_line import draw_draft, standing, touching
+from .muscle_panel import DAMPSIM_PT_muscles
 from .operators import DAMPSIM_OT_calibrate, DAMPSIM_OT_measure, DAMPSIM_OT_remove
 from .plastic_panel import DAMPSIM_PT_plastic
 from .weave_operators import DAMPSIM_OT_weave
@@ -264,6 +265,7 @@ CLASSES = (
     DAMPSIM_PT_bake,
     DAMPSIM_PT_material,
     DAMPSIM_PT_plastic,
+    DAMPSIM_PT_muscles,
     DAMPSIM_PT_contact,
     DAMPSIM_PT_collider,
     DAMPSIM_PT_links,

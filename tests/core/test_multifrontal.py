@@ -205,3 +205,14 @@ def test_the_first_eigenvalue_of_a_large_body_is_that_of_the_dense_problem(
     if pins:
         found = smallest_eigenvalue(lower, system.mass, free, 0, places=system.rest)
         assert abs(found) == pytest.approx(0.5 * (values[1] - values[0]), rel=1e-6)
+
+
+def test_a_metric_that_cancels_to_the_last_digit_solves_what_it_resists() -> None:
+    # Two springs of a free chain along one axis.
+    matrix = csr_matrix(np.array([[1.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 1.0]]))
+    with pytest.raises(RuntimeError, match="singular"):
+        factorise(matrix)
+    way = np.array([1.0, 0.0, -1.0])
+    found = metric_of(matrix, np.zeros((1, 3)))(way)
+    # But for the shift that nothing resists; what was added is 1e-12 of it.
+    assert matrix @ found == pytest.approx(way, abs=1e-3)

@@ -1,0 +1,55 @@
+"""Edges that an attribute of a mesh marks: it goes along with the mesh through edits and modifiers."""
+
+from __future__ import annotations
+
+import bmesh
+import bpy
+import numpy as np
+
+from ...core.arrays import Index, Mask
+
+
+def marked(mesh: bpy.types.Mesh, name: str) -> Index:
+    """Vertices (k, 2) of the edges that a boolean attribute marks; none where there is no such attribute."""
+    layer = mesh.attributes.get(name) if name else None
+    if layer is None or layer.domain != "EDGE" or layer.data_type != "BOOLEAN":
+        return np.zeros((0, 2), dtype=np.int64)
+    ends = np.empty(2 * len(mesh.edges), dtype=np.int32)
+    mesh.edges.foreach_get("vertices", ends)
+    chosen = np.empty(len(mesh.edges), dtype=np.bool_)
+    layer.data.foreach_get("value", chosen)
+    return np.asarray(ends.reshape(-1, 2)[chosen], dtype=np.int64)
+
+
+def selected(obj: bpy.types.Object) -> Mask:
+    """(e,) the edges that are selected, in Edit Mode or when it was last left."""
+    obj.update_from_editmode()
+    found = np.empty(len(obj.data.edges), dtype=np.bool_)
+    obj.data.edges.foreach_get("select", found)
+    return found
+
+
+def mark(obj: bpy.types.Object, name: str, chosen: Mask) -> None:
+    """Write the attribute, made if need be; in Object and Edit Mode. chosen: (e,)."""
+    if obj.mode == "EDIT":
+        mesh = bmesh.from_edit_mesh(obj.data)
+        layer = mesh.edges.layers.bool.get(name) or mesh.edges.layers.bool.new(name)
+        for edge, value in zip(mesh.edges, chosen.tolist(), strict=True):
+            edge[layer] = value
+        bmesh.update_edit_mesh(obj.data)
+        return
+    layer = obj.data.attributes.get(name) or obj.data.attributes.new(name, "BOOLEAN", "EDGE")
+    layer.data.foreach_set("value", chosen)
+    obj.data.update()
+
+
+def remove(obj: bpy.types.Object, name: str) -> None:
+    """Take the attribute away, if it is there; in Object and Edit Mode."""
+    if obj.mode == "EDIT":
+        mesh = bmesh.from_edit_mesh(obj.data)
+        layer = mesh.edges.layers.bool.get(name)
+        if layer is not None:
+            mesh.edges.layers.bool.remove(layer)
+            bmesh.update_edit_mesh(obj.data)
+    elif name in obj.data.attributes:
+        obj.data.attributes.remove(obj.data.attributes[name])

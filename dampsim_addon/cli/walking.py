@@ -1,0 +1,64 @@
+"""walk: look for controllers with which objects walk."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+import bpy
+
+from ...core.errors import DampSimError
+from ...core.measure.walks import Search
+from ..jobs.walk import find, use
+from ..work.steps import finished
+from .baking import Report, save
+from .options import UsageError, add_command, objects, telling
+
+
+def add_to(commands: Any) -> None:
+    walk = add_command(commands, "walk", "look for walks of what has muscles, use the farthest and save", run_walk)
+    walk.add_argument("--seed", type=int, metavar="N", help="instead of the object's own")
+    walk.add_argument("--seconds", type=float, metavar="S", help="for which they walk, instead of the object's own")
+    walk.add_argument("--use", type=int, default=1, metavar="N", help="which to use: 1 for the farthest, 0 for none")
+    walk.add_argument("--output", metavar="FILE", help="save here instead of in place")
+
+
+def run_walk(options: argparse.Namespace) -> Report:
+    if options.use < 0:
+        raise UsageError(f"dampsim: --use {options.use}: give 0 or more")
+    if options.seconds is not None and not options.seconds > 0.0:
+        raise UsageError(f"dampsim: --seconds {options.seconds:g}: give more than 0")
+    entries: list[dict[str, Any]] = []
+    whole = True
+    for obj in objects(options.object):
+        if not options.object and not len(obj.dampsim.muscles):
+            continue
+        entry: dict[str, Any] = {"name": obj.name, "problem": "", "walks": []}
+        entries.append(entry)
+        try:
+            _walk(obj, options, entry)
+        except DampSimError as error:
+            entry["problem"], whole = str(error), False
+            print(f"dampsim: {error}", file=sys.stderr, flush=True)
+    if not entries:
+        raise UsageError("dampsim: no object has muscles; add some in the sidebar")
+    if whole:
+        save(options)
+    return whole, entries
+
+
+def _walk(obj: bpy.types.Object, options: argparse.Namespace, entry: dict[str, Any]) -> None:
+    group = obj.dampsim
+    seed = group.walk_seed if options.seed is None else options.seed
+    seconds = group.walk_seconds if options.seconds is None else options.seconds
+    search = Search(seed=seed, seconds=seconds)
+    context = bpy.context
+    found = finished(find(context.scene, context.view_layer, obj, search), telling(obj.name, options))
+    entry["walks"] = [{"way": walk.way, "rough": walk.rough} for walk in found]
+    for number, kept in enumerate(group.walks, 1):
+        print(f"dampsim: {obj.name}: walk {number}: {kept.name}", flush=True)
+    if options.use:
+        if options.use > len(group.walks):
+            raise DampSimError(f"{obj.name}: {len(group.walks)} walks were found, not {options.use}; use one of those.")
+        use(obj, group.walks[options.use - 1])

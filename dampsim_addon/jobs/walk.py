@@ -1,0 +1,63 @@
+"""Looks for controllers with which an object walks, and gives it one of those that were found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Sequence
+
+import bpy
+
+from ...core.measure.walks import Search, Walk, find_walks
+from ...core.scene.muscles import Controller
+from ..blender.sampler import GroupSampler
+from ..scene.groups import group_of
+from ..scene.snapshot import check_object, take
+from ..work.steps import Step, each
+
+
+def find(
+    scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.Object, search: Search
+) -> Generator[Step, None, tuple[Walk, ...]]:
+    """Keep the walks with the object; stopped, it keeps those of before. Raises the errors for the artist."""
+    check_object(obj, view_layer)
+    with GroupSampler(scene, view_layer, group_of(obj).members) as sampler:
+        taken = take(sampler)
+        found: tuple[Walk, ...] = yield from each(find_walks(taken, obj.name, search), lambda told: Step(*told))
+    group = obj.dampsim
+    group.walks.clear()
+    for walk in found:
+        kept = group.walks.add()
+        kept.way, kept.name = walk.way, f"{walk.way:.2f} m in {search.seconds:g} s"
+        kept.numbers = json.dumps(numbers(walk.controller))
+    group.active_walk = 0
+    return found
+
+
+def numbers(controller: Controller) -> list[dict[str, object]]:
+    """What a search chooses of each muscle."""
+    return [
+        {"weights": list(one.weights), "threshold": one.threshold, "delay": one.delay, "fps": one.fps}
+        for one in controller.muscles
+    ]
+
+
+def fits(obj: bpy.types.Object, walk: bpy.types.PropertyGroup) -> bool:
+    """Whether an object still has the muscles and sensors that a walk was found for."""
+    group, kept = obj.dampsim, json.loads(walk.numbers)
+    return len(kept) == len(group.muscles) and all(len(one["weights"]) == len(group.sensors) for one in kept)
+
+
+def use(obj: bpy.types.Object, walk: bpy.types.PropertyGroup) -> None:
+    """Give the object's muscles the weights, thresholds and delays of a walk that fits it."""
+    for muscle, one in zip(obj.dampsim.muscles, json.loads(walk.numbers), strict=True):
+        while len(muscle.weights) < len(one["weights"]):
+            muscle.weights.add()
+        _weigh(muscle, one["weights"])
+        muscle.threshold, muscle.delay = one["threshold"], one["delay"]
+        # A delay is of the rate at which it was found.
+        muscle.fps = one["fps"]
+
+
+def _weigh(muscle: bpy.types.PropertyGroup, weights: Sequence[float]) -> None:
+    for kept, value in zip(muscle.weights, weights, strict=False):
+        kept.weight = value

@@ -1,0 +1,89 @@
+"""The buttons that look for walks, and the list of those that were found."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import bpy
+from bpy.types import Context, Operator, UILayout, UIList
+
+from ...core.measure.walks import Search
+from ..jobs.walk import find, fits, use
+from ..scene.objects import chosen, working
+from ..work.steps import Step
+from .chosen_job import ChosenJob
+from .layout import split
+
+
+class DAMPSIM_OT_find_walk(ChosenJob, Operator):
+    """Look for weights, thresholds and delays with which it walks: many at random, then changed ones of the best; those
+    that were found are walked again as they will be baked, and listed"""
+
+    bl_idname = "dampsim.find_walk"
+    bl_label = "Find a Walk"
+    bl_options = {"UNDO"}
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        obj = chosen(context)
+        if obj is None or not len(obj.dampsim.muscles) or not len(obj.dampsim.sensors):
+            cls.poll_message_set("Add muscles, and sensors that switch them")
+            return False
+        return super().poll(context)
+
+    def work(self, context: Context) -> Generator[Step, None, object]:
+        obj = chosen(context)
+        search = Search(seed=obj.dampsim.walk_seed, seconds=obj.dampsim.walk_seconds)
+        return find(context.scene, context.view_layer, obj, search)
+
+    def said(self, context: Context) -> tuple[str, str]:
+        obj = chosen(context)
+        walks = obj.dampsim.walks if obj else ()
+        best = f"the farthest comes {walks[0].name}; choose one and press Use" if len(walks) else "none was found"
+        return best, "search stopped; nothing was changed"
+
+
+class DAMPSIM_OT_use_walk(Operator):
+    """Give the muscles the weights, thresholds and delays of the walk that is chosen in the list"""
+
+    bl_idname = "dampsim.use_walk"
+    bl_label = "Use"
+    bl_options = {"REGISTER", "UNDO"}
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        obj = chosen(context)
+        return obj is not None and 0 <= obj.dampsim.active_walk < len(obj.dampsim.walks) and not working(context)
+
+    def execute(self, context: Context) -> set[str]:
+        obj = chosen(context)
+        walk = obj.dampsim.walks[obj.dampsim.active_walk]
+        if not fits(obj, walk):
+            self.report({"ERROR"}, f"{obj.name}: it has other muscles or sensors than this walk; find one again.")
+            return {"CANCELLED"}
+        use(obj, walk)
+        return {"FINISHED"}
+
+
+class DAMPSIM_UL_walks(UIList):
+    def draw_item(
+        self, context: Context, layout: UILayout, data: Any, item: Any, icon: int, active_data: Any, active_name: str
+    ) -> None:
+        layout.label(text=item.name)
+
+
+def draw_walks(context: Context, layout: UILayout, group: bpy.types.PropertyGroup) -> None:
+    """The button, what it asks for, and what it found."""
+    row = split(layout.row(align=True), context)
+    row.prop(group, "walk_seed")
+    row.prop(group, "walk_seconds")
+    layout.operator(DAMPSIM_OT_find_walk.bl_idname, icon="VIEWZOOM")
+    if len(group.walks):
+        layout.template_list(DAMPSIM_UL_walks.__name__, "", group, "walks", group, "active_walk", rows=2)
+        layout.operator(DAMPSIM_OT_use_walk.bl_idname, icon="CHECKMARK")
+
+
+CLASSES = (DAMPSIM_UL_walks, DAMPSIM_OT_find_walk, DAMPSIM_OT_use_walk)
+
+register, unregister = bpy.utils.register_classes_factory(CLASSES)

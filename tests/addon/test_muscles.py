@@ -1,0 +1,445 @@
+"""Muscles and sensors in Blender: live equals baked, to every target; lists, keys, and edges that survive edits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from types import ModuleType
+
+import bmesh
+import bpy
+import numpy as np
+import pytest
+from scenes import fresh, world
+from test_drawing import redraw, sealed
+
+pytestmark = pytest.mark.bpy
+Load = Callable[[str], ModuleType]
+LAST = 30
+OF = "\x1f"
+# A roof over two pairs of feet, m; the muscle pulls the feet together.
+POINTS = [(0, 0, 0), (0, 0.4, 0), (0.8, 0, 0), (0.8, 0.4, 0), (0.4, 0, 0.3), (0.4, 0.4, 0.3)]
+BONES = [(0, 1), (2, 3), (4, 5), *((foot, top) for foot in range(4) for top in (4, 5))]
+PULL, BRACE = [(0, 2), (1, 3)], [(0, 3), (1, 2)]
+
+
+def select(obj: bpy.types.Object, pairs: list[tuple[int, int]]) -> None:
+    """In Edit Mode, these edges and no others."""
+    mesh = bmesh.from_edit_mesh(obj.data)
+    bpy.ops.mesh.select_mode(type="EDGE")
+    for edge in mesh.edges:
+        edge.select_set(tuple(sorted(v.index for v in edge.verts)) in pairs)
+    mesh.select_flush_mode()
+    bmesh.update_edit_mesh(obj.data)
+
+
+def looper(cache: Path, **dials: object) -> bpy.types.Object:
+    """It walks along X on a floor: two muscles made of what was selected, and a sensor of the first one's edges."""
+    mesh = bpy.data.meshes.new("Looper")
+    mesh.from_pydata(POINTS, BONES + PULL + BRACE, [])
+    obj = bpy.data.objects.new("Looper", mesh)
+    bpy.context.scene.collection.objects.link(obj)
+    obj.vertex_groups.new(name="Feet").add([0, 1], 1.0, "REPLACE")
+    floor = bpy.data.objects.new("Floor", bpy.data.meshes.new("Floor"))
+    floor.data.from_pydata([(-9, -9, 0), (9, -9, 0), (9, 9, 0), (-9, 9, 0)], [], [(0, 1, 2, 3)])
+    bpy.context.scene.collection.objects.link(floor)
+    floor.dampsim_collider.is_collider = floor.dampsim_collider.plane = True
+    obj.select_set(True)
+    bpy.context.view_layer.objects.active = obj
+    assert bpy.ops.dampsim.add() == {"FINISHED"}
+    group = obj.dampsim
+    given = {
+        "kind": "SPRINGS", "stiffness_by": "MODULUS", "stiffness": 5000.0, "thickness": 30.0, "density": 1000.0,
+        "settle": 6.0, "bounce_by": "DIALLED", "bounce": 0.0, "front": "PLUS_X", "friction": 0.15,
+        "friction_back": 0.9, "start_settled": False, "cache_folder": str(cache),
+    }  # fmt: skip
+    for name, value in {**given, **dials}.items():
+        setattr(group, name, value)
+    bpy.ops.object.mode_set(mode="EDIT")
+    for pairs, length in ((PULL, 50.0), (BRACE, 63.2)):
+        select(obj, pairs)
+        assert bpy.ops.dampsim.muscle_add(what="MUSCLE") == {"FINISHED"}
+        muscle = group.muscles[-1]
+        muscle.length, muscle.stiffness, muscle.stiffness_on, muscle.delay = length, 10.0, 10.0, 3
+        muscle.damping = muscle.damping_on = 0.1
+    select(obj, PULL)
+    assert bpy.ops.dampsim.muscle_add(what="SENSOR") == {"FINISHED"}
+    bpy.ops.object.mode_set(mode="OBJECT")
+    group.sensors[0].low = 80.0
+    for muscle in group.muscles:
+        muscle.weights[0].weight = 2.0
+    return obj
+
+
+def play(last: int = LAST) -> None:
+    for frame in range(1, last + 1):
+        bpy.context.scene.frame_set(frame)
+
+
+def edges_of(load: Load, obj: bpy.types.Object, name: str) -> list[tuple[int, int]]:
+    found = load("dampsim_addon.blender.edge_attributes").marked(obj.data, name)
+    return sorted(tuple(sorted(pair)) for pair in found.tolist())
+
+
+def test_a_muscle_is_made_of_the_selected_edges_and_keeps_them_through_edits(load: Load, tmp_path: Path) -> None:
+    fresh(LAST)
+    obj = looper(tmp_path)
+    first, second = obj.dampsim.muscles
+    assert first.attribute != second.attribute
+    assert obj.dampsim.sensors[0].attribute not in (first.attribute, second.attribute)
+    assert edges_of(load, obj, first.attribute) == PULL
+    # Another vertex comes first in the mesh, and an edge of the muscle is cut in two.
+    bpy.ops.object.mode_set(mode="EDIT")
+    select(obj, [(0, 2)])
+    bpy.ops.mesh.subdivide(number_cuts=1)
+    bpy.ops.object.mode_set(mode="OBJECT")
+    pieces = edges_of(load, obj, first.attribute)
+    assert len(pieces) == 3
+    assert (1, 3) in pieces
+    select_none_error = "no edge is selected"
+    bpy.ops.object.mode_set(mode="EDIT")
+    bpy.ops.mesh.select_all(action="DESELECT")
+    with pytest.raises(RuntimeError, match=select_none_error):
+        bpy.ops.dampsim.muscle_assign(what="MUSCLE")
+    select(obj, [(1, 3)])
+    assert bpy.ops.dampsim.muscle_assign(what="MUSCLE") == {"FINISHED"}
+    bpy.ops.object.mode_set(mode="OBJECT")
+    assert edges_of(load, obj, second.attribute) == [(1, 3)]
+
+
+def test_weights_stay_with_their_sensors(load: Load, tmp_path: Path) -> None:
+    fresh(LAST)
+    group = looper(tmp_path).dampsim
+    for value in (0.25, -0.75):
+        assert bpy.ops.dampsim.muscle_add(what="SENSOR") == {"FINISHED"}
+        group.muscles[0].weights[-1].weight = value
+    assert [len(muscle.weights) for muscle in group.muscles] == [3, 3]
+    group.active_sensor = 1
+    assert bpy.ops.dampsim.muscle_remove(what="SENSOR") == {"FINISHED"}
+    assert [one.weight for one in group.muscles[0].weights] == [2.0, -0.75]
+    attribute = group.muscles[1].attribute
+    # A new sensor looks at the active muscle's edges, until it has others.
+    assert group.sensors[1].attribute == attribute
+    group.sensors[1].attribute = ""
+    group.active_muscle = 1
+    assert bpy.ops.dampsim.muscle_remove(what="MUSCLE") == {"FINISHED"}
+    assert len(group.muscles) == 1
+    assert attribute not in group.id_data.data.attributes
+
+
+def test_it_walks_live_as_it_is_baked_to_any_target(load: Load, live: ModuleType, tmp_path: Path) -> None:
+    fresh(LAST)
+    obj = looper(tmp_path)
+    play()
+    played = [world(obj, frame) for frame in (8, 16, LAST)]
+    kept = [kept.frame.state for kept in live.find(obj).frames]
+    assert played[-1][:, 0].mean() - np.mean([p[0] for p in POINTS]) > 0.05
+    api = load("dampsim_addon.api")
+    for target in load("dampsim_addon.targets").TARGETS:
+        (result,) = api.bake([obj], target=target.name)
+        assert result.problem == ""
+        cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+        for number, state in enumerate(kept, 1):
+            there = cache.read(number).state
+            assert there.positions.tobytes() == state.positions.tobytes()
+            assert there.memory.keys() == state.memory.keys()
+            assert all(there.memory[key].tobytes() == state.memory[key].tobytes() for key in state.memory)
+        for shape, frame in zip(played, (8, 16, LAST), strict=True):
+            # The compressed one's bound is a thousandth of the size.
+            np.testing.assert_allclose(world(obj, frame), shape, atol=1.1e-3)
+        api.clear([obj])
+    states = [state.memory[f"Looper{OF}muscles"][0, 0] for state in kept[1:]]
+    assert {0.0, 1.0} == set(states)
+
+
+def test_keys_force_a_muscle_from_their_frame_on(load: Load, live: ModuleType, tmp_path: Path) -> None:
+    scene = fresh(16)
+    obj = looper(tmp_path)
+    group = obj.dampsim
+    for sensor in group.sensors:
+        sensor.low, sensor.high = 0.0, 1.0
+    group.active_muscle = 0
+    for frame, force in ((1, "OFF"), (6, "ON"), (11, "AUTO")):
+        scene.frame_set(frame)
+        assert bpy.ops.dampsim.muscle_key(force=force) == {"FINISHED"}
+    play(16)
+    on = [kept.frame.state.memory[f"Looper{OF}muscles"][0, 0] for kept in live.find(obj).frames[1:]]
+    # From 11 on its sensor, that never reads 1, lets it go after three frames.
+    assert on == [0.0] * 4 + [1.0] * 8 + [0.0] * 3
+
+
+def test_a_sensor_measures_to_where_its_target_goes(load: Load, live: ModuleType, tmp_path: Path) -> None:
+    scene = fresh(8)
+    obj = looper(tmp_path)
+    target = bpy.data.objects.new("Target", None)
+    scene.collection.objects.link(target)
+    for frame, place in ((1, 2.0), (8, 9.0)):
+        target.location.x = place
+        target.keyframe_insert("location", frame=frame)
+    assert bpy.ops.dampsim.muscle_add(what="SENSOR") == {"FINISHED"}
+    sensor = obj.dampsim.sensors[1]
+    sensor.sense, sensor.vertex_group, sensor.target, sensor.far = "DISTANCE", "Feet", target, 3.0
+    assert bpy.ops.dampsim.muscle_add(what="SENSOR") == {"FINISHED"}
+    foot = obj.dampsim.sensors[2]
+    foot.sense, foot.vertex_group = "CONTACT", "Feet"
+    play(8)
+    for kept in live.find(obj).frames:
+        frame = kept.frame
+        scene.frame_set(frame.number)
+        there = np.array(target.matrix_world.translation)
+        feet = frame.shapes["Looper"][:2].mean(axis=0)
+        found = frame.state.memory[f"Looper{OF}sensors"]
+        # Shapes are in single precision.
+        assert found[1] == pytest.approx(np.linalg.norm(feet - there), abs=1e-5)
+    assert found[2] > 0.0
+    # Where the target goes elsewhere, what was simulated no longer holds.
+    target.animation_data_clear()
+    target.location.x = -5.0
+    bpy.context.view_layer.update()
+    play(8)
+    frame = live.find(obj).frames[7].frame
+    feet = frame.shapes["Looper"][:2].mean(axis=0)
+    there = np.linalg.norm(feet - np.array([-5.0, 0.0, 0.0]))
+    assert frame.state.memory[f"Looper{OF}sensors"][1] == pytest.approx(there, abs=1e-5)
+
+
+def test_the_panel_draws_from_memory_and_says_what_is_on(load: Load, live: ModuleType, tmp_path: Path) -> None:
+    scene = fresh(12)
+    obj = looper(tmp_path)
+    play(12)
+    with sealed():
+        redraw(load)
+    panel, context = load("dampsim_addon.ui.muscle_panel"), bpy.context
+    frames = live.find(obj).frames
+    for number in (3, 9):
+        scene.frame_set(number)
+        on, values = panel.values_now(obj, context)
+        memory = frames[number - 1].frame.state.memory
+        assert on == [bool(row[0]) for row in memory[f"Looper{OF}muscles"]]
+        assert values == memory[f"Looper{OF}sensors"].tolist()
+    sensor = obj.dampsim.sensors[0]
+    assert panel.said(sensor, 0.789) == "78.9%"
+    assert not panel.reads(sensor, 0.789)
+    assert panel.reads(sensor, 0.801)
+
+
+def test_a_changed_muscle_is_out_of_date_and_said_so(load: Load, live: ModuleType, tmp_path: Path) -> None:
+    scene = fresh(8)
+    obj = looper(tmp_path)
+    play(8)
+    session = live.find(obj)
+    assert session.standing(obj, scene, 8) is live.Standing.VALID
+    obj.dampsim.muscles[0].weights[0].weight = 0.5
+    assert session.standing(obj, scene, 8) is live.Standing.STALE
+    obj.dampsim.target = "POINT_CACHE"
+    load("dampsim_addon.api").bake([obj])
+    obj.dampsim.muscles[0].length = 60.0
+    load("dampsim_addon.scene.outdated").look(obj)
+    assert [text for text in redraw(load) if "the muscles" in text]
+
+
+def test_a_delay_lasts_as_long_at_another_frame_rate(load: Load, tmp_path: Path) -> None:
+    scene = fresh(8)
+    obj = looper(tmp_path)
+    scene.render.fps = 48
+    take, sampler = load("dampsim_addon.scene.snapshot").take, load("dampsim_addon.blender.sampler").GroupSampler
+    with sampler(scene, bpy.context.view_layer, [obj]) as group:
+        (body,) = take(group).bodies
+    assert body.controller.delays(48.0).tolist() == [6.0, 6.0]
+    # Dialled anew, it is meant in the frames at hand.
+    obj.dampsim.muscles[0].delay = 4
+    with sampler(scene, bpy.context.view_layer, [obj]) as group:
+        (body,) = take(group).bodies
+    assert body.controller.delays(48.0).tolist() == [4.0, 6.0]
+
+
+def test_a_muscle_without_edges_is_named(load: Load, tmp_path: Path) -> None:
+    fresh(8)
+    obj = looper(tmp_path)
+    obj.dampsim.muscles[1].attribute = "gone"
+    (result,) = load("dampsim_addon.api").bake([obj])
+    assert result.problem.startswith("Looper: muscle Muscle 2 has no edges; select some in Edit Mode")
+
+
+def edit(obj: bpy.types.Object, target: bpy.types.Object, chance: Random) -> str:
+    """Something that an artist does to muscles and sensors, by its name."""
+    group, scene = obj.dampsim, bpy.context.scene
+    muscle, sensor = chance.choice(group.muscles), chance.choice(group.sensors)
+    what = chance.choice(["dial", "weight", "sensor", "target", "force", "key", "unkey", "edges", "group", "rate"])
+    if what == "dial":
+        name, high = chance.choice(
+            [("length", 130), ("stiffness", 30), ("stiffness_on", 30), ("damping", 0.3), ("damping_on", 0.3)]
+        )
+        setattr(muscle, name, chance.uniform(0.3, 1.0) * high)
+    elif what == "weight":
+        chance.choice(muscle.weights).weight, muscle.threshold = chance.uniform(-2.0, 2.0), chance.uniform(-1.0, 2.0)
+    elif what == "sensor":
+        sensor.sense = chance.choice(["LENGTH", "CONTACT", "DISTANCE"])
+        sensor.low, sensor.near, sensor.far = chance.uniform(50.0, 110.0), 0.0, chance.uniform(0.5, 3.0)
+    elif what == "target":
+        target.location.x = chance.uniform(-2.0, 2.0)
+    elif what == "force":
+        muscle.force = chance.choice(["AUTO", "ON", "OFF"])
+    elif what == "key":
+        scene.frame_set(chance.randrange(1, scene.frame_end + 1))
+        group.active_muscle = chance.randrange(len(group.muscles))
+        bpy.ops.dampsim.muscle_key(force=chance.choice(["AUTO", "ON", "OFF"]))
+    elif what == "unkey":
+        obj.animation_data_clear()
+    elif what == "edges":
+        layer = obj.data.attributes[muscle.attribute]
+        found = np.zeros(len(obj.data.edges), dtype=bool)
+        layer.data.foreach_get("value", found)
+        layer.data.foreach_set("value", np.roll(found, 1) if found.any() else ~found)
+        obj.data.update()
+    elif what == "group":
+        obj.vertex_groups["Feet"].add([chance.randrange(6)], chance.choice([0.0, 1.0]), "REPLACE")
+        obj.data.update()
+    else:
+        muscle.delay = chance.randrange(0, 5)
+    return what
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_is_done_to_muscles_no_frame_is_shown_as_valid_that_is_not(
+    load: Load, live: ModuleType, tmp_path: Path, seed: int
+) -> None:
+    scene, chance = fresh(10), Random(seed)
+    obj = looper(tmp_path)
+    target = bpy.data.objects.new("Target", None)
+    scene.collection.objects.link(target)
+    bpy.ops.dampsim.muscle_add(what="SENSOR")
+    for sensor in obj.dampsim.sensors:
+        sensor.target, sensor.vertex_group = target, "Feet"
+    take, sampler = load("dampsim_addon.scene.snapshot").take, load("dampsim_addon.blender.sampler").GroupSampler
+    simulation, error = load("core.simulation.simulation").Simulation, load("core.errors").DampSimError
+    play(10)
+    compared, done = 0, []
+    for _ in range(20):
+        done.append(edit(obj, target, chance))
+        if chance.random() < 0.8:
+            bpy.context.view_layer.update()
+        for frame in chance.choice([range(1, 11), [chance.randrange(1, 11)], range(5, 11)]):
+            scene.frame_set(frame)
+        session = live.find(obj)
+        claims = [] if session is None or session.simulation is None else [
+            kept.frame for kept in session.frames
+            if session.standing(obj, scene, kept.frame.number) is live.Standing.VALID
+        ]  # fmt: skip
+        try:
+            with sampler(scene, bpy.context.view_layer, [obj]) as read:
+                truth = {frame.number: frame.state for frame in simulation(take(read)).frames()}
+        except error:
+            assert not claims, done
+            continue
+        for frame in claims:
+            assert frame.state.positions.tobytes() == truth[frame.number].positions.tobytes(), (done, frame.number)
+            assert all(frame.state.memory[key].tobytes() == truth[frame.number].memory[key].tobytes()
+                       for key in truth[frame.number].memory), (done, frame.number)  # fmt: skip
+        compared += len(claims)
+    # Else it met refusals only.
+    assert compared > 40
+
+
+def test_a_variant_is_forced_and_sees_its_target_as_a_bake_does(load: Load, tmp_path: Path) -> None:
+    scene = fresh(12)
+    obj = looper(tmp_path)
+    group = obj.dampsim
+    for frame, force in ((1, "OFF"), (5, "ON"), (9, "OFF")):
+        scene.frame_set(frame)
+        assert bpy.ops.dampsim.muscle_key(force=force) == {"FINISHED"}
+    take, sampler = load("dampsim_addon.scene.snapshot").take, load("dampsim_addon.blender.sampler").GroupSampler
+    variants, steps = load("dampsim_addon.compare.variants").Variants, load("dampsim_addon.work.steps")
+    with sampler(scene, bpy.context.view_layer, [obj]) as read:
+        made = variants(take(read), obj.name)
+        # The second one is made of what was read for the first.
+        runs = [
+            list(steps.finished(made.prepared({"settle": settle}), lambda step: None).frames())
+            for settle in (4.0, group.settle)
+        ]
+    group.target = "POINT_CACHE"
+    (result,) = load("dampsim_addon.api").bake([obj])
+    assert result.problem == ""
+    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+    for frame in runs[1]:
+        assert cache.read(frame.number).state.positions.tobytes() == frame.state.positions.tobytes()
+    forced = [frame.state.memory[f"Looper{OF}muscles"][1, 0] for frame in runs[1][1:]]
+    assert forced == [0.0] * 3 + [1.0] * 4 + [0.0] * 4
+
+
+@pytest.mark.slow
+def test_a_walk_is_found_used_and_walked_as_it_was_said(load: Load, tmp_path: Path) -> None:
+    scene = fresh(73)
+    obj = looper(tmp_path)
+    group = obj.dampsim
+    group.walk_seconds = 3.0
+    before = [muscle.weights[0].weight for muscle in group.muscles]
+    walk = load("dampsim_addon.jobs.walk")
+    search = load("core.measure.walks").Search
+    small = search(seed=1, count=32, generations=1, seconds=3.0, winners=2)
+    steps = walk.find(scene, bpy.context.view_layer, obj, small)
+    for _ in range(5):
+        next(steps)
+    # As ESC does.
+    steps.close()
+    assert len(group.walks) == 0
+    found = load("dampsim_addon.work.steps").finished(
+        walk.find(scene, bpy.context.view_layer, obj, small), lambda step: None
+    )
+    assert [one.way for one in found] == pytest.approx([one.way for one in group.walks])
+    assert [muscle.weights[0].weight for muscle in group.muscles] == before
+    assert bpy.ops.dampsim.use_walk() == {"FINISHED"}
+    assert [muscle.weights[0].weight for muscle in group.muscles] != before
+    group.target = "POINT_CACHE"
+    (result,) = load("dampsim_addon.api").bake([obj])
+    assert result.problem == ""
+    came = world(obj, 73)[:, 0].mean() - world(obj, 1)[:, 0].mean()
+    # The files and the mesh are in single precision.
+    assert came == pytest.approx(found[0].way, abs=1e-4)
+    # With a sensor more it is a walk of another creature.
+    bpy.ops.dampsim.muscle_add(what="SENSOR")
+    with pytest.raises(RuntimeError, match="other muscles or sensors than this walk"):
+        bpy.ops.dampsim.use_walk()
+
+
+@pytest.mark.slow
+def test_the_command_finds_walks_and_saves_the_file(load: Load, tmp_path: Path) -> None:
+    fresh(49)
+    looper(tmp_path)
+    path = tmp_path / "walker.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(path))
+    cli = load("dampsim_addon.cli")
+    report = tmp_path / "report.json"
+    assert cli.main(["walk", "--seed", "3", "--seconds", "4", "--report", str(report)]) == 0
+    (entry,) = json.loads(report.read_text())["objects"]
+    assert entry["walks"][0]["way"] > 0.5
+    bpy.ops.wm.open_mainfile(filepath=str(path))
+    group = bpy.data.objects["Looper"].dampsim
+    first = json.loads(group.walks[0].numbers)[0]
+    assert [one.weight for one in group.muscles[0].weights] == pytest.approx(first["weights"], abs=1e-6)
+    bpy.data.objects["Looper"].dampsim.front = "NONE"
+    assert cli.main(["walk", "--object", "Looper"]) == 1
+    assert cli.main(["walk", "--use", "-1"]) == 2
+
+
+@pytest.mark.slow
+def test_the_sample_walks_over_its_bumps_and_hardly_where_its_feet_grip_both_ways(load: Load, tmp_path: Path) -> None:
+    came = []
+    for backward in (0.9, 0.15):
+        bpy.ops.wm.open_mainfile(filepath=str(Path(__file__).parents[2] / "sample_blends" / "walker.blend"))
+        obj = bpy.data.objects["Looper"]
+        obj.dampsim.friction_back, obj.dampsim.cache_folder = backward, str(tmp_path / str(backward))
+        obj.dampsim.target = "POINT_CACHE"
+        (result,) = load("dampsim_addon.api").bake([obj])
+        assert result.problem == ""
+        cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+        first, last = (cache.read(number).surface for number in (1, 192))
+        came.append(float((last - first).mean(axis=0)[0]))
+        # No foot is below the lowest place of the ground.
+        assert last[:, 2].min() > 0.0
+    # In eight seconds: three times its length, and no walk.
+    assert came[0] > 4.0
+    assert abs(came[1]) < 0.5

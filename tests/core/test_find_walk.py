@@ -1,0 +1,134 @@
+"""Find a Walk: the crowd slides by its formula and walks about as far as the solver; a seed finds the same again."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import creatures
+import numpy as np
+import pytest
+from creatures import frames, looper, walk, way
+
+from dampsim.core.errors import SceneError
+from dampsim.core.measure.crowd import Crowd
+from dampsim.core.measure.walks import Search, find_walks
+from dampsim.core.scene.body import Body
+from dampsim.core.scene.muscles import Controller, Sense, Sensor
+from dampsim.core.simulation.simulation import Simulation
+
+Made = TypeVar("Made")
+SMALL = Search(seed=1, count=32, generations=1, seconds=3.0, winners=2)
+
+
+def crowd_of(body: Body) -> Crowd:
+    return Crowd.of(Simulation(walk(body, 1.0)), body.name)
+
+
+def genes(body: Body) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    assert body.controller is not None
+    muscles = body.controller.muscles
+    return (
+        np.array([[one.weights for one in muscles]]),
+        np.array([[one.threshold for one in muscles]]),
+        np.array([[float(one.delay) for one in muscles]]),
+    )
+
+
+def ended(steps: Generator[Any, None, Made]) -> Made:
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            made: Made = end.value
+            return made
+
+
+@pytest.mark.parametrize("degrees", [0.0, 60.0, 90.0, 180.0])
+def test_what_slides_slows_by_the_friction_of_its_direction(degrees: float) -> None:
+    crowd = crowd_of(looper())
+    angle = np.radians(degrees)
+    way_of = np.array([np.cos(angle), np.sin(angle), 0.0])
+    # Only what stands on the ground slides: the feet, without springs.
+    none = np.zeros((1, len(crowd.ends)))
+    x, v = crowd.start[None].copy(), np.tile(2.0 * way_of, (1, len(crowd.start), 1))
+    h, steps = 1e-4, 1000
+    for _ in range(steps):
+        x, v, _ = crowd._stepped(x, v, crowd.length[None], none, none, crowd.front[None], h)
+    # (7.7) of docs/physics.md, and Coulomb.
+    rough = 0.15 * 0.5 * (1.0 + np.cos(angle)) + 0.9 * 0.5 * (1.0 - np.cos(angle))
+    # A step lands a hair later than the ground begins.
+    assert v[0, 0] @ way_of == pytest.approx(2.0 - rough * 9.81 * h * steps, rel=2e-3)
+
+
+def test_the_crowds_feet_feel_the_ground_and_its_tops_do_not() -> None:
+    body = looper()
+    assert body.controller is not None
+    feet, tops = (
+        Sensor("Feet", Sense.CONTACT, vertices=np.array([0, 1])),
+        Sensor("Tops", Sense.CONTACT, vertices=np.array([4])),
+    )
+    long = Sensor("Long", low=0.9, high=1.1, edges=np.array([[0, 2], [1, 3]]))
+    muscles = tuple(replace(one, weights=(0.0, 0.0, 0.0)) for one in body.controller.muscles)
+    crowd = crowd_of(replace(body, controller=Controller(muscles, (feet, tops, long))))
+    x, v = crowd.start[None].copy(), np.zeros((1, len(crowd.start), 3))
+    on = np.zeros((1, 2), dtype=bool)
+    for _ in range(50):
+        x, v, pressed = crowd._stepped(x, v, *crowd._switched(on), crowd.front[None], crowd.step)
+    assert crowd._reads(x, pressed).tolist() == [[1.0, 0.0, 1.0]]
+    assert crowd._reads(0.8 * x, 0.0 * pressed).tolist() == [[0.0, 0.0, 0.0]]
+
+
+@pytest.mark.parametrize("degrees", [0.0, 35.0, -140.0])
+def test_the_crowds_front_turns_with_its_body(degrees: float) -> None:
+    crowd = crowd_of(looper())
+    angle = np.radians(degrees)
+    turn = np.array([[np.cos(angle), -np.sin(angle), 0.0], [np.sin(angle), np.cos(angle), 0.0], [0.0, 0.0, 1.0]])
+    (front,) = crowd._fronts((crowd.start @ turn.T + np.array([3.0, -2.0, 0.5]))[None])
+    assert front == pytest.approx(turn @ np.array([1.0, 0.0, 0.0]), abs=1e-12)
+
+
+@pytest.mark.slow
+def test_the_crowd_walks_about_as_far_as_the_solver() -> None:
+    body = looper(2)
+    (rough,) = ended(crowd_of(body).ways(*genes(body), 6.0))
+    exact = way(frames(walk(body, 6.0)))
+    # Another contact and another damping: it tells walks from none, and no more.
+    assert 0.6 < rough / exact < 1.6
+    (alike,) = ended(crowd_of(creatures.other(body, friction_back=0.15)).ways(*genes(body), 6.0))
+    assert abs(alike) < 0.1 * exact
+
+
+@pytest.mark.slow
+def test_a_seed_finds_the_same_walks_which_the_solver_walks_as_far_again() -> None:
+    scene = walk(looper(), 3.0)
+    first, second = (ended(find_walks(scene, "Looper", SMALL)) for _ in range(2))
+    assert first == second
+    best = first[0]
+    assert best.way == max(one.way for one in first)
+    assert best.way > 0.4
+    again = way(frames(walk(replace(looper(), controller=best.controller), 3.0)))
+    # Shapes are in single precision.
+    assert again == pytest.approx(best.way, abs=1e-5)
+    other = ended(find_walks(scene, "Looper", replace(SMALL, seed=2)))
+    assert other[0].controller != best.controller
+
+
+def test_what_cannot_walk_is_said() -> None:
+    bare = looper()
+    assert bare.controller is not None
+    for body, words in (
+        (replace(bare, controller=None), "a walk needs muscles, and sensors"),
+        (creatures.other(bare, front="NONE"), "it has no way forward; choose an axis as Front"),
+        (replace(bare, pins=np.eye(len(bare.pins))[0]), "what is pinned cannot walk"),
+    ):
+        with pytest.raises(SceneError, match=words):
+            next(find_walks(walk(body, 1.0), "Looper", SMALL))
+
+
+@pytest.mark.slow
+def test_with_friction_alike_both_ways_there_is_no_walk_and_that_is_said() -> None:
+    scene = walk(creatures.other(looper(), friction_back=0.15), 3.0)
+    with pytest.raises(SceneError, match="of 64 controllers none walks farther than half of its length"):
+        ended(find_walks(scene, "Looper", SMALL))
