@@ -19,7 +19,7 @@ SPREAD, SLEEVE = 1.0, 0.36
 WAY = Vector((0.0, math.sin(SPREAD), -math.cos(SPREAD)))
 # Where the hull is cut, m, and which way what is cut off lies: collar, hem, sleeves.
 CUTS = [
-    (Vector((0.0, 0.0, 1.56)), Vector((0.35, 0.0, 1.0)).normalized()),
+    (Vector((0.0, 0.0, 1.63)), Vector((0.35, 0.0, 1.0)).normalized()),
     (Vector((0.0, 0.0, 0.80)), Vector((0.0, 0.0, -1.0))),
 ]
 CUTS += [
@@ -32,7 +32,7 @@ def tailored(name: str) -> bpy.types.Object:
     """A shirt: a loose hull of chest and upper arms, open at hem, sleeves and collar, whose edges lie in planes."""
     balls = [(Vector((0.0, 0.0, z)), Vector((0.205, 0.262, 0.16)), STILL) for z in np.linspace(0.72, 1.30, 9)]
     balls.append((Vector((0.0, 0.0, 1.39)), Vector((0.165, 0.20, 0.17)), STILL))
-    balls += [(Vector((0.0, 0.0, z)), Vector((0.125, 0.125, 0.06)), STILL) for z in (1.52, 1.56, 1.60)]
+    balls += [(Vector((0.0, 0.0, z)), Vector((0.125, 0.125, 0.06)), STILL) for z in (1.52, 1.58, 1.64)]
     for side in (-1.0, 1.0):
         for t in np.linspace(-0.25, 0.8, 14):
             place = Vector((0.0, 0.22, 1.44)) + 0.58 * float(t) * WAY
@@ -63,7 +63,7 @@ def tailored(name: str) -> bpy.types.Object:
     obj.vertex_groups.clear()
     smooth(obj)
     place, out = CUTS[0]
-    group(obj, "Pin", ramp((points(obj) - np.array(place)) @ np.array(out), -0.04, -0.005))
+    group(obj, "Pin", ramp((points(obj) - np.array(place)) @ np.array(out), -0.010, -0.004))
     return obj
 
 

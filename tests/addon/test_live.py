@@ -457,6 +457,16 @@ def test_modifiers_that_live_cannot_show_are_said(live: ModuleType, tmp_path: Pa
     assert standing(live, obj, LAST) == "VALID"
 
 
+def seen(scene: bpy.types.Scene) -> None:
+    """A small picture, from the side."""
+    camera = bpy.data.objects.new("Camera", bpy.data.cameras.new("Camera"))
+    scene.collection.objects.link(camera)
+    camera.location, camera.rotation_euler, scene.camera = (0.0, -5.0, 0.0), (np.pi / 2.0, 0.0, 0.0), camera
+    scene.render.engine, scene.cycles.samples, scene.cycles.seed = "CYCLES", 1, 0
+    scene.render.film_transparent, scene.render.image_settings.color_mode = True, "RGBA"
+    scene.render.resolution_x = scene.render.resolution_y = 96
+
+
 def rendered(folder: Path) -> list[np.ndarray]:
     """How much of each pixel the object covers, of every frame, rendered as a script does."""
     scene = bpy.context.scene
@@ -470,17 +480,30 @@ def rendered(folder: Path) -> list[np.ndarray]:
     return found
 
 
+def test_a_render_without_a_window_simulates_what_it_lacks(load: Load, tmp_path: Path) -> None:
+    handlers, live = load("dampsim_addon.live.handlers"), load("dampsim_addon.live")
+    assert not handlers.installed()
+    scene = fresh(5)
+    obj = wobbler(tmp_path / "cache")
+    seen(scene)
+    try:
+        found = rendered(tmp_path / "live")
+        assert handlers.installed() and len(frames(live, obj)) == 5
+    finally:
+        handlers.uninstall()
+    obj.dampsim.live = False
+    plain = rendered(tmp_path / "plain")
+    # Who switched Live off, or has nothing simulated, is left alone.
+    assert not handlers.installed()
+    assert max(float(np.abs(one - other).mean()) for one, other in zip(plain, found, strict=True)) > 5e-3
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("played", [False, True])
 def test_a_script_renders_what_plays(live: ModuleType, tmp_path: Path, played: bool) -> None:
     scene = fresh(9)
     obj = wobbler(tmp_path / "cache")
-    camera = bpy.data.objects.new("Camera", bpy.data.cameras.new("Camera"))
-    scene.collection.objects.link(camera)
-    camera.location, camera.rotation_euler, scene.camera = (0.0, -5.0, 0.0), (np.pi / 2.0, 0.0, 0.0), camera
-    scene.render.engine, scene.cycles.samples, scene.cycles.seed = "CYCLES", 1, 0
-    scene.render.film_transparent, scene.render.image_settings.color_mode = True, "RGBA"
-    scene.render.resolution_x = scene.render.resolution_y = 96
+    seen(scene)
     if played:
         play(last=9)
         # What a script edits is not told of before the render.
