@@ -214,6 +214,19 @@ def test_bodies_that_are_pinned_all_over_may_be_linked() -> None:
         np.testing.assert_array_equal(frame.shapes["A"], a.surface.vertices.astype(np.float32))
 
 
+def test_what_is_pinned_all_over_sags_by_nothing_whatever_swings_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    beads = [bar(f"Bead {k}", 0.2 * k, 0.2 * k + 0.2, False, resolution=40) for k in range(3)]
+    beads[0] = replace(beads[0], pins=np.ones(len(beads[0].surface.vertices)))
+    links = tuple(
+        Link(f"Joint {k}", *(Place(f"Bead {n}", np.array([0.2 * k, 0.05, 0.05])) for n in (k - 1, k))) for k in (1, 2)
+    )
+    simulation = Simulation(scene(*beads, last=2, links=links))
+    # A chain of beads turns about its points; where it hangs is not asked for.
+    monkeypatch.setattr(type(simulation.statics), "hanging", None)
+    assert simulation.is_held("Bead 0")
+    assert simulation.sag("Bead 0") == 0.0
+
+
 def test_a_linked_body_whose_stiffness_is_keyed_ends_at_the_sag_of_its_last_value() -> None:
     """Rigid links stay rigid beside a body that became stiff."""
     soft, hard = 1000.0, 50000.0
