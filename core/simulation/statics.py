@@ -252,7 +252,7 @@ class Statics:
     def sag(self, island: int, block: int, factors: Array) -> float:
         """How far a body's surface hangs from its animation at the first frame, in parts of what is free."""
         if not self.islands[island].system.regions_of(block):
-            # Its pins hold all of it: nothing is looked for, as of a chain that swings from it and comes to no rest soon.
+            # Its pins hold all of it. What swings from it, as a chain, may come to no rest soon.
             return 0.0
         return self._below(self.islands[island], block, self.hanging(island, factors))
 

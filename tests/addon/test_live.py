@@ -488,7 +488,8 @@ def test_a_render_without_a_window_simulates_what_it_lacks(load: Load, tmp_path:
     seen(scene)
     try:
         found = rendered(tmp_path / "live")
-        assert handlers.installed() and len(frames(live, obj)) == 5
+        assert handlers.installed()
+        assert len(frames(live, obj)) == 5
     finally:
         handlers.uninstall()
     obj.dampsim.live = False

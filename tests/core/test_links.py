@@ -215,7 +215,7 @@ def test_bodies_that_are_pinned_all_over_may_be_linked() -> None:
 
 
 def test_what_is_pinned_all_over_sags_by_nothing_whatever_swings_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    beads = [bar(f"Bead {k}", 0.2 * k, 0.2 * k + 0.2, False, resolution=40) for k in range(3)]
+    beads = [bar(f"Bead {k}", 0.2 * k, 0.2 * k + 0.2, False, resolution=60) for k in range(3)]
     beads[0] = replace(beads[0], pins=np.ones(len(beads[0].surface.vertices)))
     links = tuple(
         Link(f"Joint {k}", *(Place(f"Bead {n}", np.array([0.2 * k, 0.05, 0.05])) for n in (k - 1, k))) for k in (1, 2)
