@@ -24,10 +24,9 @@ Product = Callable[[Array], Array]
 # Iterations of L-BFGS to begin with.
 _FIRST = 4
 # Conjugate gradients end at this part of the first error.
-_FORCING = 0.1
-# After more than so many, and this many times what it took when it was made to, the metric is made to know the sheet as
-# it lies now.
-_SHARP, _WORSE = 12, 1.3
+_FORCING = 0.02
+# After more than so many, the metric is made to know the sheet as it lies now.
+_SHARP = 12
 # After so many with that, as where a sheet is pressed into folds, the Hessian itself is factorised, and
 # is the metric of the step's other iterations; after so many with that, it is factorised anew.
 _CHEAP, _LAGGED = 120, 25
@@ -110,8 +109,7 @@ class _Directions:
     def __init__(self, problem: Tangential) -> None:
         self._problem = problem
         self._metric: Product | None = None
-        # Conjugate gradients that were taken the last time, and when the metric was made to know the sheet.
-        self._last = self._fresh = 0
+        self._sharp = False
 
     def at(self, v: Array, gradient: Array) -> Array:
         problem = self._problem
@@ -121,12 +119,9 @@ class _Directions:
             if count <= _LAGGED:
                 return answer
         else:
-            sharp = self._fresh > 0 and self._last <= max(_SHARP, _WORSE * self._fresh)
-            product = problem.tangent(v) if sharp else problem.sharpened(v)
+            product = problem.tangent(v) if self._sharp else problem.sharpened(v)
             answer, count = conjugate(product, problem.precondition, gradient, _CHEAP)
-            self._last = count
-            if not sharp:
-                self._fresh = count
+            self._sharp = count <= _SHARP
             if count <= _CHEAP:
                 return answer
         solve = LowRankUpdate(factorise(problem.hessian(v, True)), problem.low_rank)

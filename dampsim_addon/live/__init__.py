@@ -6,7 +6,9 @@ handlers: what happens when the frame or the scene changes.
 
 from __future__ import annotations
 
-from . import handlers
+import bpy
+
+from . import lone_render
 from .display import displayed, drafted, drop
 from .draft import in_draft, sizes
 from .handlers import install, installed, uninstall
@@ -35,8 +37,13 @@ __all__ = [
 
 
 def register() -> None:
-    handlers.register()
+    # Without a window nothing plays: bakes and farms are not to be slowed down, and only renders are to be met.
+    if bpy.app.background:
+        lone_render.register()
+    else:
+        install()
 
 
 def unregister() -> None:
-    handlers.unregister()
+    lone_render.unregister()
+    uninstall()

@@ -288,25 +288,3 @@ def uninstall() -> None:
     display.remove_all()
     SESSIONS.clear()
     _waiting.clear()
-
-
-@persistent
-def before_lone_render(scene: bpy.types.Scene, *_: object) -> None:
-    """Without a window: what a render lacks is simulated from now on."""
-    if not installed() and any(is_live(group.members[0]) for group in groups_of(simulated_in(scene))):
-        install()
-        before_render()
-
-
-def register() -> None:
-    # Without a window nothing plays: bakes and farms are not to be slowed down, and only renders are to be met.
-    if bpy.app.background:
-        bpy.app.handlers.render_init.append(before_lone_render)
-    else:
-        install()
-
-
-def unregister() -> None:
-    if before_lone_render in bpy.app.handlers.render_init:
-        bpy.app.handlers.render_init.remove(before_lone_render)
-    uninstall()
