@@ -279,12 +279,19 @@ def installed() -> bool:
     return before_frame in bpy.app.handlers.frame_change_pre
 
 
-def uninstall() -> None:
+def detach() -> None:
+    """Watch and show nothing from now on. What is simulated is kept, to be looked at again before it is shown."""
     waiting_render.unregister()
     for name, handler in _HANDLERS.items():
         handlers = getattr(bpy.app.handlers, name)
         if handler in handlers:
             handlers.remove(handler)
     display.remove_all()
-    SESSIONS.clear()
+    for session in SESSIONS.values():
+        session.touch()
     _waiting.clear()
+
+
+def uninstall() -> None:
+    detach()
+    SESSIONS.clear()

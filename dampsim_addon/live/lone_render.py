@@ -1,28 +1,66 @@
-"""Renders without a window: nothing plays there, and what they lack is simulated for them."""
+"""Renders without a window: nothing plays there, and what they lack is simulated for them.
+
+Between two renders nothing is watched: scripts and bakes are not slowed down, and the file stays as it was.
+"""
 
 from __future__ import annotations
 
 import bpy
 from bpy.app.handlers import persistent
 
+from ..blender.sampler import SAMPLING
 from ..scene.groups import groups_of
 from ..scene.objects import simulated_in
-from .handlers import before_render, install, installed
+from . import handlers
 from .liveness import is_live
+
+
+# Whether handlers are installed for the render that runs.
+_meeting = False
 
 
 @persistent
 def before_lone_render(scene: bpy.types.Scene, *_: object) -> None:
-    """From now on, what is rendered is simulated."""
-    if not installed() and any(is_live(group.members[0]) for group in groups_of(simulated_in(scene))):
-        install()
-        before_render()
+    """Until its end, what is rendered is simulated."""
+    global _meeting
+    if SAMPLING or handlers.installed():
+        return
+    if any(is_live(group.members[0]) for group in groups_of(simulated_in(scene))):
+        _meeting = True
+        handlers.install()
+        handlers.before_render()
+
+
+@persistent
+def after_lone_render(*_: object) -> None:
+    """The frames are kept for the next render, which looks first whether they still fit."""
+    global _meeting
+    if _meeting:
+        _meeting = False
+        handlers.after_render()
+        handlers.detach()
+
+
+@persistent
+def before_load(*_: object) -> None:
+    handlers.before_load()
+
+
+_HANDLERS = {
+    "render_init": before_lone_render,
+    "render_complete": after_lone_render,
+    "render_cancel": after_lone_render,
+    "load_pre": before_load,
+}
 
 
 def register() -> None:
-    bpy.app.handlers.render_init.append(before_lone_render)
+    for name, handler in _HANDLERS.items():
+        getattr(bpy.app.handlers, name).append(handler)
 
 
 def unregister() -> None:
-    if before_lone_render in bpy.app.handlers.render_init:
-        bpy.app.handlers.render_init.remove(before_lone_render)
+    for name, handler in _HANDLERS.items():
+        known = getattr(bpy.app.handlers, name)
+        if handler in known:
+            known.remove(handler)

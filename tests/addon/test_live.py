@@ -480,22 +480,38 @@ def rendered(folder: Path) -> list[np.ndarray]:
     return found
 
 
-def test_a_render_without_a_window_simulates_what_it_lacks(load: Load, tmp_path: Path) -> None:
+def test_a_render_without_a_window_simulates_what_it_lacks_and_leaves_the_file_as_it_was(
+    load: Load, tmp_path: Path
+) -> None:
     handlers, live = load("dampsim_addon.live.handlers"), load("dampsim_addon.live")
     assert not handlers.installed()
     scene = fresh(5)
     obj = wobbler(tmp_path / "cache")
     seen(scene)
+    scene.render.filepath = str(tmp_path / "live" / "shot_")
+    before = dump()
     try:
         found = rendered(tmp_path / "live")
-        assert handlers.installed()
-        assert len(frames(live, obj)) == 5
+        assert not handlers.installed()
+        scene.frame_set(1)
+        assert dump() == before
+        made = frames(live, obj)
+        assert len(made) == 5
+        # A second render takes the frames of the first, but for what was edited.
+        scene.frame_set(4)
+        bpy.ops.render.render()
+        assert all(one is other for one, other in zip(frames(live, obj), made, strict=True))
+        obj.dampsim.stiffness *= 0.5
+        bpy.ops.render.render()
+        edited = frames(live, obj)
+        assert len(edited) >= 4
+        assert edited[3].state.positions.tobytes() != made[3].state.positions.tobytes()
     finally:
         handlers.uninstall()
     obj.dampsim.live = False
     plain = rendered(tmp_path / "plain")
     # Who switched Live off, or has nothing simulated, is left alone.
-    assert not handlers.installed()
+    assert live.find(obj) is None
     assert max(float(np.abs(one - other).mean()) for one, other in zip(plain, found, strict=True)) > 5e-3
 
 
