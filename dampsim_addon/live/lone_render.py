@@ -14,7 +14,6 @@ from ..scene.objects import simulated_in
 from . import handlers
 from .liveness import is_live
 
-
 # Whether handlers are installed for the render that runs.
 _meeting = False
 
