@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -11,7 +11,7 @@ import numpy as np
 from ..arrays import Array, Mask
 from ..contact.corners import cornered
 from ..contact.detection import Detection
-from ..contact.hardening import SEEN, Hardening
+from ..contact.hardening import Hardening
 from ..contact.memory import ContactMemory
 from ..contact.moment import Moment
 from ..contact.passing import passes
@@ -21,6 +21,7 @@ from ..system.inputs import Inputs
 from ..system.state import State
 from ..system.system import System
 from .controls import Controls
+from .found_again import carried, gone_through, same
 from .ground import IMPACT, Impact, impacted, leaving, opened, steady, support, touches
 from .held import NUMBERS, Around, Ground, Holding, drag, holding, overshoot, renewed
 from .remembered import CONTACTS, DIALS, HELD, IMPACTS, Remembered, shared
@@ -30,10 +31,6 @@ from .step_problem import StepProblem
 
 # How often contacts are looked for anew where a step has come out.
 _PASSES = 3
-# Contact distances by which a contact may be missed, or be another one there than it was taken for.
-_MISSED, _OTHER = 0.1, 0.3
-# The part of all that presses by which a contact may push another way than it was taken for.
-_TURNED = 0.01
 # How often what is pressed too far in is tried with harder contacts.
 _HARDENED = 3
 # A search of more iterations went far, and is looked at exactly.
@@ -91,6 +88,17 @@ class ContactStep:
             np.linalg.norm(self.system.pull(self.inputs, np.arange(len(self.system.rest))), axis=-1).max()
         )
 
+    def ahead(self, blocks: Collection[int]) -> float:
+        """m, how much deeper some blocks would be in things, or things in them, if nothing stopped what moves."""
+        if self.memory is None:
+            return 0.0
+        x = self.system.placed(self.state.positions + self.h * self.state.velocities, self.inputs)
+        rows, model = self.detection(x), self.detection.moment.model
+        mine = np.array([not one.is_obstacle and one.block in blocks for one in model.surfaces], dtype=bool)
+        rows = rows.some(mine[rows.key[:, [0, 3]]].any(axis=1))
+        behind = -ContactEnergy(rows, np.zeros(len(rows))).at(x).gap - rows.out
+        return float((behind - self.memory.depth(rows.key)).max(initial=0.0))
+
     def minimised(
         self, made: Make, minimiser: Minimise, guess: Array | None, tolerance: float
     ) -> tuple[StepProblem, Minimum]:
@@ -124,16 +132,16 @@ class ContactStep:
             v = minimum.velocities
             x = problem.positions(v)
             found = cornered(soft, self.detection(x), x, self.memory or ContactMemory())
-            same = _same(rows, found, x)
-            if same and (hardened == _HARDENED or not hardening.more(found, x)):
+            agree = same(rows, found, x)
+            if agree and (hardened == _HARDENED or not hardening.more(found, x)):
                 break
-            hardened += same
+            hardened += agree
             soft, found = found, hardening(found)
             if attempt == _PASSES + hardened:
-                if _gone_through(found, x, self.memory or ContactMemory()):
+                if gone_through(found, x, self.memory or ContactMemory()):
                     minimum = replace(minimum, outcome=Outcome.TOUCHING)
                 break
-            pressing = _carried(rows, found, x)
+            pressing = carried(rows, found, x)
             more = around.touched | self._touched(found, ContactEnergy(found, pressing).at(x).force > 0.0)
             rows, attempt = found, attempt + 1
             if more != around.touched:
@@ -258,40 +266,3 @@ class ContactStep:
 def _rebound(known: Mapping[tuple[int, int], Impact], one: Impact) -> float:
     past = known.get((one.region, one.other))
     return -1.0 if past is None else past.rebound
-
-
-def _same(rows: Rows, found: Rows, x: Array) -> bool:
-    """Whether what was found where the step ends is what it was minimised with."""
-    before, now = (ContactEnergy(one, np.zeros(len(one))).at(x) for one in (rows, found))
-    place = ContactMemory.of(rows.key, rows.begun, np.ones(len(rows)), rows.distance)
-    spot = place.places(found.key)
-    order = np.lexsort(rows.key.T[::-1]) if len(rows) else np.zeros(0, dtype=np.int64)
-    missing = spot < 0
-    if (now.gap[missing] < -_MISSED * found.distance[missing]).any():
-        return False
-    there = ~missing
-    was, here = before.gap[order][spot[there]], now.gap[there]
-    other = np.abs(np.minimum(was, 0.0) - np.minimum(here, 0.0)) > _OTHER * found.distance[there]
-    # By another normal it is pushed another way, and so to and fro from step to step.
-    turned = np.linalg.norm(rows.normal[order][spot[there]] - found.normal[there], axis=1)
-    pushed = np.maximum(before.force[order][spot[there]], now.force[there])
-    if other.any() or (turned * pushed).max(initial=0.0) > _TURNED * now.force.sum():
-        return False
-    gone = np.ones(len(rows), dtype=bool)
-    gone[order[spot[there]]] = False
-    return not (before.gap[gone] < -_MISSED * rows.distance[gone]).any()
-
-
-def _gone_through(found: Rows, x: Array, memory: ContactMemory) -> bool:
-    """Whether something is where it can be seen, deeper inside than it was when the step began."""
-    behind = -ContactEnergy(found, np.zeros(len(found))).at(x).gap - found.out
-    return bool((behind - memory.depth(found.key) > SEEN * found.distance).any())
-
-
-def _carried(rows: Rows, found: Rows, x: Array) -> Array:
-    """(k,) N that contacts pressed with when they were last minimised; new ones with what they do now."""
-    now = ContactEnergy(found, np.zeros(len(found))).at(x).force
-    old = ContactEnergy(rows, np.zeros(len(rows))).at(x).force
-    memory = ContactMemory.of(rows.key, rows.begun, old, rows.distance)
-    before = memory.pressed(found.key)
-    return np.where(before > 0.0, before, now)

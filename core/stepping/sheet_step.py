@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, cast
 
 import numpy as np
@@ -14,13 +15,20 @@ from ..energies import Energy, Membrane, ShellBending
 from ..solvers.factor import LowRankUpdate, Solve, factorise
 from ..solvers.inexact import Product, minimise_inexact
 from ..solvers.problem import Accepted
+from ..system.inputs import Inputs
+from ..system.state import State
 from ..system.system import System
 from ..system.term import Factor
+from .contact_step import ContactStep
+from .controls import Controls
 from .step import Minimiser, Stepper, rounded
 from .step_problem import StepProblem
 from .tangent import Across, Tangent
 from .touching import Metric
 
+# So far, in parts of its size, may something be behind a sheet after a step, and so often is a step cut in halves at
+# most lest it is farther.
+_AHEAD, _HALVED = 0.025, 3
 # What moves a node by less than this part of the size in a step means nothing.
 _MEANT = 1e-8
 
@@ -140,6 +148,22 @@ class SheetStepper(Stepper):
 
             self._keep(key, threefold)
         return self._factors[key]
+
+    def halved_first(self, state: State, inputs: Inputs, h: float, controls: Controls) -> int:
+        """What hits a sheet and would be far behind it moves on by a little at a time.
+
+        At once, the sheet would stretch over the whole of its way before any of it slides off.
+        """
+        if self.system.contact is None or all(one.touching is None for one in inputs):
+            return 0
+        sheets = {
+            place: block.size for place, block in enumerate(self.system.blocks) if block.is_sheet and block.groups
+        }
+        if not sheets:
+            return 0
+        ahead = ContactStep.of(self.system, state, inputs, h, controls).ahead(sheets)
+        parts = ahead / (_AHEAD * min(sheets.values()))
+        return min(math.ceil(math.log2(parts)), _HALVED) if parts > 1.0 else 0
 
     def _scalar(self, factors: Array, share: Array | None) -> csr_matrix:
         """Of the free nodes over the first of the factors (b,), (f, f) N/m."""

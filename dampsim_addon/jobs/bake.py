@@ -70,7 +70,7 @@ def retried(steps: int) -> str:
     where, they = ("one step", "it") if steps == 1 else (f"{steps} steps", "they")
     return (
         f"In {where} the motion was so violent that {they} had to be tried again; "
-        "where it looks wrong, slow the pins down or raise Substeps"
+        "where it looks wrong, slow down what pulls or hits it, or raise Substeps"
     )
 
 

@@ -33,7 +33,8 @@ def _sunk(number: int, one: Sunk, obj: bpy.types.Object, scene: bpy.types.Scene)
     deep, where = length(one.depth, scene), f"at frame {number}"
     other = "itself" if one.other == obj.name else one.other
     if one.squeezed:
-        return f"Pressed {deep} into {other} {where}: there is no room for it there, or it is too soft for the blow"
+        why = "there is no room for it there, or it is hit too hard, where Substeps or Stiffness help"
+        return f"Pressed {deep} into {other} {where}: {why}"
     if one.points:
         many, they = ("1 point is", "it comes") if one.points == 1 else (f"{one.points} points are", "they come")
         return f"{many} inside of {other}, {deep} deep, {where}; {they} out slowly"
