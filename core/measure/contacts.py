@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,13 +19,13 @@ from ..stepping.held import NUMBERS, Holding, fields, soonest
 from ..stepping.remembered import CONTACTS, HELD, shared
 from ..system.state import State
 from ..system.system import System
+from .report import Sunk, Touched
+from .stretch import stretched
 
 # What lies less deep than this part of a body's size cannot be seen, and is no news.
 SEEN = 1e-3
 # What is pressed with this part of its Young's modulus was pressed in, and did not begin inside.
 _SQUEEZED = 0.5
-# So many times as deep as at the first frame is as deep as it was modelled.
-_MODELLED = 1.05
 # The part of a point that has to be free for it to give way.
 _FREE = 0.1
 # Sizes within which the surface that a point touches must be.
@@ -57,77 +57,20 @@ class Pressing:
         return np.asarray(self.forces[mine] @ self.normals[mine])
 
 
-@dataclass(frozen=True)
-class Sunk:
-    """Of a body and something that have gone into each other at a frame, farther than can be seen.
-
-    other: its name; the body's own where it is in itself.  points: of the body that are in it.  others: of its points
-    that are in the body.  depth: m, of the deepest.  squeezed: whether it is pressed in; else it began inside, and is
-    on its way out.
-    """
-
-    other: str
-    points: int
-    others: int
-    depth: float
-    squeezed: bool
-
-
-@dataclass(frozen=True)
-class Touched:
-    """Of one body at one frame.
-
-    soonest: s within which it cannot come to rest where it lies, of motions that can be seen; 0 for no limit.
-    swing: m, how far such motions carry it.
-    """
-
-    sunk: tuple[Sunk, ...] = ()
-    soonest: float = 0.0
-    swing: float = 0.0
-
-
-@dataclass(frozen=True)
-class Report:
-    """Of one body in a shot.
-
-    sunk: of everything that it went into, the deepest, with its frame; not what pins have pressed in from the first
-    frame on, no deeper than so, as the root of an ear that was modelled into a head.
-    soonest: as in Touched, where it swung farthest after it was last at rest.
-    """
-
-    sunk: tuple[tuple[int, Sunk], ...] = ()
-    soonest: float = 0.0
-
-    @staticmethod
-    def of(frames: Iterable[tuple[int, Touched]]) -> Report:
-        """Of numbered frames, in order, from the shot's first one on."""
-        deepest: dict[tuple[str, bool], tuple[int, Sunk]] = {}
-        modelled: dict[str, float] | None = None
-        last = swing = 0.0
-        for number, touched in frames:
-            if modelled is None:
-                modelled = {one.other: _MODELLED * one.depth for one in touched.sunk if one.squeezed}
-            if touched.soonest and touched.swing >= swing:
-                last = touched.soonest
-            # What rests can be pushed anew.
-            swing = max(swing, touched.swing) if touched.soonest else 0.0
-            for one in touched.sunk:
-                if one.squeezed and one.depth <= modelled.get(one.other, 0.0):
-                    continue
-                known = deepest.get((one.other, one.squeezed))
-                if known is None or one.depth > known[1].depth:
-                    deepest[one.other, one.squeezed] = number, one
-        return Report(tuple(sorted(deepest.values(), key=lambda found: -found[1].depth)), last)
+def tells(system: System) -> bool:
+    """Whether anything of a system could be said by touched()."""
+    return system.contact is not None or any(block.is_sheet or block.is_rope for block in system.blocks)
 
 
 def touched(simulation: Simulation, state: State, body: str) -> Touched:
-    """What a state says of a body; it costs a look at the contacts that press."""
+    """What is to be said of a body in a state; it costs a look at the contacts that press."""
     number, block = simulation.place(body)
     system = simulation.islands[number].system
+    long = stretched(system, block, state.positions)
     if system.contact is None:
-        return Touched()
-    kept = _memory(system, state)
-    return Touched(_sunk(simulation, system.contact, number, block, kept), *_limit(simulation, number, block, state))
+        return Touched(stretched=long)
+    sunk = _sunk(simulation, system.contact, number, block, _memory(system, state))
+    return Touched(sunk, *_limit(simulation, number, block, state), long)
 
 
 def pressing(simulation: Simulation, frame: Frame, body: str, obstacles: Mapping[str, Array] | None = None) -> Pressing:

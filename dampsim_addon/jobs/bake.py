@@ -11,8 +11,9 @@ import numpy as np
 
 from ...core.errors import DampSimError, SceneError
 from ...core.frames.cache import FrameCache
-from ...core.measure.contacts import Report, Touched, touched
+from ...core.measure.contacts import tells, touched
 from ...core.measure.curve import SettleCurve, simulation_curve
+from ...core.measure.report import Report, Touched
 from ...core.scene.scene import Scene
 from ...core.simulation.record import bake
 from ...core.simulation.simulation import Simulation
@@ -39,7 +40,7 @@ from .write import write
 class Result:
     """Of one object's bake. keys, size: see bake.Cost.  error: m, largest distance of a vertex from the simulation at
     any frame, as it plays.  bound: m, what it had to stay below; None where the target is exact.  helped: in how many
-    steps another way had to be tried, of all that is simulated with it.  touched: what contacts did, in sentences.
+    steps another way had to be tried, of all that is simulated with it.  touched: what is to be said of it.
     rest, overshoot: frames and part of the swing, as measured where the shot ends still, and dialled; rest is None
     where it does not come to rest, dialled_rest where nothing can be measured; settling says it in words.
     problem: why there is no bake, in a sentence; then the rest says nothing."""
@@ -142,7 +143,7 @@ def run_group(
 def _written(
     sampler: Sampler, simulation: Simulation, cache: FrameCache, helped: int, before: float, report: Report
 ) -> Generator[Step, None, Result]:
-    """The bake of one member. helped: see Result.  before: s since it began.  report: what contacts did."""
+    """The bake of one member. helped: see Result.  before: s since it began.  report: what is to be said of it."""
     began = time.monotonic()
     obj, taken = sampler.obj, simulation.scene
     kind = target(obj.dampsim.target)
@@ -177,16 +178,16 @@ def _written(
 
 
 def _touched(simulation: Simulation, cache: FrameCache) -> Generator[Step, None, dict[str, Report]]:
-    """What contacts did to each body."""
+    """What is to be said of each body."""
     taken, bodies = simulation.scene, [body.name for body in simulation.scene.bodies]
-    if all(island.system.contact is None for island in simulation.islands):
+    if not any(tells(island.system) for island in simulation.islands):
         return {name: Report() for name in bodies}
     said: dict[str, list[tuple[int, Touched]]] = {name: [] for name in bodies}
     for number in range(taken.first, taken.last + 1):
         state = cache.read(number).state
         for name in bodies:
             said[name].append((number, touched(simulation, state, name)))
-        yield Step(number - taken.first + 1, taken.last - taken.first + 1, "Looking at contacts")
+        yield Step(number - taken.first + 1, taken.last - taken.first + 1, "Looking at it")
     return {name: Report.of(found) for name, found in said.items()}
 
 

@@ -11,7 +11,7 @@ import bpy
 from ...core.arrays import Array
 from ...core.fields.field import Outside
 from ...core.frames.frame import Frame
-from ...core.measure.contacts import Touched
+from ...core.measure.report import Touched
 from ...core.scene.muscles import Watched
 from ...core.scene.parameters import ColliderDials, Settings
 from ..blender.modifiers import dialled_of, simulated_makers

@@ -13,8 +13,9 @@ from ...core.errors import DampSimError
 from ...core.fields.field import Outside
 from ...core.frames.frame import Frame
 from ...core.geometry.affine import transformed
-from ...core.measure.contacts import Report, Touched, touched
+from ...core.measure.contacts import touched
 from ...core.measure.curve import SettleCurve, simulation_curve
+from ...core.measure.report import Report, Touched
 from ...core.scene.fingerprint import digest, fingerprint, model_fingerprint
 from ...core.simulation.assembly import Assembly
 from ...core.simulation.sampling import Sampled
@@ -117,7 +118,7 @@ class Session:
         return simulation_curve(self.simulation, name, frames, self._last.settings[-1][place])
 
     def report(self, obj: bpy.types.Object) -> Report:
-        """What contacts did to a member in the frames that are verified."""
+        """What is to be said of a member in the frames that are verified."""
         uid = obj.session_uid
         return Report.of((kept.frame.number, kept.touched.get(uid, Touched())) for kept in self.frames[: self.verified])
 

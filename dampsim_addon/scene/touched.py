@@ -1,4 +1,4 @@
-"""What contacts did to an object in a shot, in sentences."""
+"""What is to be said of an object in a shot, in sentences."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 import bpy
 
-from ...core.measure.contacts import Report, Sunk
+from ...core.measure.report import Report, Sunk
 from ..blender.sampler import frame_rate
 from .properties import read_settings
 
@@ -19,10 +19,13 @@ _LEAST = 1e-3
 
 
 def sentences(report: Report, obj: bpy.types.Object, scene: bpy.types.Scene) -> list[str]:
-    """Of what an object went into, and of a rest that comes later than dialled; none where all is well."""
+    """Of what it went into, how far it was stretched, and of a rest later than dialled; none where all is well."""
     found = [_sunk(number, one, obj, scene) for number, one in report.sunk[:_TOLD]]
     if len(report.sunk) > _TOLD:
         found.append(f"… and into {len(report.sunk) - _TOLD} more")
+    number, longer = report.stretched
+    if longer:
+        found.append(f"Stretched by up to {100.0 * longer:.0f}% at frame {number}: a higher Stiffness keeps it shorter")
     settings, frames = read_settings(obj), report.soonest * frame_rate(scene)
     if settings.by_settle and frames > settings.settle + _NEWS:
         found.append(f"Rests after {math.ceil(frames)} frames at the soonest here: it swings on what it lies on")

@@ -92,7 +92,7 @@ def _fineness(obj: bpy.types.Object) -> str:
 
 
 def touching(obj: bpy.types.Object, context: Context) -> list[str]:
-    """What contacts did to it in the frames that are known, in sentences."""
+    """What is to be said of it in the frames that are known, in sentences."""
     session = live.find(obj)
     if obj.dampsim.baked or not obj.dampsim.live or session is None or session.simulation is None:
         return []

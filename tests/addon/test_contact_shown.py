@@ -81,6 +81,31 @@ def test_a_rest_that_the_ground_delays_is_told_beside_the_dial(load: Load, live:
     assert sentences(report, obj, scene) == []
 
 
+def test_how_far_a_soft_rope_is_stretched_is_told_while_it_plays_and_after_the_bake(
+    load: Load, live: ModuleType, tmp_path: Path
+) -> None:
+    scene = fresh(4)
+    mesh = bpy.data.meshes.new("Rope")
+    mesh.from_pydata([(0.0, 0.0, -0.1 * k) for k in range(11)], [(k, k + 1) for k in range(10)], [])
+    obj = bpy.data.objects.new("Rope", mesh)
+    scene.collection.objects.link(obj)
+    bpy.context.view_layer.objects.active = obj
+    obj.select_set(True)
+    assert bpy.ops.dampsim.add() == {"FINISHED"}
+    group = obj.vertex_groups.new(name="Pin")
+    group.add([0], 1.0, "REPLACE")
+    obj.dampsim.pin_group, obj.dampsim.cache_folder = "Pin", str(tmp_path)
+    # Its uppermost edge is pulled by nearly all of its weight: rho g L/E is a half.
+    obj.dampsim.density, obj.dampsim.stiffness = 1000.0, 0.95 * 9.81 / 0.5
+    play(4)
+    told = "Stretched by up to 50% at frame 1: a higher Stiffness keeps it shorter"
+    assert [text for text in redraw(load) if text.startswith(told[:20])]
+    (sentence,) = load("dampsim_addon.api").bake([obj])[0].touched
+    assert sentence == told
+    obj.dampsim.stiffness *= 100.0
+    assert load("dampsim_addon.api").bake([obj], restart=True)[0].touched == ()
+
+
 def test_the_viewport_draws_the_forces_that_carry_the_weight(
     load: Load, live: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

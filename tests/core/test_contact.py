@@ -12,7 +12,8 @@ from builders import DOWN, gridded, scene, still
 from dampsim.core.frames.frame import Frame
 from dampsim.core.geometry.rigid import rigid_motion
 from dampsim.core.geometry.surface import Surface
-from dampsim.core.measure.contacts import Report, touched
+from dampsim.core.measure.contacts import touched
+from dampsim.core.measure.report import Report
 from dampsim.core.scene.collider import Obstacle
 from dampsim.core.simulation.simulation import Run, Simulation
 from dampsim.core.stepping.remembered import forgotten

@@ -10,7 +10,8 @@ import pytest
 from builders import DOWN, gridded, scene, still
 from dampsim.core.contact.memory import POINT
 from dampsim.core.frames.frame import Frame
-from dampsim.core.measure.contacts import Report, Sunk, Touched, pressing, touched
+from dampsim.core.measure.contacts import pressing, touched
+from dampsim.core.measure.report import Report, Sunk, Touched
 from dampsim.core.scene.collider import Obstacle
 from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.simulation import Simulation

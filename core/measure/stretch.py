@@ -1,0 +1,36 @@
+"""How far sheets and ropes are stretched, which hardly are."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..arrays import Array
+from ..elements.strains import Stretch
+from ..energies import Membrane
+from ..energies.strain_energy import StrainEnergy
+from ..system.system import System
+
+# By less than this the eye takes it for as long as it was.
+_SEEN = 0.1
+
+
+def stretched(system: System, place: int, positions: Array) -> float:
+    """By which part the most stretched of a block's sheets and ropes is longer than at rest; 0 where that is not seen.
+
+    place: of the block.  positions: (n, 3) m of all nodes.  What flows, and springs, are meant to stretch.
+    """
+    block, x = system.blocks[place], positions[system.slices[place]]
+    if not (block.is_sheet or block.is_rope):
+        return 0.0
+    longest = 1.0
+    for energy in block.energies:
+        if isinstance(energy, Membrane):
+            a, b = energy.deformation(x)
+            aa, ab, bb = ((one * other).sum(axis=1) for one, other in ((a, a), (a, b), (b, b)))
+            # The larger eigenvalue of F^T F.
+            square = 0.5 * (aa + bb) + np.sqrt((0.5 * (aa - bb)) ** 2 + ab**2)
+            longest = max(longest, float(np.sqrt(square.max(initial=0.0))))
+        elif isinstance(energy, StrainEnergy) and isinstance(energy.strain, Stretch):
+            values = energy.strain.values(x[energy.strain.elements])
+            longest = max(longest, 1.0 + float(values.max(initial=0.0)))
+    return longest - 1.0 if longest - 1.0 > _SEEN else 0.0
