@@ -56,7 +56,7 @@ def fibre_terms(
     modulus = body.settings.fibre_stiffness * young
     weights, (_, most) = modulus * strong[own] * stiff[own], striven(law, 0.0, modulus, young)
     energy = FibreEnergy.of(cover.nodes, cover.tets[own], ways[known], weights, most)
-    return (Fibres(energy, law=law, young=young, modulus=modulus),)
+    return (Fibres(energy, law=law, young=young, modulus=modulus, strengths=strong[own]),)
 
 
 def _directions(body: Body, cover: Cover, own: Index, parts: Array) -> tuple[Array, Array]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ..arrays import Array
 from ..energies import ElasticDensity, Energy
 from ..energies.fibres import FibreEnergy, striven
 from .inputs import BlockInputs
@@ -18,11 +19,13 @@ class Fibres(Potential):
     """Fibres of a solid; `energy` is theirs while they do nothing.
 
     law, young: of the flesh around them, Pa.  modulus: Pa, theirs where they are painted fully.
+    strengths: (m,) 0 to 1, how they are painted in each of their tetrahedra.
     """
 
     law: ElasticDensity = field(kw_only=True)
     young: float = field(kw_only=True)
     modulus: float = field(kw_only=True)
+    strengths: Array = field(kw_only=True)
     _made: dict[float, Energy] = field(init=False, default_factory=dict, compare=False, repr=False)
 
     def prepare(self, inputs: BlockInputs, memory: Memory) -> Energy:

@@ -151,11 +151,9 @@ def test_once_the_contraction_stops_it_rests_after_settle_and_bounces_as_dialled
     ways = np.array([one.shapes["Bar"] - last for one in found[stop - 1 :]])
     got = Outcome.of(ways, [0], 1)
     assert got.largest > 0.01
-    # What hangs is bent by as much as it is long: no linear law; with no overshoot a frame more counts for more.
-    assert 0.6 * settle < got.rest <= settle + 2.0
-    # The swing before it is cut by the stop, so that only that it bounces, and by how much at most, is told.
-    assert got.overshoot <= 0.01 * bounce + 0.06
-    assert (got.overshoot > 0.5 * 0.01 * bounce) is (bounce > 0.0)
+    # As of pins that stop: what of it is bent too has modes of its own. It is 1% and 1.5% here.
+    assert got.rest == pytest.approx(settle, rel=0.03)
+    assert got.overshoot == pytest.approx(0.01 * bounce, abs=0.03)
 
 
 def test_without_follow_through_it_has_what_is_keyed_at_once() -> None:
