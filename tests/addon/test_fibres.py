@@ -166,3 +166,21 @@ def test_the_panel_and_the_viewport_show_how_short_they_are_and_look_at_no_disk(
             texts = redraw(load)
     assert any(given[-1] == "LINES" and given[0] is found.points for given in put)
     assert [text for text in texts if text.startswith("At this frame they are")]
+
+
+@pytest.mark.slow
+def test_the_sample_curls_up_and_is_at_rest_when_settle_says(load: Load, tmp_path: Path) -> None:
+    bpy.ops.wm.open_mainfile(filepath=str(Path(__file__).parents[2] / "sample_blends" / "tentacle.blend"))
+    obj = bpy.data.objects["Arm"]
+    obj.dampsim.cache_folder, obj.dampsim.target, obj.dampsim.resolution = str(tmp_path), "POINT_CACHE", 800
+    (result,) = load("dampsim_addon.api").bake([obj])
+    assert result.problem == ""
+    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+    first, curled, stopped, rest = (cache.read(number).surface for number in (1, 56, 98, 150))
+    tip = int(first[:, 2].argmax())
+    # From 2.4 m up to half of that, with its tip over to the side of the suckers, and back.
+    assert first[tip, 2] > 2.3
+    assert curled[:, 2].max() < 1.4
+    assert curled[tip, 0] > curled[:, 0].mean()
+    assert np.abs(rest - first).max() < 0.02 * np.abs(stopped - first).max()
+    assert result.rest == pytest.approx(26.0, abs=1.5)
