@@ -184,6 +184,9 @@ DRAWN: dict[str, tuple[int, str]] = {
 
 # Why a fault that is seen by no test is none, by its file and line before and after.
 EXPLAINED: dict[str, str] = {
+    "core/energies/fibres.py: low, high = 0.05, 20.0 → low, high = 0.025, 20.0": (
+        "The width that is looked for is within both."
+    ),
     "core/frames/compression.py: low = int(np.argmax(tail <= vertices * frames * limit**2)) → "
     "low = int(np.argmax(tail > vertices * frames * limit**2))": (
         "The search then begins at none instead of the least number possible: it ends at the same one, later."

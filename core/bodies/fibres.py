@@ -109,14 +109,13 @@ def smoothed(embedding: Embedding, nodes: Array, tets: Index, values: Array) -> 
     end to the other is met exactly, at the ends as well.
     """
     shapes, corners = gradients(nodes, tets), nodes[tets]
-    volumes, middles, m = np.abs(np.linalg.det(corners[:, 1:] - corners[:, :1])), corners.mean(axis=1), len(tets)
+    middles, m = corners.mean(axis=1), len(tets)
     rows = (np.arange(3)[:, None, None] * m + np.arange(m)[None, :, None]).repeat(4, axis=2)
     columns = np.broadcast_to(tets[None], rows.shape)
     slope = csr_matrix((shapes.transpose(2, 0, 1).ravel(), (rows.ravel(), columns.ravel())), shape=(3 * m, len(nodes)))
     one, other = _beside(tets)
     apart = np.linalg.norm(middles[one] - middles[other], axis=1)
-    parts = (volumes[one] + volumes[other]) / (apart**2 * volumes.sum())
-    weights = _SMOOTH * float(np.ptp(nodes, axis=0).max()) ** 4 * parts
+    weights = _SMOOTH * float(np.ptp(nodes, axis=0).max()) ** 4 / (apart**2 * max(len(one), 1))
     step = vstack([slope[k * m + one] - slope[k * m + other] for k in range(3)])
     carried = embedding.operator
     # What neither carries a vertex nor lies beside anything else has no level of its own.

@@ -18,7 +18,7 @@ from .choice import is_own
 from .dials import Dials
 
 # No law may draw fibres together, or apart, by more than this: Bounce goes beyond what is keyed.
-_SHORTEST, _LONGEST = 0.75, -1.5
+_SHORTEST, _LONGEST = 0.7, -1.5
 
 
 def contracting(

@@ -139,6 +139,31 @@ def test_fibres_lag_behind_what_is_keyed_as_the_laws_differential_equation(bounc
     np.testing.assert_allclose(found, want, atol=2e-7)
 
 
+def test_a_lag_that_cannot_be_seen_is_over_and_one_that_swings_through_nothing_is_not() -> None:
+    law, h = settle_law(1.0, 0.3, 40.0), 1.0 / 48.0
+    over = lagged(law, np.array([5e-8, 1e-6, 0.0]), 0.0, h, 1.0)
+    assert not over.any()
+    # A hundredth in a step is a swing, wherever it is just now.
+    assert lagged(law, np.array([0.0, 0.01 / h, 0.0]), 0.0, h, 1.0).any()
+    # What is keyed in this step may throw it in the next one.
+    assert lagged(law, np.zeros(3), 1e-9, h, 1.0).any()
+
+
+def test_what_strives_for_less_than_nothing_rounds_as_the_square_of_what_it_pulls() -> None:
+    rest, tets = box_tets((1.0, 0.5, 0.4), (2, 1, 1))
+    energy = FibreEnergy.of(rest, tets, np.tile([1.0, 0.0, 0.0], (len(tets), 1)), np.ones(len(tets)), np.inf)
+    assert energy.striving(-3.0, np.inf).rounding == pytest.approx(4.0 * energy.rounding)
+
+
+@pytest.mark.parametrize("percent", [60.0, -100.0])
+def test_the_ends_of_the_dial_are_reached_even_with_bounce(percent: float) -> None:
+    body = muscle(ramp(percent, 2.0, 12.0), settle=12.0, bounce=50.0, resolution=60)
+    found = frames(weightless(body, 44))
+    assert size(found[-1])[0] == pytest.approx(1.0 - 0.01 * percent, abs=0.01)
+    # Bounce goes beyond, and ends where the fibres do.
+    assert all(0.25 < size(one)[0] < 2.55 for one in found)
+
+
 @pytest.mark.parametrize(("settle", "bounce"), [(24.0, 30.0), (12.0, 0.0), (36.0, 60.0)])
 @pytest.mark.parametrize("gravity", [NOTHING, DOWN])
 def test_once_the_contraction_stops_it_rests_after_settle_and_bounces_as_dialled(

@@ -15,7 +15,7 @@ class FibreDials:
     contraction: float = parameter(
         0.0, "Contraction", "By how much its fibres shorten what they are in, if nothing else holds it; below 0 they "
         "lengthen it",
-        unit="%", least=-100.0, most=70.0, soft_least=-30.0, soft_most=60.0, section="fibres", animatable=True,
+        unit="%", least=-100.0, most=60.0, soft_least=-30.0, soft_most=60.0, section="fibres", animatable=True,
     )  # fmt: skip
     fibre_stiffness: float = parameter(
         2.0, "Fibre Stiffness", "How stiff the fibres are, in parts of the flesh around them: stiffer ones pull more "
