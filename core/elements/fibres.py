@@ -7,7 +7,7 @@ import numpy as np
 from ..arrays import Array, Index
 
 # A fibre shorter than this part of its length at rest has no direction.
-_LEAST = 1e-30
+LEAST = 1e-30
 
 
 class AlongFibres:
@@ -29,7 +29,7 @@ class AlongFibres:
     def _units(self, corners: Array) -> tuple[Array, Array]:
         along = np.einsum("mk,mki->mi", self.shares, corners)
         length = np.linalg.norm(along, axis=1)
-        return along / np.maximum(length, _LEAST)[:, None], length
+        return along / np.maximum(length, LEAST)[:, None], length
 
     def stretches(self, corners: Array) -> Array:
         """(m,) |F a|."""
@@ -44,7 +44,7 @@ class AlongFibres:
 
     def bent(self, corners: Array, stress: Array) -> Array:
         unit, length = self._units(corners)
-        across = (np.eye(3) - unit[:, :, None] * unit[:, None, :]) / np.maximum(length, _LEAST)[:, None, None]
+        across = (np.eye(3) - unit[:, :, None] * unit[:, None, :]) / np.maximum(length, LEAST)[:, None, None]
         block = across * stress[:, :1, None]
         m, k = self.shares.shape
         pairs = self.shares[:, :, None] * self.shares[:, None, :]

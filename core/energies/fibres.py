@@ -8,14 +8,14 @@ nothing. No fibre pushes with more than k p: it gives way, where it would else t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.sparse import csr_matrix
 
 from ..arrays import Array, Index
-from ..elements.assembly import assembled, gathered
-from ..elements.fibres import AlongFibres
+from ..elements.assembly import assembled
+from ..elements.fibres import LEAST, AlongFibres
 from ..elements.strains import gradients
 from .density import ElasticDensity
 from .strain_energy import StrainEnergy
@@ -28,15 +28,23 @@ _HALVINGS = 60
 
 @dataclass(frozen=True)
 class FibreEnergy(StrainEnergy):
-    """Sum over tetrahedra of weight * Psi/k. weights: (m,) J, volume times k.  most: p, see above."""
+    """Sum over tetrahedra of weight * Psi/k. weights: (m,) J, volume times k.  most: p, see above.
+
+    along: (m, n) 1/m, which gives F a of every fibre at once, and its transpose.
+    """
 
     most: float = np.inf
+    along: tuple[csr_matrix, csr_matrix] = field(kw_only=True)
 
     @staticmethod
     def of(rest: Array, tets: Index, directions: Array, weights: Array, most: float) -> FibreEnergy:
         """Fibres of t = 1. rest: (n, 3) m.  tets: (m, 4).  directions: (m, 3), unit, at rest."""
         shares = np.einsum("mki,mi->mk", gradients(rest, tets), directions)
-        return FibreEnergy(AlongFibres(shares, tets), np.ones((1, 1)), weights, most=most)
+        operator = csr_matrix(
+            (shares.ravel(), tets.ravel(), 4 * np.arange(len(tets) + 1)), shape=(len(tets), len(rest))
+        )
+        both = operator, operator.T.tocsr()
+        return FibreEnergy(AlongFibres(shares, tets), np.ones((1, 1)), weights, most=most, along=both)
 
     @property
     def rounding(self) -> float:
@@ -54,13 +62,15 @@ class FibreEnergy(StrainEnergy):
         return replace(self, strain=self.strain.striving(length), most=most)
 
     def value_gradient(self, positions: Array) -> tuple[float, Array]:
-        corners = positions[self.strain.elements]
-        values = self.strain.values(corners)[:, 0]
+        gradient, divergence = self.along
+        ways = np.asarray(gradient @ positions)
+        length = np.sqrt(np.einsum("mi,mi->m", ways, ways))
+        values = length - self._lengths
         stress = np.maximum(values, -self.most)
         # What is beyond p counts with the last stress.
         energy = float(self.weights @ (0.5 * stress**2 + stress * (values - stress)))
-        forces = (self.weights * stress)[:, None] * self.strain.gradient(corners)[:, 0]
-        return energy, gathered(forces, self.strain.elements, len(positions))
+        ways *= (self.weights * stress / np.maximum(length, LEAST))[:, None]
+        return energy, np.asarray(divergence @ ways)
 
     def hessian(self, positions: Array, project: bool) -> csr_matrix:
         """Projected, it is without what a fibre that pushes has across its direction, as a spring's."""
