@@ -597,6 +597,7 @@ if __name__ == "__main__":
 
     dampsim.register()
     # These use what is above.
+    import fibre_scenes
     import muscle_scenes
     import plastic_scenes
     import shirt_scene
@@ -606,7 +607,7 @@ if __name__ == "__main__":
     import contact_scenes
 
     SAMPLES.update(contact_scenes.SCENES | cloth_scenes.SCENES | plastic_scenes.SCENES)
-    SAMPLES.update(muscle_scenes.SCENES | shirt_scene.SCENES | weave_scenes.SCENES)
+    SAMPLES.update(fibre_scenes.SCENES | muscle_scenes.SCENES | shirt_scene.SCENES | weave_scenes.SCENES)
     given = sys.argv[1:]
     chosen = [name for name in given if name in SAMPLES]
     folders = [Path(name) for name in given if name not in SAMPLES]

@@ -20,6 +20,7 @@ from ..scene.parameters import Settings
 from ..system.block import Block
 from ..system.plastic import Plastic
 from ..system.term import pin_springs
+from .fibres import fibre_terms
 from .followers import Tied
 from .kind import BASE_YOUNG, Kind
 from .model import Model
@@ -137,7 +138,7 @@ class Solid(Kind):
 
     @staticmethod
     def sections(settings: Settings) -> tuple[str, ...]:
-        return ("shape", "solid", "tets", "plastic", "solid papers")
+        return ("shape", "solid", "tets", "plastic", "fibres", "solid papers")
 
     @staticmethod
     def fineness(settings: Settings) -> str:
@@ -157,8 +158,14 @@ class Solid(Kind):
         fixed = np.zeros(len(nodes), dtype=bool)
         fixed[pinned[np.isinf(stiffness)]] = True
         moving = ~fixed[tets].all(axis=1)
-        elastic = TetElasticity(nodes, tets[moving], covered.stiff[moving], law(material))
-        terms = (Plastic.of(TensorFlow(elastic)), *pin_springs(pinned, stiffness))
+        flesh, stiff = law(material), covered.stiff
+        elastic = TetElasticity(nodes, tets[moving], stiff[moving], flesh)
+        strong = covered.painted(body.fibre_map)
+        terms = (
+            Plastic.of(TensorFlow(elastic)),
+            *fibre_terms(body, covered.cover, np.flatnonzero(moving), strong, stiff, flesh, material.young),
+            *pin_springs(pinned, stiffness),
+        )
         centre = covered.painted(body.centre_map)
         block = Block(body.name, nodes, covered.mass, (tets,), terms, pinned, stiffness, covered.pace, centre=centre)
         return covered.model(block)

@@ -16,6 +16,8 @@ from ..solvers.multifrontal import Multifrontal
 
 # Nodes whose columns are solved for at once. Always the same ones together, so that it makes no difference when.
 LOT = 16
+# Of the last digit, what keeps a matrix from being singular.
+_LAST = 4.0
 # Bytes of columns that are kept for one factorisation.
 _MOST = 256_000_000
 
@@ -80,7 +82,9 @@ class ContactMetric:
         self._dof = (3 * slots[:, None] + np.arange(3)).ravel()
         # 1 + C S, the transpose of what is needed.
         matrix = np.asarray(stiffness.astype(np.float32) @ (compliance - base.given(slots).astype(np.float32)))
-        matrix[np.diag_indices(len(matrix))] += 1.0
+        # Beside what gives way without end, as a body that lies free where it is looked for at rest, 1 has no digit.
+        digit = np.finfo(np.float32).eps * float(np.abs(matrix).max(initial=0.0))
+        matrix[np.diag_indices(len(matrix))] += _LAST * digit if digit > 1.0 else 1.0
         self._factors = lu_factor(matrix, overwrite_a=True, check_finite=False)
 
     def __call__(self, right: Array) -> Array:

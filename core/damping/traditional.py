@@ -14,6 +14,7 @@ from scipy.sparse import csr_matrix
 from ..arrays import Array
 from ..elements.strains import Green
 from ..energies import TetElasticity
+from ..energies.fibres import FibreEnergy
 from ..energies.strain_energy import isotropic
 from ..errors import ParameterError
 from .damping import DampedBody, Damping, added
@@ -40,7 +41,8 @@ class Traditional(Damping):
         super().__init__(body)
         block, material = body.block, body.material
         solids = [energy for energy in block.energies if isinstance(energy, TetElasticity)]
-        if len(solids) < len(block.energies):
+        # The viscosity is the flesh's, whatever fibres are in it.
+        if len(solids) < sum(not isinstance(energy, FibreEnergy) for energy in block.energies):
             raise ParameterError(
                 f"{block.name}: traditional damping is made for solids; choose another damping, or Solid as its kind."
             )

@@ -39,7 +39,7 @@ class Dynamics:
         factors: (b,) on each block's stiffness.  ended: whether the pins are where the inputs end, or start.
         """
         system, positions = self.system, state.positions
-        there = inputs if ended else tuple(BlockInputs(one.start, one.start) for one in inputs)
+        there = inputs if ended else tuple(one.begun() for one in inputs)
         total = system.mass[:, None] * system.pull(inputs, np.arange(len(system.mass)))
         for place, factor, energy in system.prepared(state, there):
             part = system.slices[place]

@@ -47,6 +47,8 @@ class Body:
     mark: what the object is known by in caches, where its name may change; '' for its name.
     friction_map: (v,) parts of the friction; None where not painted.
     front_map: (v,) what is painted more towards the front, see the parameter of that name; None where not painted.
+    fibre_map: (v,) 0 to 1, how strong its fibres are; None where it has none.
+    fibre_direction: (v,) what is painted from 0 to 1 along the fibres; None where not painted.
     axes: (3, 3) the object's own axes at rest in world space, a row each.
     obstacles: names of the scene's obstacles that it stops at; None for all.
     seams: (s, 2) vertices that are sewn together, for cloth.
@@ -74,6 +76,8 @@ class Body:
     obstacles: tuple[str, ...] | None = None
     seams: Index = field(default_factory=_no_edges)
     controller: Controller | None = None
+    fibre_map: Array | None = None
+    fibre_direction: Array | None = None
     watched: Watching | None = None
 
     @property
@@ -101,6 +105,8 @@ class Body:
             "the painted Centre": self.centre_map,
             "the painted Friction": self.friction_map,
             "the painted Front": self.front_map,
+            "the painted Fibres": self.fibre_map,
+            "the painted Direction": self.fibre_direction,
         }
 
     @property

@@ -104,6 +104,11 @@ def dialled_law(settings: Settings, overshoot: float, frame_time: float, eigenva
     return replace(law, whip=settings.whip) if isinstance(law, WaveformLaw) else law
 
 
+def unmoved(settings: Settings) -> Settings:
+    """The same dials with fibres that do nothing: no law asks what they do, and nothing is found anew for them."""
+    return settings if settings.contraction == 0.0 else replace(settings, contraction=0.0)
+
+
 class Dials:
     """The meaning of dials for one assembly."""
 
@@ -134,7 +139,8 @@ class Dials:
         return overshoot_in_force(name, settings, 1.0 / self._scene.fps, values[0] if values else 0.0)
 
     def _known(self, body: int, settings: Settings) -> tuple[float, ...]:
-        return self._values.get((body, settings), lambda: self._eigenvalues(body, settings))
+        still = unmoved(settings)
+        return self._values.get((body, still), lambda: self._eigenvalues(body, still))
 
     def _is_slack(self, body: int) -> bool:
         number, place = self._statics.place(body)
@@ -161,7 +167,7 @@ class Dials:
     def controls(self, island: int, settings: tuple[Settings, ...], count: int) -> Controls:
         """For an island in frames of so many substeps. settings: of all bodies of the scene."""
         there = self._statics.islands[island]
-        own = [settings[k] for k in there.bodies]
+        own = [unmoved(settings[k]) for k in there.bodies]
         # Of the number of substeps only laws by gamma know.
         known = count if any(one.damping_by == DampingBy.TAU_GAMMA for one in own) else 0
         return self._controls.get((island, tuple(own), known), lambda: self._made(island, own, count))

@@ -26,12 +26,14 @@ class BlockPose:
     targets: (p, 3) m of its pins.
     turns, places: (n, 3, 3), (n, 3) m of the animated mesh around its nodes, where that is the reference motion.
     touch: what counts where it touches something; None where nothing can.
+    contraction: of its fibres, in parts of their length.
     """
 
     targets: Array
     turns: Array | None = None
     places: Array | None = None
     touch: TouchPose | None = None
+    contraction: float = 0.0
 
 
 Pose = tuple[tuple[BlockPose, ...], ...]
@@ -57,10 +59,12 @@ class Posing:
         model, surface = self._assembly.models[body], animated.bodies[body]
         targets = model.pins(surface)
         touch = TouchPose.of(self._scene, body, animated) if self._scene.touching else None
+        # Nobody reads the dials where Sag and the first eigenvalues are found: they are of fibres that do nothing.
+        contraction = animated.settings[body].shortening if animated.settings else 0.0
         return (
-            BlockPose(targets, *model.nodes.frames(surface), touch)
+            BlockPose(targets, *model.nodes.frames(surface), touch, contraction)
             if self._references[body] == Reference.MESH
-            else BlockPose(targets, touch=touch)
+            else BlockPose(targets, touch=touch, contraction=contraction)
         )
 
     def between(self, island: Island, start: tuple[BlockPose, ...], end: tuple[BlockPose, ...]) -> Inputs:
@@ -75,13 +79,16 @@ class Posing:
                 elif a.turns is not None and a.places is not None and b.turns is not None and b.places is not None:
                     offsets = self._assembly.models[body].nodes.offsets
                     reference = AnimatedReference((a.turns, b.turns), (a.places, b.places), offsets)
-            found.append(BlockInputs(a.targets, b.targets, reference, None, touching(a.touch, b.touch)))
+            touch, fibres = touching(a.touch, b.touch), (a.contraction, b.contraction)
+            found.append(BlockInputs(a.targets, b.targets, reference, None, touch, fibres))
         return tuple(found)
 
     def held(self, island: Island, animated: Animated) -> Inputs:
         """Inputs that hold an island where the animation has it."""
         return tuple(
-            BlockInputs(pose.targets, pose.targets, None, None, touching(pose.touch, pose.touch))
+            BlockInputs(
+                pose.targets, pose.targets, None, None, touching(pose.touch, pose.touch), (pose.contraction,) * 2
+            )
             for pose in self._island_pose(island, animated)
         )
 

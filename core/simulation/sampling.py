@@ -92,6 +92,8 @@ class Sampling:
             flows = [one[k].flow for one in settings]
             if any(flows):
                 more += [np.array(one) for one in flows]
+            if body.fibre_map is not None:
+                more.append(np.array([one[k].contraction for one in settings]))
             watched = animated[-1].watched[k] if animated[-1].watched else None
             if watched is not None:
                 more += [watched.forced, watched.targets]

@@ -28,6 +28,7 @@ from ..system.weave import has_weave
 from . import start
 from .assembly import Assembly, Island, Tell, build_assembly, silent
 from .choice import check_alike, chosen, is_own, mend
+from .contracting import contracting
 from .controlled import Machines
 from .dials import Dials
 from .flowed import Stage, Stages, flowing
@@ -170,9 +171,12 @@ class Simulation:
             for k, island in enumerate(stage.statics.islands):
                 h = 1.0 / (self.scene.fps * parts)
                 own, dials = island.own(state), [settings[body] for body in island.bodies]
+                own, keyed = contracting(
+                    stage.dials, island, dials, own, self.posing.between(island, pose[k], following[k]), h
+                )
                 inputs = pulled(
                     island,
-                    self.posing.between(island, pose[k], following[k]),
+                    keyed,
                     dials,
                     fields_of(island, animated),
                     self.scene.gravity,

@@ -58,10 +58,15 @@ def warm_up(stepping: Stepping) -> Generator[tuple[int, int], None, tuple[Frame,
     for number, island in enumerate(statics.islands):
         own = [scene.bodies[k].settings for k in island.bodies]
         part = island.own(state)
+        contracts = any(one.contraction for one in own)
+        hangs = all(one.start_settled for one in own) and held(island)
+        if contracts and not hangs and not preroll:
+            # What nothing settles begins with its fibres at rest: let go, it would jump there.
+            part = statics.drawn(number, animated, part)
         if all(one.start_settled for one in own):
             factors = statics.factors(number, own)
             if held(island):
-                part = _hung(statics, number, animated, factors, part if preroll else None)
+                part = _hung(statics, number, animated, factors, part if preroll or contracts else None)
                 part = statics.blown(number, animated, factors, part)
             elif not preroll:
                 part = _laid(statics, number, animated, factors, part)
@@ -108,15 +113,17 @@ def _preroll(stepping: Stepping, first: Sampled, count: int) -> Generator[tuple[
         turn, shift = rigid_motion(body.surface.vertices, there)
         begin.append(body.surface.vertices @ turn.T + shift)
 
+    settings = first.settings[-1]
+
     def blend(part: float) -> Animated:
         t = min(part / _RAMP, 1.0)
         ramp = t * t * (3.0 - 2.0 * t)
         surfaces = tuple(np.asarray(a + ramp * (b - a)) for a, b in zip(begin, goal.bodies, strict=True))
-        return replace(goal, bodies=surfaces)
+        fibres = tuple(replace(one, contraction=ramp * one.contraction) for one in settings)
+        return replace(goal, bodies=surfaces, settings=fibres)
 
-    settings = first.settings[-1]
     parts = stepping.dials.most_substeps(settings)
-    animated = replace(goal, bodies=tuple(begin))
+    animated = blend(0.0)
     state = State.joined([stepping.posing.at_rest(island, animated) for island in stepping.statics.islands])
     pose = stepping.posing.pose(animated)
     for frame in range(1, count + 1):

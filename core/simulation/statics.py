@@ -135,6 +135,13 @@ class Statics:
         tolerance = min([1e-3, *(self._scene.bodies[k].settings.tolerance for k in there.bodies)])
         return settled(self.steppers[island], begin, inputs, tolerance, factors)
 
+    def drawn(self, island: int, animated: Animated, state: State) -> State:
+        """Where an island's fibres bring it from a state while nothing else pulls at it, or touches it."""
+        there = self.islands[island]
+        free = replace(there.system, gravity=np.zeros(3))
+        inputs = in_the_air(self._posing.held(there, animated))
+        return settled(stepper(free), state, inputs, _CLOSE, self.factors(island, self._settings(there)))
+
     def lies(self, island: int, animated: Animated, state: State) -> bool:
         """Whether something presses on an island, and nothing is farther inside of anything than can be seen."""
         there = self.islands[island]

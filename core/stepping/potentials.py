@@ -10,7 +10,7 @@ from scipy.sparse import block_diag, csr_matrix
 from ..arrays import Array, Index
 from ..contact.rows import ContactEnergy
 from ..energies import Energy, Membrane, ShellBending
-from ..system.inputs import BlockInputs, Inputs
+from ..system.inputs import Inputs
 from ..system.links import Joints
 from ..system.state import State
 from ..system.system import System
@@ -159,8 +159,8 @@ def at_start(system: System, state: State, inputs: Inputs, factors: Array, h: fl
     x, past = state.positions, Remembered.of(system, state)
     velocity = np.zeros_like(x) if past is None else past.velocity
     before = x - h * velocity
-    # Soft pins pull at where they are when the step starts.
-    begun = tuple(BlockInputs(one.start, one.start) for one in inputs)
+    # Soft pins pull at where they are when the step starts, and fibres as they do there.
+    begun = tuple(one.begun() for one in inputs)
     found = [(place, energy) for place, factor, energy in system.prepared(state, begun) if factor is Factor.MATERIAL]
 
     def blocks(at: Array, part: Array | None = None) -> Array:

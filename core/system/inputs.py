@@ -60,6 +60,7 @@ class BlockInputs:
     reference: its reference motion; None for the rigid motion of its pins.
     pull: (3,) or (n, 3) m/s^2, what accelerates its nodes from outside; None for the system's gravity.
     touching: what counts where it touches something; None where nothing can.
+    contraction: of its fibres at the start and at the end, in parts of their length.
     """
 
     start: Array
@@ -67,17 +68,23 @@ class BlockInputs:
     reference: ReferenceMotion | None = None
     pull: Array | None = None
     touching: Touching | None = None
+    contraction: tuple[float, float] = (0.0, 0.0)
 
     @property
     def is_still(self) -> bool:
         """Whether nothing moves the block in the step."""
         around = self.touching is None or self.touching.is_still
-        return around and np.array_equal(self.start, self.end) and (self.reference is None or self.reference.is_still)
+        same = np.array_equal(self.start, self.end) and self.contraction[0] == self.contraction[1]
+        return around and same and (self.reference is None or self.reference.is_still)
+
+    def begun(self) -> BlockInputs:
+        """The pins and fibres as they are where this starts."""
+        return BlockInputs(self.start, self.start, contraction=(self.contraction[0],) * 2)
 
     def ended(self) -> BlockInputs:
         """What holds it where this ends."""
         touching = None if self.touching is None else self.touching.ended()
-        return BlockInputs(self.end, self.end, None, self.pull, touching)
+        return BlockInputs(self.end, self.end, None, self.pull, touching, (self.contraction[1],) * 2)
 
     def part(self, index: int, parts: int) -> BlockInputs:
         """What moves it in one of several equal parts of the step, along straight lines."""
@@ -85,12 +92,14 @@ class BlockInputs:
             return self
         way = self.end - self.start
         last = index + 1 == parts
+        low, high = self.contraction
         return BlockInputs(
             self.start + way * (index / parts),
             self.end if last else self.start + way * ((index + 1) / parts),
             self.reference.part(index, parts) if self.reference else None,
             self.pull,
             None if self.touching is None else self.touching.part(index, parts),
+            (low + (high - low) * (index / parts), high if last else low + (high - low) * ((index + 1) / parts)),
         )
 
 

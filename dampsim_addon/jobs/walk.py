@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator, Sequence
+from dataclasses import replace
 
 import bpy
+import numpy as np
 
 from ...core.measure.walks import Search, Walk, find_walks
 from ...core.scene.muscles import Controller
 from ..blender.sampler import GroupSampler
 from ..scene.groups import group_of
+from ..scene.results import drop_ghosts
 from ..scene.snapshot import check_object, take
 from ..work.steps import Step, each
 
@@ -24,6 +27,8 @@ def find(
         taken = take(sampler)
         found: tuple[Walk, ...] = yield from each(find_walks(taken, obj.name, search), lambda told: Step(*told))
     group = obj.dampsim
+    # Ghosts may be of the walks that are gone.
+    drop_ghosts(obj)
     group.walks.clear()
     for walk in found:
         kept = group.walks.add()
@@ -45,6 +50,26 @@ def fits(obj: bpy.types.Object, walk: bpy.types.PropertyGroup) -> bool:
     """Whether an object still has the muscles and sensors that a walk was found for."""
     group, kept = obj.dampsim, json.loads(walk.numbers)
     return len(kept) == len(group.muscles) and all(len(one["weights"]) == len(group.sensors) for one in kept)
+
+
+def _kept(value: float) -> float:
+    """In single precision, as Blender's properties are."""
+    return float(np.float32(value))
+
+
+def walking(controller: Controller, walk: bpy.types.PropertyGroup) -> Controller:
+    """A controller with the weights, thresholds and delays of a walk that fits it, as the object would keep them."""
+    muscles = tuple(
+        replace(
+            one,
+            weights=tuple(_kept(w) for w in kept["weights"]),
+            threshold=_kept(kept["threshold"]),
+            delay=int(kept["delay"]),
+            fps=_kept(kept["fps"]),
+        )
+        for one, kept in zip(controller.muscles, json.loads(walk.numbers), strict=True)
+    )
+    return replace(controller, muscles=muscles)
 
 
 def use(obj: bpy.types.Object, walk: bpy.types.PropertyGroup) -> None:

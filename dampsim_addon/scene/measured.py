@@ -57,9 +57,11 @@ def weighing(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
     deforming = [(m.name, m.type) for m in obj.modifiers if m.type in DEFORMING and not is_ours(m.name)]
     # Without any, files of before know nothing of them.
     stops = [_stops(other, scene) for other in stopping(obj, layer_of(scene))]
+    fibres = [group.fibre_group, group.direction_group] if group.fibre_group else []
     return repr(
         [
             *([stops] if stops else []),
+            *fibres,
             [getattr(group, name) for name in names],
             [group.kind, group.pin_group, group.stiffness_group, group.length_group, group.together],
             first_gravity(scene) + lighter,

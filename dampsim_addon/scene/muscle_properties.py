@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 import bpy
-from bpy.props import CollectionProperty, EnumProperty, FloatProperty, IntProperty, PointerProperty, StringProperty
+from bpy.props import (
+    BoolProperty,
+    CollectionProperty,
+    EnumProperty,
+    FloatProperty,
+    IntProperty,
+    PointerProperty,
+    StringProperty,
+)
 from bpy.types import Object, PropertyGroup
 
 from ...core.scene.muscles import Force, Sense
@@ -105,6 +113,9 @@ class DampSimWalk(PropertyGroup):
 
     way: FloatProperty(name="Way", description="How far it came", unit="LENGTH", options={"HIDDEN"})
     numbers: StringProperty(options={"HIDDEN"})
+    shown: BoolProperty(
+        name="Show", description="Whether it is one of those that Show as Ghosts draws", default=True, options=set()
+    )
 
 
 class HasMuscles:

@@ -21,6 +21,7 @@ from ...core.scene.parameters import PARAMETERS, Settings, StiffnessBy
 from ..targets import TARGETS, HasTarget
 from . import new_dials
 from .contact_properties import HasContact
+from .fibre_properties import HasFibres
 from .link_properties import DampSimLink, DampSimPoint
 from .muscle_properties import HasMuscles
 from .on_disk import look
@@ -65,7 +66,7 @@ class DampSimVariant(PropertyGroup):
     """The dials of one ghost; those of VARIED are added below."""
 
 
-class DampSimObject(HasTarget, HasContact, HasMuscles, IsShown, PropertyGroup):
+class DampSimObject(HasTarget, HasContact, HasMuscles, HasFibres, IsShown, PropertyGroup):
     """What DampSim keeps with an object. The parameters of core.scene.parameters.PARAMETERS are added below."""
 
     enabled: BoolProperty(name="DampSim", description="DampSim simulates this object", options=set(), update=_switched)

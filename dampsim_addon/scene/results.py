@@ -30,6 +30,7 @@ class Ghosts:
 
     first: frame.  surfaces: (f, v, 3) float32 m for each ghost.  edges: (e, 2) of no face, drawn as lines.
     labels: their dials.  stale: the scene changed.
+    lane: (3,) the way in the scene along which they stand beside the object; None for the screen's.
     """
 
     first: int
@@ -38,6 +39,7 @@ class Ghosts:
     edges: Index
     labels: list[str]
     stale: bool = False
+    lane: Array | None = None
 
 
 # By the session's number of the object, which survives undo and renaming.

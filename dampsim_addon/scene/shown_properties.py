@@ -25,6 +25,10 @@ class IsShown:
     show_flow: BoolProperty(
         name="Flow", description="Colour where it has flowed, the redder the more, and say how much", options=set()
     )
+    show_fibres: BoolProperty(
+        name="Fibres", description="Draw a line along the fibres of each tetrahedron that has some, red where they are "
+        "shorter than modelled, blue where longer", options=set(),
+    )  # fmt: skip
     show_links: BoolProperty(
         name="Links", description="Draw the points that links hold, and lines to where the others' are: rigid ones "
         "in orange, soft ones in blue", default=True, options=set(),

@@ -30,6 +30,7 @@ from .seams import seams
 # Properties of DampSimObject that name a vertex group.
 GROUPS = (
     "pin_group", "settle_group", "stiffness_group", "length_group", "centre_group", "friction_group", "front_group",
+    "fibre_group", "direction_group",
 )  # fmt: skip
 
 
@@ -137,6 +138,7 @@ def _body(sampler: GroupSampler, member: Sampler, mark: str) -> Body:
     def outside(frame: float) -> Outside:
         return outside_now(sampler.scene, sampler.view_layer, others)
 
+    fibrous = "fibres" in what.sections(settings)
     body = Body(
         surface,
         painted.get("pin_group", np.zeros(len(surface.vertices))),
@@ -158,6 +160,8 @@ def _body(sampler: GroupSampler, member: Sampler, mark: str) -> Body:
         seams=sewn,
         controller=controller,
         watched=None if controller is None else lambda frame: watched(obj, sampler.view_layer),
+        fibre_map=painted.get("fibre_group") if fibrous else None,
+        fibre_direction=painted.get("direction_group") if fibrous else None,
     )
     what.check(body)
     return body

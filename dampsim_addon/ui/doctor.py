@@ -20,7 +20,7 @@ from ..scene.objects import chosen
 from ..scene.on_disk import known
 from ..scene.properties import read_settings
 from ..scene.snapshot import GROUPS
-from . import contact_checks, stack_checks
+from . import contact_checks, fibre_panel, stack_checks
 from .finding import Check, Finding
 from .group_operators import together
 
@@ -183,6 +183,8 @@ CHECKS: dict[str, Check] = {
     "flat": contact_checks.flat,
     "nobody": contact_checks.nobody,
     "unheeded": contact_checks.unheeded,
+    "undirected": fibre_panel.undirected,
+    "unplaced": fibre_panel.unplaced,
 }
 
 

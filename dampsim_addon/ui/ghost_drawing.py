@@ -49,7 +49,7 @@ class Ghost:
 def ghosts(shown: Ghosts, frame: int, turn: Array) -> list[Ghost]:
     """Those at a frame. turn: (3, 3), the screen's axes in the scene, in columns."""
     number = int(np.clip(frame - shown.first, 0, len(shown.surfaces[0]) - 1))
-    first, right = shown.surfaces[0][0].astype(float), turn[:, 0]
+    first, right = shown.surfaces[0][0].astype(float), turn[:, 0] if shown.lane is None else shown.lane
     apart = _APART * max(float(np.ptp(first @ right)), _SLENDER * float(np.ptp(first, axis=0).max()))
     found = []
     for k, (tint, surfaces, text) in enumerate(zip(_TINTS, shown.surfaces, shown.labels, strict=False)):

@@ -21,6 +21,7 @@ from .bake_panel import DAMPSIM_PT_bake
 from .contact_panel import DAMPSIM_PT_collider, DAMPSIM_PT_contact
 from .curve_operators import DAMPSIM_OT_curve_rope, led_by
 from .fabric_operators import draw_fabrics
+from .fibre_panel import DAMPSIM_PT_fibres
 from .field_panel import DAMPSIM_PT_fields
 from .ghost_operators import (
     DAMPSIM_OT_compare,
@@ -161,7 +162,7 @@ class DAMPSIM_PT_material(Child, Panel):
             text = f"Hangs {group.measured_sag:.3g}% at {pressure(group.measured_young)}"
         column.operator(DAMPSIM_OT_measure.bl_idname, text=text, icon="DRIVER_DISTANCE")
         for section in sections(group):
-            if section not in ("shape", "solid papers", "plastic"):
+            if section not in ("shape", "solid papers", "plastic", "fibres"):
                 dials(column, group, context, section)
         sewn = seam_groups(obj) if group.kind == "CLOTH" else []
         if sewn:
@@ -237,7 +238,7 @@ class DAMPSIM_PT_show(Child, Panel):
 
     def draw(self, context: Context) -> None:
         column, obj = self.layout.column(), chosen(context)
-        for name in ("show_rest", "show_cage", "show_pins", "show_worst", "show_contacts", "show_flow"):
+        for name in ("show_rest", "show_cage", "show_pins", "show_worst", "show_contacts", "show_flow", "show_fibres"):
             column.prop(obj.dampsim, name)
         wrapped(column, "Drawn over what plays while Live is on", "INFO", context)
         if len(obj.dampsim.links):
@@ -265,6 +266,7 @@ CLASSES = (
     DAMPSIM_PT_bake,
     DAMPSIM_PT_material,
     DAMPSIM_PT_plastic,
+    DAMPSIM_PT_fibres,
     DAMPSIM_PT_muscles,
     DAMPSIM_PT_contact,
     DAMPSIM_PT_collider,

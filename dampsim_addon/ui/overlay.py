@@ -1,4 +1,4 @@
-"""What is drawn over the viewport: rest shape, cage, pins, worst element, contacts, flow, links and ghosts."""
+"""What is drawn over the viewport: rest shape, cage, pins, worst element, contacts, flow, fibres, links and ghosts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from .. import live
 from ..scene.objects import visible
 from ..scene.registry import trusting
 from ..scene.results import ghosts_of
-from . import contact_drawing, flow_drawing, ghost_drawing, link_drawing
+from . import contact_drawing, fibre_drawing, flow_drawing, ghost_drawing, link_drawing
+from .worst_drawing import stretches
 
 Color = tuple[float, float, float, float]
 _CAGE: Color = (0.35, 0.75, 1.0, 0.35)
@@ -44,31 +45,6 @@ _POINT, _WIRE = 3.0, 2.0
 _LINKED, _CHOSEN = 5.0, 8.0
 _AROUND: Color = (0.05, 0.05, 0.05, 0.8)
 _handles: list[Any] = []
-
-
-def stretches(simulation: Simulation, name: str, positions: Array) -> Array:
-    """Largest of stretch and squeeze of each element (m,): 1 as at rest; infinite where a tet is turned over.
-
-    What follows the animation altogether is not simulated, and counts as 1.
-    """
-    block = simulation.model_of(name).block
-    rest, tets = block.rest, block.groups[0]
-    if tets.shape[1] != 4:
-        # Of whatever it is made, what lies between its nodes.
-        one, other = np.triu_indices(tets.shape[1], 1)
-        ratio = np.linalg.norm(positions[tets[:, one]] - positions[tets[:, other]], axis=2)
-        ratio = ratio / np.linalg.norm(rest[tets[:, one]] - rest[tets[:, other]], axis=2)
-        return np.asarray(np.maximum(ratio, 1.0 / np.maximum(ratio, 1e-9)).max(axis=1))
-
-    def spans(points: Array) -> Array:
-        corners = points[tets]
-        return (corners[:, 1:] - corners[:, :1]).transpose(0, 2, 1)
-
-    F = spans(positions) @ np.linalg.inv(spans(rest))
-    sizes = np.linalg.svd(F, compute_uv=False)
-    worst = np.maximum(sizes[:, 0], 1.0 / np.maximum(sizes[:, 2], 1e-9))
-    worst = np.where(np.linalg.det(F) > 0.0, worst, np.inf)
-    return np.asarray(np.where(block.fixed[tets].all(axis=1), 1.0, worst))
 
 
 class Drawn:
@@ -120,6 +96,11 @@ class Drawn:
     def flow(self) -> flow_drawing.Shown | None:
         """Where it has flowed; None where it has not."""
         return flow_drawing.shown(self.simulation, self.frame, self.name)
+
+    @functools.cached_property
+    def fibres(self) -> fibre_drawing.Shown | None:
+        """What its fibres do; None where it has none."""
+        return fibre_drawing.shown(self.simulation, self.frame, self.name)
 
 
 # By the session's number of the object; the last one that was drawn.
@@ -191,6 +172,10 @@ def _draw_parts(group: bpy.types.PropertyGroup, found: Drawn) -> None:
         gpu.state.depth_test_set("LESS_EQUAL")
         _colored(found.flow.points, found.flow.colors, found.flow.triangles, "TRIS")
         _colored(found.flow.points, found.flow.colors, found.flow.edges, "LINES")
+    if group.show_fibres and found.fibres is not None:
+        gpu.state.depth_test_set("NONE")
+        pairs = np.arange(len(found.fibres.points)).reshape(-1, 2)
+        _colored(found.fibres.points, found.fibres.colors, pairs, "LINES")
 
 
 def _colored(points: Array, colors: Array, corners: Index, what: str) -> None:

@@ -9,8 +9,10 @@ import bpy
 from bpy.types import Context, Operator, UILayout, UIList
 
 from ...core.measure.walks import Search
+from ..compare.walks import simulate, ticked
 from ..jobs.walk import find, fits, use
 from ..scene.objects import chosen, working
+from ..scene.results import drop_ghosts, ghosts_of
 from ..work.steps import Step
 from .chosen_job import ChosenJob
 from .layout import split
@@ -63,14 +65,58 @@ class DAMPSIM_OT_use_walk(Operator):
             self.report({"ERROR"}, f"{obj.name}: it has other muscles or sensors than this walk; find one again.")
             return {"CANCELLED"}
         use(obj, walk)
+        drop_ghosts(obj)
+        return {"FINISHED"}
+
+
+class DAMPSIM_OT_show_walks(ChosenJob, Operator):
+    """Simulate the walks that are ticked as they would be baked, and draw them beside the object, each in its own lane.
+    They play with the animation; Use takes the one that is chosen in the list, and the ghosts go"""
+
+    bl_idname = "dampsim.show_walks"
+    bl_label = "Show as Ghosts"
+    bl_options = {"UNDO"}
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        obj = chosen(context)
+        if obj is not None and not ticked(obj):
+            cls.poll_message_set("Tick a walk of the list first")
+            return False
+        return super().poll(context)
+
+    def work(self, context: Context) -> Generator[Step]:
+        obj = chosen(context)
+        return simulate(context.scene, context.view_layer, obj, ticked(obj))
+
+    def said(self, context: Context) -> tuple[str, str]:
+        return "play, and use the walk that you like", "stopped; nothing was changed"
+
+
+class DAMPSIM_OT_hide_walks(Operator):
+    """Take the ghosts away; the list stays"""
+
+    bl_idname = "dampsim.hide_walks"
+    bl_label = "Hide Ghosts"
+    bl_options = {"REGISTER", "UNDO"}
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        obj = chosen(context)
+        return obj is not None and ghosts_of(obj) is not None and not working(context)
+
+    def execute(self, context: Context) -> set[str]:
+        drop_ghosts(chosen(context))
         return {"FINISHED"}
 
 
 class DAMPSIM_UL_walks(UIList):
     def draw_item(
-        self, context: Context, layout: UILayout, data: Any, item: Any, icon: int, active_data: Any, active_name: str
-    ) -> None:
-        layout.label(text=item.name)
+        self, context: Context, layout: UILayout, data: Any, item: Any, icon: int, active_data: Any,
+        active_name: str, index: int,
+    ) -> None:  # fmt: skip
+        layout.label(text=f"{index + 1}: {item.name}")
+        layout.prop(item, "shown", text="", emboss=False, icon="HIDE_OFF" if item.shown else "HIDE_ON")
 
 
 def draw_walks(context: Context, layout: UILayout, group: bpy.types.PropertyGroup) -> None:
@@ -81,9 +127,14 @@ def draw_walks(context: Context, layout: UILayout, group: bpy.types.PropertyGrou
     layout.operator(DAMPSIM_OT_find_walk.bl_idname, icon="VIEWZOOM")
     if len(group.walks):
         layout.template_list(DAMPSIM_UL_walks.__name__, "", group, "walks", group, "active_walk", rows=2)
+        row = layout.row(align=True)
+        row.operator(DAMPSIM_OT_show_walks.bl_idname, icon="GHOST_ENABLED")
+        row.operator(DAMPSIM_OT_hide_walks.bl_idname, text="", icon="X")
         layout.operator(DAMPSIM_OT_use_walk.bl_idname, icon="CHECKMARK")
 
 
-CLASSES = (DAMPSIM_UL_walks, DAMPSIM_OT_find_walk, DAMPSIM_OT_use_walk)
+CLASSES = (
+    DAMPSIM_UL_walks, DAMPSIM_OT_find_walk, DAMPSIM_OT_use_walk, DAMPSIM_OT_show_walks, DAMPSIM_OT_hide_walks,
+)  # fmt: skip
 
 register, unregister = bpy.utils.register_classes_factory(CLASSES)

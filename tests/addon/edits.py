@@ -26,6 +26,7 @@ MOST_BODIES, MOST_OBJECTS = 3, 9
 _LEFT = ("loop", "resolution", "preroll", "substeps", "sweeps")
 _GROUPS = (
     "pin_group", "settle_group", "stiffness_group", "length_group", "centre_group", "friction_group", "front_group",
+    "fibre_group", "direction_group",
 )  # fmt: skip
 _MOVES = ("location", "rotation_euler", "scale")
 

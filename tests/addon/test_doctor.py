@@ -152,6 +152,14 @@ def _unheeded(obj: bpy.types.Object) -> None:
     obj.dampsim.collide = False
 
 
+def _undirected(obj: bpy.types.Object) -> None:
+    obj.dampsim.fibre_group, obj.dampsim.fibres_along = "Pin", "PAINTED"
+
+
+def _unplaced(obj: bpy.types.Object) -> None:
+    obj.dampsim.contraction = 20.0
+
+
 # The check, what provokes it, and a word of what it says; no mend where only the artist can.
 CASES = {
     "negative": ("scale", _negative, "negative", True),
@@ -177,6 +185,8 @@ CASES = {
     "flat": ("flat", _flat, "scale of the collider Box is zero", False),
     "nobody": ("nobody", _each_other, "it is simulated alone", True),
     "unheeded": ("unheeded", _unheeded, "It goes through Box", True),
+    "undirected": ("undirected", _undirected, "no Direction Group is chosen", True),
+    "unplaced": ("unplaced", _unplaced, "as no Fibre Group is chosen", True),
 }
 
 

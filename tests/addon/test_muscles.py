@@ -12,7 +12,7 @@ import bmesh
 import bpy
 import numpy as np
 import pytest
-from scenes import fresh, world
+from scenes import dump, fresh, world
 from test_drawing import redraw, sealed
 
 pytestmark = pytest.mark.bpy
@@ -403,6 +403,69 @@ def test_a_walk_is_found_used_and_walked_as_it_was_said(load: Load, tmp_path: Pa
     bpy.ops.dampsim.muscle_add(what="SENSOR")
     with pytest.raises(RuntimeError, match="other muscles or sensors than this walk"):
         bpy.ops.dampsim.use_walk()
+
+
+def given_walks(obj: bpy.types.Object) -> None:
+    """Three walks as a search would list them: other delays and thresholds."""
+    for number, (delay, threshold) in enumerate(((2, 1.0), (5, 1.0), (3, 0.5)), 1):
+        walk = obj.dampsim.walks.add()
+        walk.name = f"0.{number}0 m in 1 s"
+        one = {"weights": [2.0], "threshold": threshold, "delay": delay, "fps": 24.0}
+        walk.numbers = json.dumps([one] * len(obj.dampsim.muscles))
+
+
+def test_walks_are_shown_as_ghosts_in_lanes_as_they_are_baked_and_the_used_one_ends_them(
+    load: Load, tmp_path: Path
+) -> None:
+    scene = fresh(LAST)
+    obj = looper(tmp_path, target="POINT_CACHE")
+    given_walks(obj)
+    results, drawing = load("dampsim_addon.scene.results"), load("dampsim_addon.ui.ghost_drawing")
+    obj.dampsim.walks[1].shown = False
+    scene.frame_set(1)
+    before = dump()
+    assert bpy.ops.dampsim.show_walks() == {"FINISHED"}
+    # Ghosts are of the session: neither object, nor list, nor muscle is another one.
+    assert dump() == before
+    shown = results.ghosts_of(obj)
+    assert shown.labels == ["1: 0.10 m in 1 s", "3: 0.30 m in 1 s"]
+    # It walks along X, so that the lanes are beside each other along Y, wherever one looks from.
+    np.testing.assert_allclose(np.abs(shown.lane), [0.0, 1.0, 0.0], atol=0.05)
+    found = drawing.ghosts(shown, LAST, np.eye(3))
+    assert [one.lines[:2] for one in found] == [("1", "0.10 m in 1 s"), ("3", "0.30 m in 1 s")]
+    here = np.array([one.points[:, 1].mean() for one in found]) - 0.2
+    assert np.abs(here[0]) > 0.4
+    assert here[1] == pytest.approx(2.0 * here[0], abs=0.05)
+    obj.dampsim.active_walk = 2
+    assert bpy.ops.dampsim.use_walk() == {"FINISHED"}
+    assert results.ghosts_of(obj) is None
+    assert [(one.delay, one.threshold) for one in obj.dampsim.muscles] == [(3, 0.5)] * 2
+    (result,) = load("dampsim_addon.api").bake([obj])
+    assert result.problem == ""
+    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+    for number in (2, 12, LAST):
+        baked = cache.read(number).surface.astype(np.float32)
+        assert shown.surfaces[1][number - 1].tobytes() == baked.tobytes()
+
+
+def test_ghosts_of_walks_are_hidden_again_and_need_a_tick_and_a_walk_that_fits(load: Load, tmp_path: Path) -> None:
+    fresh(4)
+    obj = looper(tmp_path)
+    given_walks(obj)
+    results = load("dampsim_addon.scene.results")
+    assert not bpy.ops.dampsim.hide_walks.poll()
+    assert bpy.ops.dampsim.show_walks() == {"FINISHED"}
+    assert len(results.ghosts_of(obj).surfaces) == 3
+    assert bpy.ops.dampsim.hide_walks() == {"FINISHED"}
+    assert results.ghosts_of(obj) is None
+    assert len(obj.dampsim.walks) == 3
+    # Nothing of four frames is a way: lanes are the screen's then.
+    bpy.ops.dampsim.muscle_add(what="SENSOR")
+    with pytest.raises(RuntimeError, match="Looper: it has other muscles or sensors than the walk 0"):
+        bpy.ops.dampsim.show_walks()
+    for walk in obj.dampsim.walks:
+        walk.shown = False
+    assert not bpy.ops.dampsim.show_walks.poll()
 
 
 @pytest.mark.slow

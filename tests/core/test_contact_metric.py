@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
+
+import creatures
 import numpy as np
 import pytest
-from scipy.linalg import block_diag
+from scipy.linalg import LinAlgWarning, block_diag
 from scipy.sparse import csr_matrix
 from scipy.spatial.transform import Rotation
 from test_contact_reports import plane
@@ -25,6 +28,16 @@ SINGLE = 2e-5
 def spd(rng: np.random.Generator, size: int) -> np.ndarray:
     root = rng.normal(size=(size, size))
     return root @ root.T + size * np.eye(size)
+
+
+def test_a_frame_of_springs_that_lies_free_has_a_metric_that_is_not_singular_where_its_rest_is_looked_for() -> None:
+    # With hardly any inertia its compliance is 10^16 of what presses it.
+    body = creatures.other(creatures.looper(2), start_settled=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", LinAlgWarning)
+        first = Simulation(creatures.walk(body, 0.2)).first_frame()
+    # On its feet, a contact distance above the floor.
+    assert 0.0 < first.shapes["Looper"][:, 2].min() < 0.01
 
 
 @pytest.mark.parametrize("low", [0, 3])

@@ -21,6 +21,7 @@ from dampsim.core.energies import (
     SoftPins,
     TetElasticity,
 )
+from dampsim.core.energies.fibres import FibreEnergy
 from dampsim.core.energies.tetrahedra import tet_volumes
 from dampsim.core.geometry.box import box_tets
 
@@ -45,6 +46,12 @@ def membrane(model: type[Membrane]) -> Membrane:
     return model(REST, CURVED, FABRIC)
 
 
+def fibres(length: float, most: float) -> FibreEnergy:
+    """Along a slant, striving for a length; some of them push with the most they can."""
+    ways = np.tile(np.array([0.6, 0.64, 0.48]), (len(TETS), 1))
+    return FibreEnergy.of(REST, TETS, ways, 1000.0 * tet_volumes(REST, TETS), np.inf).striving(length, most)
+
+
 THIN: dict[str, Energy] = {
     **{model.name: membrane(model) for model in MEMBRANES},
     "ShellBending, flat": ShellBending(REST * np.array([1.0, 1.0, 0.0]), FLAT, 20.0),
@@ -54,6 +61,8 @@ THIN: dict[str, Energy] = {
 ENERGIES: dict[str, Energy] = {
     **{model.__name__: elastic(model) for model in ELASTIC_MODELS},
     **THIN,
+    "Fibres, pulling": fibres(0.6, 0.1),
+    "Fibres, pushing": fibres(1.6, 0.45),
     "SoftPins": SoftPins(np.array([0, 3]), np.array([10.0, 20.0]), np.array([[0.1, 0.2, 0.3], [0.5, 0.5, 0.5]])),
     # Of a tetrahedron: the mean of all nodes falls out of closed surfaces alone.
     "Pressure": Pressure(np.array([[0, 2, 4], [0, 4, 1], [0, 1, 2], [1, 4, 2]]), 200.0),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .choices import Accuracy, BounceBy, DampingBy, Depth, Front, Reference, StiffnessBy, Struts
+from .choices import Accuracy, Along, BounceBy, DampingBy, Depth, Front, Reference, StiffnessBy, Struts
 from .contact import COLLIDER_PARAMETERS, ColliderDials
 from .parameter import Affects, Choice, Parameter
 from .settings import PARAMETERS, TOLERANCES, Settings
@@ -13,6 +13,7 @@ __all__ = [
     "TOLERANCES",
     "Accuracy",
     "Affects",
+    "Along",
     "BounceBy",
     "Choice",
     "ColliderDials",

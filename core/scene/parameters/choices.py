@@ -54,6 +54,16 @@ class Accuracy(StrEnum):
     TIGHT = "TIGHT"
 
 
+class Along(StrEnum):
+    """Which way fibres lie."""
+
+    LENGTH = "LENGTH"
+    X = "X"
+    Y = "Y"
+    Z = "Z"
+    PAINTED = "PAINTED"
+
+
 class Front(StrEnum):
     """Which way a body slides more easily."""
 

@@ -12,6 +12,7 @@ from .choices import Accuracy, DampingBy
 from .contact import Contacts
 from .damping import Dampings
 from .dials import Dials
+from .fibres import FibreDials
 from .material import Materials
 from .parameter import Affects, Parameter
 from .plastic import Plastics
@@ -22,7 +23,7 @@ TOLERANCES: dict[str, float] = {Accuracy.PREVIEW: 1e-2, Accuracy.BAKE: 1e-3, Acc
 
 
 @dataclass(frozen=True)
-class Settings(Shots, Contacts, Weaves, Plastics, Materials, Dampings, Dials):
+class Settings(Shots, Contacts, Weaves, FibreDials, Plastics, Materials, Dampings, Dials):
     """All that an artist dials for one object, in the units of the panel."""
 
     def __post_init__(self) -> None:
@@ -56,11 +57,11 @@ class Settings(Shots, Contacts, Weaves, Plastics, Materials, Dampings, Dials):
 
     @property
     def animated(self) -> tuple[float, ...]:
-        """Values of the dials whose keyframes are followed, but for weights, and what counts in contact or flows."""
+        """Values of the dials whose keyframes are followed, but those of forces, contact, flow and fibres."""
         return tuple(
             float(getattr(self, p.name))
             for p in PARAMETERS.values()
-            if p.animatable and p.section not in ("fields", "contact", "plastic")
+            if p.animatable and p.section not in ("fields", "contact", "plastic", "fibres")
         )
 
     @property
@@ -74,6 +75,11 @@ class Settings(Shots, Contacts, Weaves, Plastics, Materials, Dampings, Dials):
         if self.plastic_yield == 0.0 and not self.plastic_reset:
             return ()
         return self.plastic_yield, self.plastic_creep, self.plastic_most, float(self.plastic_reset)
+
+    @property
+    def shortening(self) -> float:
+        """Contraction as a part of the fibres' length."""
+        return self.contraction / 100.0
 
     @property
     def weights(self) -> tuple[float, float]:

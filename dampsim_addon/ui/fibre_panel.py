@@ -1,0 +1,127 @@
+"""The panel of a solid's fibres, the button that says where they are, and what is missing of them."""
+
+from __future__ import annotations
+
+import bpy
+import numpy as np
+from bpy.types import Context, Operator, Panel
+
+from ...core.scene.parameters import PARAMETERS, Along
+from ..blender.animation import animated_paths
+from ..blender.vertex_groups import write
+from ..scene.objects import chosen, working
+from . import overlay
+from .finding import Finding
+from .layout import Child, dial, field, sections, wrapped
+
+# What a group is called that the button makes.
+NAME = "Fibres"
+
+
+def has_fibres(obj: bpy.types.Object | None) -> bool:
+    """Whether an object is of a kind that may have fibres."""
+    return obj is not None and "fibres" in sections(obj.dampsim)
+
+
+class DAMPSIM_PT_fibres(Child, Panel):
+    bl_label = "Fibres"
+    bl_idname = "DAMPSIM_PT_fibres"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        return has_fibres(chosen(context))
+
+    def draw(self, context: Context) -> None:
+        layout, obj = self.layout, chosen(context)
+        group, search = obj.dampsim, (obj, "vertex_groups")
+        column = layout.column()
+        column.enabled = not working(context)
+        field(column, group, "fibre_group", "Fibre Group", context, search=search)
+        column.operator(DAMPSIM_OT_fibres.bl_idname, icon="GROUP_VERTEX")
+        part = column.column(align=True)
+        # Without a group they move nothing.
+        part.active = bool(group.fibre_group)
+        for name in ("contraction", "fibre_stiffness"):
+            dial(part, group, PARAMETERS[name])
+        field(part, group, "fibres_along", "Along", context)
+        if group.fibres_along == Along.PAINTED:
+            field(part, group, "direction_group", "Direction Group", context, search=search)
+        wrapped(column, said(obj, context.scene), "INFO", context)
+
+
+def said(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
+    """What the fibres do at the frame that is shown."""
+    if not obj.dampsim.fibre_group:
+        return "Select the vertices of a muscle in Edit Mode, or paint a group of it"
+    found = overlay.drawn(obj, scene)
+    if found is None or found.fibres is None:
+        return "Key Contraction: it shortens by so much if nothing holds it, and follows as Settle and Bounce say"
+    return f"At this frame they are {found.fibres.words}"
+
+
+class DAMPSIM_OT_fibres(Operator):
+    """Let the flesh of the vertices that are selected in Edit Mode contract, or all of it in Object Mode: they get
+    weight 1 in the fibre group, which is made if need be, and the others 0"""
+
+    bl_idname = "dampsim.fibres"
+    bl_label = "Fibres from Selection"
+    bl_options = {"REGISTER", "UNDO"}
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        obj = chosen(context)
+        if not has_fibres(obj) or working(context):
+            return False
+        if obj.mode not in ("OBJECT", "EDIT") or not obj.data.is_editable:
+            cls.poll_message_set("Leave this mode, and make the mesh local")
+            return False
+        return True
+
+    def execute(self, context: Context) -> set[str]:
+        obj = chosen(context)
+        obj.update_from_editmode()
+        selected = np.ones(len(obj.data.vertices), dtype=np.bool_)
+        if obj.mode == "EDIT":
+            selected = np.array([vertex.select for vertex in obj.data.vertices], dtype=np.bool_)
+        if not selected.any():
+            self.report({"ERROR"}, f"{obj.name}: no vertex is selected; select those of the muscle.")
+            return {"CANCELLED"}
+        group = obj.dampsim
+        group.fibre_group = write(obj, group.fibre_group or NAME, selected.astype(float)).name
+        self.report({"INFO"}, f"{obj.name}: vertices with fibres by '{group.fibre_group}': {selected.sum()}")
+        return {"FINISHED"}
+
+
+def undirected(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
+    """Of the doctor: fibres along what nothing says."""
+    group = obj.dampsim
+    if not has_fibres(obj) or not group.fibre_group:
+        return None
+    if group.fibres_along != Along.PAINTED or group.direction_group:
+        return None
+    tip = "Let the fibres lie along the longest way through their group"
+    return Finding("Its fibres lie along what is painted, and no Direction Group is chosen", "Lengthwise", _length, tip)
+
+
+def _length(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
+    obj.dampsim.fibres_along = Along.LENGTH
+
+
+def unplaced(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
+    """Of the doctor: a contraction of nothing."""
+    group = obj.dampsim
+    if not has_fibres(obj) or group.fibre_group:
+        return None
+    if group.contraction == 0.0 and "dampsim.contraction" not in animated_paths(obj):
+        return None
+    return Finding("Its Contraction moves nothing, as no Fibre Group is chosen", "All of It", _everywhere)
+
+
+def _everywhere(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
+    obj.dampsim.fibre_group = write(obj, NAME, np.ones(len(obj.data.vertices))).name
+
+
+CLASSES = (DAMPSIM_OT_fibres,)
+
+register, unregister = bpy.utils.register_classes_factory(CLASSES)

@@ -1,0 +1,186 @@
+"""Fibres in Blender: live equals baked, keys and groups, the panel, what is drawn, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import bmesh
+import bpy
+import numpy as np
+import pytest
+from scenes import fresh, world
+from test_drawing import REDRAWS, redraw, sealed
+
+pytestmark = pytest.mark.bpy
+Load = Callable[[str], ModuleType]
+LAST = 14
+
+
+def tongue(cache: Path, **dials: object) -> bpy.types.Object:
+    """A bar along X, held at its low end, whose Contraction is keyed to 30% between frames 2 and 6."""
+    bpy.ops.mesh.primitive_cube_add(size=1.0)
+    obj = bpy.context.object
+    obj.name = "Tongue"
+    content = bmesh.new()
+    content.from_mesh(obj.data)
+    bmesh.ops.subdivide_edges(content, edges=content.edges[:], cuts=7, use_grid_fill=True)
+    for vertex in content.verts:
+        vertex.co.y *= 0.25
+        vertex.co.z *= 0.25
+    content.to_mesh(obj.data)
+    content.free()
+    places = np.array([vertex.co[:] for vertex in obj.data.vertices])
+    obj.vertex_groups.new(name="Pin").add(np.flatnonzero(places[:, 0] < -0.49).tolist(), 1.0, "REPLACE")
+    obj.vertex_groups.new(name="Fibres").add(list(range(len(places))), 1.0, "REPLACE")
+    level = obj.vertex_groups.new(name="Level")
+    for number, x in enumerate(places[:, 0]):
+        level.add([number], float(x + 0.5), "REPLACE")
+    assert bpy.ops.dampsim.add() == {"FINISHED"}
+    given = {
+        "cache_folder": str(cache), "resolution": 200, "settle": 8.0, "bounce": 0.0, "pin_group": "Pin",
+        "gravity_weight": 0.0, "fibre_group": "Fibres", "stiffness_by": "MODULUS", "stiffness": 100.0,
+    }  # fmt: skip
+    for name, value in {**given, **dials}.items():
+        setattr(obj.dampsim, name, value)
+    for frame, percent in ((2, 0.0), (6, 30.0)):
+        obj.dampsim.contraction = percent
+        obj.keyframe_insert("dampsim.contraction", frame=frame)
+    return obj
+
+
+def play(last: int = LAST) -> None:
+    for frame in range(1, last + 1):
+        bpy.context.scene.frame_set(frame)
+
+
+def length(obj: bpy.types.Object, frame: float) -> float:
+    return float(np.ptp(world(obj, frame)[:, 0]))
+
+
+@pytest.mark.parametrize("along", [{}, {"fibres_along": "X"}, {"fibres_along": "PAINTED", "direction_group": "Level"}])
+def test_what_is_keyed_shortens_it_and_what_plays_is_what_is_baked(
+    load: Load, live: ModuleType, tmp_path: Path, along: dict[str, str]
+) -> None:
+    fresh(LAST)
+    obj = tongue(tmp_path, **along)
+    play()
+    played = [world(obj, frame) for frame in (4, 6, LAST)]
+    kept = [kept.frame.state for kept in live.find(obj).frames]
+    assert length(obj, 1) == pytest.approx(1.0, abs=1e-3)
+    # What holds its end keeps that as wide as it is; Settle after the last key it is at rest.
+    assert length(obj, LAST) == pytest.approx(0.7, abs=0.03)
+    api = load("dampsim_addon.api")
+    (result,) = api.bake([obj], target="POINT_CACHE")
+    assert result.problem == ""
+    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+    for number, state in enumerate(kept, 1):
+        there = cache.read(number).state
+        assert there.positions.tobytes() == state.positions.tobytes()
+        assert {k: v.tobytes() for k, v in there.memory.items()} == {k: v.tobytes() for k, v in state.memory.items()}
+    for shape, frame in zip(played, (4, 6, LAST), strict=True):
+        # PC2 is in single precision.
+        np.testing.assert_allclose(world(obj, frame), shape, atol=1e-6)
+
+
+def test_a_moved_key_is_out_of_date_from_there_on(live: ModuleType, tmp_path: Path) -> None:
+    scene = fresh(LAST)
+    obj = tongue(tmp_path)
+    play()
+    session = live.find(obj)
+    assert session.standing(obj, scene, LAST) is live.Standing.VALID
+    obj.dampsim.contraction = 50.0
+    obj.keyframe_insert("dampsim.contraction", frame=6)
+    scene.frame_set(1)
+    play()
+    assert length(obj, LAST) == pytest.approx(0.5, abs=0.04)
+
+
+def test_fibres_from_selection_are_of_what_is_selected(load: Load, tmp_path: Path) -> None:
+    fresh(LAST)
+    obj = tongue(tmp_path, fibre_group="")
+    assert bpy.ops.dampsim.fibres() == {"FINISHED"}
+    weights = load("dampsim_addon.blender.vertex_groups").weights
+    name = obj.dampsim.fibre_group
+    assert weights(obj, [name])[0].min() == 1.0
+    bpy.ops.object.mode_set(mode="EDIT")
+    bpy.ops.mesh.select_all(action="DESELECT")
+    with pytest.raises(RuntimeError, match="Tongue: no vertex is selected"):
+        bpy.ops.dampsim.fibres()
+    mesh = bmesh.from_edit_mesh(obj.data)
+    for vertex in mesh.verts:
+        vertex.select_set(vertex.co.z > 0.1)
+    bmesh.update_edit_mesh(obj.data)
+    assert bpy.ops.dampsim.fibres() == {"FINISHED"}
+    bpy.ops.object.mode_set(mode="OBJECT")
+    assert obj.dampsim.fibre_group == name
+    high = np.array([vertex.co.z > 0.1 for vertex in obj.data.vertices])
+    np.testing.assert_array_equal(weights(obj, [name])[0], high.astype(float))
+
+
+def test_cloth_has_no_fibres_and_a_group_left_with_it_changes_no_frame(load: Load, tmp_path: Path) -> None:
+    scene = fresh(LAST)
+    obj = tongue(tmp_path)
+    obj.dampsim.kind = "CLOTH"
+    assert not load("dampsim_addon.ui.fibre_panel").DAMPSIM_PT_fibres.poll(bpy.context)
+    snapshot = load("dampsim_addon.scene.snapshot")
+    with snapshot.GroupSampler(scene, bpy.context.view_layer, [obj]) as sampler:
+        assert snapshot.take(sampler).body("Tongue").fibre_map is None
+
+
+def test_a_direction_painted_alike_is_refused_with_the_mend(load: Load, tmp_path: Path) -> None:
+    fresh(LAST)
+    obj = tongue(tmp_path, fibres_along="PAINTED", direction_group="Fibres")
+    (result,) = load("dampsim_addon.api").bake([obj])
+    assert result.problem.startswith("Tongue: its Direction Group is painted alike where its fibres are; paint it from")
+
+
+def test_the_panel_and_the_viewport_show_how_short_they_are_and_look_at_no_disk(
+    load: Load, live: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = fresh(LAST)
+    obj = tongue(tmp_path)
+    assert [text for text in redraw(load) if text.startswith("Key Contraction")]
+    obj.dampsim.show_fibres = True
+    play()
+    overlay, put = load("dampsim_addon.ui.overlay"), []
+    found = overlay.drawn(obj, scene).fibres
+    # Its end is held; what is free of it is shorter by what is keyed.
+    assert found.words.endswith("% shorter on the mean")
+    assert 25.0 < float(found.words.split("%")[0]) < 31.0
+    ways = found.points[1::2] - found.points[::2]
+    assert (np.abs(ways[:, 0]) > 0.9 * np.linalg.norm(ways, axis=1)).mean() > 0.9
+    state = SimpleNamespace(blend_set=lambda *_: None, depth_test_set=lambda *_: None)
+    context = SimpleNamespace(
+        scene=scene, view_layer=bpy.context.view_layer, object=obj, preferences=bpy.context.preferences,
+        space_data=SimpleNamespace(overlay=SimpleNamespace(show_overlays=True)),
+    )  # fmt: skip
+    monkeypatch.setattr(overlay, "gpu", SimpleNamespace(state=state))
+    monkeypatch.setattr(overlay, "bpy", SimpleNamespace(context=context))
+    for name in ("_lines", "_points", "_text", "_colored"):
+        monkeypatch.setattr(overlay, name, lambda *given, **_: put.append(given))
+    with sealed():
+        for _ in range(REDRAWS):
+            overlay.draw_view()
+            texts = redraw(load)
+    assert any(given[-1] == "LINES" and given[0] is found.points for given in put)
+    assert [text for text in texts if text.startswith("At this frame they are")]
+
+
+@pytest.mark.slow
+def test_the_sample_curls_up_and_is_at_rest_when_settle_says(load: Load, tmp_path: Path) -> None:
+    bpy.ops.wm.open_mainfile(filepath=str(Path(__file__).parents[2] / "sample_blends" / "tentacle.blend"))
+    obj = bpy.data.objects["Arm"]
+    obj.dampsim.cache_folder, obj.dampsim.target, obj.dampsim.resolution = str(tmp_path), "POINT_CACHE", 800
+    (result,) = load("dampsim_addon.api").bake([obj])
+    assert result.problem == ""
+    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+    first, curled, stopped, rest = (cache.read(number).surface for number in (1, 56, 98, 150))
+    tip = int(first[:, 2].argmax())
+    # From 2.4 m up to half of that, with its tip over to the side of the suckers, and back.
+    assert first[tip, 2] > 2.3
+    assert curled[:, 2].max() < 1.4
+    assert curled[tip, 0] > curled[:, 0].mean()
+    assert np.abs(rest - first).max() < 0.02 * np.abs(stopped - first).max()
+    assert result.rest == pytest.approx(26.0, abs=1.5)
