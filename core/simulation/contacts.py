@@ -11,9 +11,10 @@ from scipy.spatial import cKDTree
 
 from ..arrays import Array, Index
 from ..bodies.kind import BASE_YOUNG
-from ..bodies.model import Model
+from ..bodies.model import Model, Strands
 from ..contact.model import DISTANCE, ContactModel, Touchable
 from ..contact.moment import Obstructing, Span, Touching
+from ..elements.assembly import edges_of
 from ..geometry.outwards import turned_outwards
 from ..geometry.refined import refined
 from ..geometry.surface import welded
@@ -83,6 +84,8 @@ def _touchables(body: Body, model: Model, place: int, start: int, nodes: int) ->
     wires = body.edges[:0] if len(triangles) else sewn(vertices, body.edges)
     placed = _placed(operator, start, nodes)
     seen = Touchable(body.name, vertices, triangles, placed, hold, None, place, BASE_YOUNG, wires=wires)
+    if model.strands is not None:
+        seen = _strung(seen, model.strands)
     if len(body.seams):
         seen = replace(seen, seam=_beyond(vertices, body.seams))
     if model.firm:
@@ -103,6 +106,15 @@ def _touchables(body: Body, model: Model, place: int, start: int, nodes: int) ->
     # A corner stands for what is near to it in both.
     seen = replace(seen, shares=flesh.areas[: len(vertices)], fold=model.spacing)
     return _rough(body, seen, None), _rough(body, flesh, fine.operator)
+
+
+def _strung(surface: Touchable, strands: Strands) -> Touchable:
+    """With threads: what of them is no side of a triangle touches by itself."""
+    count = len(surface.rest)
+    edges = np.unique(np.sort(strands.edges, axis=1), axis=0)
+    drawn = edges_of(surface.triangles) if len(surface.triangles) else edges[:0]
+    beside = ~np.isin(edges @ np.array([count, 1]), drawn @ np.array([count, 1]))
+    return replace(surface, wires=edges[beside], strung=True, least=strands.thickness, shares=strands.areas)
 
 
 def _beyond(vertices: Array, seams: Index) -> tuple[Index, Array]:

@@ -12,7 +12,7 @@ from ..arrays import Array
 from .factor import LowRank, LowRankUpdate, Solve
 from .inexact import conjugate
 from .line_search import halved, search
-from .problem import Minimum, Outcome, Searched, Tolerance
+from .problem import Accepted, Minimum, Outcome, Searched, Tolerance
 
 # Conjugate gradients end at this part of the first error, and after so many steps on old factors, or on new ones.
 _FORCING, _OLD, _NEW = 1e-3, 12, 60
@@ -36,6 +36,10 @@ class Curved(Searched, Protocol):
 
     def matrix(self, v: Array) -> csr_matrix:
         """All of the Hessian but low_rank."""
+        ...
+
+    def accept(self, v: Array, value: float, gradient: Array) -> Accepted:
+        """See problem.Problem."""
         ...
 
 
@@ -76,7 +80,8 @@ def minimise_refactored(
         if not tried.found:
             outcome = Outcome.LINE_SEARCH
             break
-        v, value, gradient = tried.v, tried.value, tried.gradient
+        accepted = problem.accept(tried.v, tried.value, tried.gradient)
+        v, value, gradient = tried.v, accepted.value, accepted.gradient
     residual = float(error / first) if first else 0.0
     return Minimum(v, outcome, iteration, evaluations, residual, float(np.linalg.norm(gradient)), float(first or 0.0))
 

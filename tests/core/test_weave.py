@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
@@ -317,28 +318,33 @@ def pulled_flag(last: int = 20) -> Scene:
 def test_places_speeds_and_where_yarns_stick_are_in_every_frame() -> None:
     frames = list(Simulation(pulled_flag()).frames())
     names = {name.partition("\x1f")[2] for name in frames[-1].state.memory}
-    assert names == {"yarn places", "yarn speeds", "yarn anchors", "yarn presses"}
+    assert names == {"yarn places", "yarn speeds", "yarn anchors", "yarn presses", "yarns still"}
     places = [frame.state.memory["Swatch\x1fyarn places"] for frame in frames[1:]]
     # The pulled yarn slides on and on.
     assert np.abs(places[-1] - places[0]).max() > 0.05
 
 
-def test_a_killed_bake_of_woven_cloth_resumes_to_the_same_bytes_and_live_frames_are_the_same(tmp_path: Path) -> None:
-    for _ in bake(Simulation(pulled_flag()), FrameCache(tmp_path / "whole", "Swatch")):
+@pytest.mark.parametrize("what", ["test_weave.pulled_flag", "test_weave_contact.thrown_over"])
+def test_a_killed_bake_of_woven_cloth_resumes_to_the_same_bytes_and_live_frames_are_the_same(
+    what: str, tmp_path: Path
+) -> None:
+    module, name = what.split(".")
+    made = getattr(importlib.import_module(module), name)
+    for _ in bake(Simulation(made()), FrameCache(tmp_path / "whole", "Swatch")):
         pass
     script = (
         "import sys; sys.path[:0] = ['tests', 'tests/core']; import conftest, os\n"
-        "from pathlib import Path\nimport test_weave as t\n"
-        "for p in t.bake(t.Simulation(t.pulled_flag()), t.FrameCache(Path(sys.argv[1]), 'Swatch')):\n"
+        f"from pathlib import Path\nimport test_weave as t, {module}\n"
+        f"for p in t.bake(t.Simulation({what}()), t.FrameCache(Path(sys.argv[1]), 'Swatch')):\n"
         "    if p.done == 9 and p.stage != 'Checking': os.kill(os.getpid(), 9)\n"
     )
     folder = tmp_path / "killed"
     done = subprocess.run([sys.executable, "-c", script, str(folder)], cwd=ROOT, env=dict(os.environ), check=False)
     assert done.returncode == -9
     assert 5 <= len(FrameCache(folder, "Swatch").numbers()) < 20
-    for _ in bake(Simulation(pulled_flag()), FrameCache(folder, "Swatch")):
+    for _ in bake(Simulation(made()), FrameCache(folder, "Swatch")):
         pass
-    live = list(Simulation(pulled_flag()).frames())
+    live = list(Simulation(made()).frames())
     for frame in live:
         for at in (tmp_path / "whole", folder):
             kept = FrameCache(at, "Swatch").read(frame.number)
@@ -366,15 +372,15 @@ def test_what_woven_cloth_cannot_do_is_refused_with_a_sentence() -> None:
     other = fixed_frame("Post", block)
     link = Link("Knot", Place("Swatch", np.array([0.5, 0.0, -1.0])), Place("Post", block[0]), None)
     for refused, said in (
-        (scene(hung(4), obstacles=(floor,)), "Swatch: Weave stops at nothing yet; switch Colliders"),
-        (scene(hung(4, touch_self=True)), "Swatch: Weave stops at nothing yet; switch Colliders"),
+        (scene(hung(4, touch_together=True)), "Swatch: Weave stops at colliders alone yet; switch Each Other"),
+        (scene(hung(4, touch_self=True)), "Swatch: Weave stops at colliders alone yet; switch Each Other"),
         (scene(hung(4), colliders=(other,), links=(link,)), "Swatch: Weave cannot be linked yet"),
         (scene(hung(4, damping_by="POINT")), "Swatch: yarns have no"),
     ):
         with pytest.raises(DampSimError, match=said):
             Simulation(refused)
-    # With contact off it goes.
-    Simulation(scene(hung(4, collide=False), obstacles=(floor,), last=1))
+    # At colliders it stops.
+    Simulation(scene(hung(4), obstacles=(floor,), last=1))
 
 
 def test_going_on_from_a_kept_frame_gives_the_same_bytes_where_there_are_many_crossings() -> None:
