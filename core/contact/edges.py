@@ -74,6 +74,9 @@ def _meeting(moment: Moment, a: int, b: int, mine: Index, theirs: Index, ended: 
     before = np.einsum("ki,ki->k", np.einsum("kj,kji->ki", weights, moment.start[stack]), normal)
     after = np.einsum("ki,ki->k", pairs.way, normal)
     keep = _within(out_b, normal) & _within(out_a, -normal) & model.moved[stack].any(axis=1)
+    if one.strung:
+        # A thread along the one face of an edge is not behind the other one.
+        keep &= (after > 0.0) | _within(out_b, normal, -_ROUND)
     keep &= before > -_BEHIND * distance
     # What ended deep must have met on its way.
     deep = np.flatnonzero(keep & (after < -_DEEP * distance))
@@ -124,10 +127,13 @@ def _outward(surface: Touchable, there: Triangles, edges: Index) -> Array:
     return np.asarray(there.normals[np.where(faces < 0, faces[:, ::-1], faces)])
 
 
-def _within(out: Array, normal: Array) -> Mask:
-    """Whether directions (k, 3) lie between the normals (k, 2, 3) of edges' faces; all do around a thread."""
-    turn = np.einsum("ki,ki->k", out[:, 0], out[:, 1])
-    least = np.minimum(turn, 0.99) - _ROUND
+def _within(out: Array, normal: Array, more: float = _ROUND) -> Mask:
+    """Whether directions (k, 3) lie between the normals (k, 2, 3) of edges' faces; all do around a thread.
+
+    more: so much beyond them, or less than up to them where they turn.
+    """
+    turn = np.minimum(np.einsum("ki,ki->k", out[:, 0], out[:, 1]), 0.99)
+    least = turn - (more if more > 0.0 else more * (1.0 - turn))
     along = np.einsum("kji,ki->kj", out, normal)
     return np.asarray((along >= least[:, None]).all(axis=1))
 

@@ -174,6 +174,11 @@ class ContactModel:
     flesh: tuple[tuple[int, int], ...] = ()
 
     @cached_property
+    def threads(self) -> frozenset[int]:
+        """Places of surfaces that are strung."""
+        return frozenset(place for place, one in enumerate(self.surfaces) if one.strung)
+
+    @cached_property
     def seen(self) -> Index:
         """(s,) the surface that one sees of each."""
         found = np.arange(len(self.surfaces))

@@ -14,7 +14,6 @@ from ..bodies.kind import BASE_YOUNG
 from ..bodies.model import Model, Strands
 from ..contact.model import DISTANCE, ContactModel, Touchable
 from ..contact.moment import Obstructing, Span, Touching
-from ..elements.assembly import edges_of
 from ..geometry.outwards import turned_outwards
 from ..geometry.refined import refined
 from ..geometry.surface import welded
@@ -109,12 +108,10 @@ def _touchables(body: Body, model: Model, place: int, start: int, nodes: int) ->
 
 
 def _strung(surface: Touchable, strands: Strands) -> Touchable:
-    """With threads: what of them is no side of a triangle touches by itself."""
-    count = len(surface.rest)
+    """Its threads alone, which touch all along: what is smaller than the holes between them goes through."""
     edges = np.unique(np.sort(strands.edges, axis=1), axis=0)
-    drawn = edges_of(surface.triangles) if len(surface.triangles) else edges[:0]
-    beside = ~np.isin(edges @ np.array([count, 1]), drawn @ np.array([count, 1]))
-    return replace(surface, wires=edges[beside], strung=True, least=strands.thickness, shares=strands.areas)
+    bare = surface.triangles[:0]
+    return replace(surface, triangles=bare, wires=edges, strung=True, least=strands.thickness, shares=strands.areas)
 
 
 def _beyond(vertices: Array, seams: Index) -> tuple[Index, Array]:

@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from ..arrays import Array, Mask
-from ..contact.corners import cornered
+from ..contact.corners import cornered, lingering
 from ..contact.detection import Detection
 from ..contact.hardening import SEEN, Hardening
 from ..contact.memory import ContactMemory
@@ -123,6 +123,7 @@ class ContactStep:
             v = minimum.velocities
             x = problem.positions(v)
             found = cornered(soft, self.detection(x), x, self.memory or ContactMemory())
+            found = lingering(soft, found, x, self.detection.model.threads)
             same = _same(rows, found, x)
             if same and (hardened == _HARDENED or not hardening.more(found, x)):
                 break

@@ -62,20 +62,8 @@ class WeaveStepper(Stepper):
         """The order of elimination: a crossing's places lie where its node does."""
         cloth, rest = self._term.cloth, self.system.rest
         places = np.concatenate([rest, rest[cloth.node[cloth.crossings[:, 0]]]])
-        matrix = self._scatter.matrix(np.ones(len(self._scatter.begun)))
-        return Symbolic.of((matrix + self._touched()).tocsr(), places)
-
-    def _touched(self) -> csr_matrix:
-        """Where what presses on triangles adds to a matrix."""
-        count = 3 * self._term.cloth.triples
-        found = csr_matrix((count, count))
-        for one in self.system.contact.surfaces if self.system.contact is not None else ():
-            if one.operator is not None and len(one.triangles):
-                # Corners are nodes.
-                around = sum(one.operator[one.triangles[:, k]] for k in range(3))
-                pairs = (around.T @ around).tocoo()
-                found = found + csr_matrix((pairs.data, (3 * pairs.row, 3 * pairs.col)), shape=found.shape)
-        return found
+        # What presses is on one node, or on the two of a piece of yarn, which are coupled anyway.
+        return Symbolic.of(self._scatter.matrix(np.ones(len(self._scatter.begun))), places)
 
     def _factorised(self, matrix: csr_matrix) -> Solve:
         if matrix.shape[0] > _FEW:
