@@ -131,6 +131,35 @@ def test_a_mesh_that_is_woven_falls_on_a_box_and_a_floor_and_lies_there_live_as_
 
 
 @pytest.mark.slow
+def test_the_sample_of_a_sackcloth_is_never_in_what_it_lies_on_and_is_taken_along(load: Any, tmp_path: Path) -> None:
+    bpy.ops.wm.open_mainfile(filepath=str(Path(__file__).parents[2] / "sample_blends" / "sackcloth.blend"))
+    scene, obj = bpy.context.scene, bpy.data.objects["Sackcloth"]
+    obj.dampsim.cache_folder = str(tmp_path)
+    (result,) = load("dampsim_addon.api").bake([obj], target="POINT_CACHE")
+    assert result.problem == ""
+    crossings, proximity = load("core.geometry.crossings"), load("core.geometry.proximity")
+    sewn, others = load("core.simulation.contacts").sewn, [bpy.data.objects[name] for name in ("Ball", "Trolley")]
+    edges = np.array([edge.vertices[:] for edge in obj.data.edges])
+    parts, before = np.linspace(0.0, 1.0, 9)[:, None, None], None
+    for frame in range(1, scene.frame_end + 1):
+        there = shown(obj, frame)
+        size = float(np.linalg.norm(np.ptp(there, axis=0)))
+        yarns = ((1.0 - parts) * there[edges[:, 0]] + parts * there[edges[:, 1]]).reshape(-1, 3)
+        assert yarns[:, 2].min() > -1e-3 * size
+        for other in others:
+            places = shown(other, frame)
+            other.data.calc_loop_triangles()
+            faces = sewn(places, np.array([one.vertices[:] for one in other.data.loop_triangles]))
+            assert crossings.inside_depth(yarns, proximity.Triangles(places, faces)).max(initial=0.0) < 1e-3 * size
+        before = there if frame == 50 else before
+    assert before is not None
+    # Taken along by the trolley's 75 cm, but for what slips, and at rest.
+    way = there - before
+    np.testing.assert_allclose(way.mean(axis=0), [0.75, 0.0, 0.0], atol=0.03)
+    assert np.abs(there - shown(obj, scene.frame_end - 6)).max() < 0.01
+
+
+@pytest.mark.slow
 def test_the_sample_of_sacking_gives_its_yarn_and_comes_to_rest(load: Any) -> None:
     bpy.ops.wm.open_mainfile(filepath=str(Path(__file__).parents[2] / "sample_blends" / "sacking.blend"))
     scene, obj = bpy.context.scene, bpy.data.objects["Sacking"]
