@@ -284,7 +284,7 @@ def test_stretch_damping_rules_the_hanging_patch_and_bend_damping_the_flapping_o
 def let_go(
     count: int, thick: float, degrees: float, dial: float, corners: bool = False, **more: float
 ) -> tuple[int, int]:
-    """Frames after which 5% and 1% is left of a turn about the upper border, of a square metre of yarns so many mm thick.
+    """Frames until 5% and 1% is left of a turn about the upper border, of a square metre of yarns so many mm thick.
 
     corners: whether it hangs by the outermost two of its upper tails alone.
     """
