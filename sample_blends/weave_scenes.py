@@ -1,4 +1,4 @@
-"""The sample of woven cloth, that build.py builds: a cloth of sacking in a wind, from which a yarn is pulled."""
+"""The samples of woven cloth, that build.py builds: one from which a yarn is pulled, and one thrown over a ball."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from mathutils import Vector
 
 from build import group, key, material, primitive, stage, start
 from cloth_scenes import field
+from contact_scenes import floor, stops
 
 # Upright and lying yarns, m between them, and of them all the lying one that is pulled.
 ACROSS, ALONG, PITCH, PULLED = 16, 20, 0.05, 9
@@ -88,4 +89,43 @@ def sacking() -> None:
         setattr(obj.dampsim, name, value)
 
 
-SCENES: dict[str, Callable[[], None]] = {"sacking": sacking}
+def sackcloth() -> None:
+    """A sackcloth falls over a ball on a trolley; then the trolley is drawn aside, and takes it along."""
+    scene = start(120)
+    stage(scene, (0.9, -4.9, 2.2), (0.32, 0.0, 0.5), 62)
+    bpy.data.lights["Fill"].energy = 60.0
+    jute = material("Jute", (0.46, 0.31, 0.14), Roughness=0.9)
+    wood = material("Wood", (0.30, 0.15, 0.06), Roughness=0.5)
+    glaze = material("Glaze", (0.05, 0.16, 0.22), Roughness=0.25)
+    trolley = primitive(bpy.ops.mesh.primitive_cube_add, "Trolley", wood, size=1.0, location=(0.0, 0.0, 0.11))
+    trolley.scale = (0.62, 0.62, 0.18)
+    trolley.data.polygons.foreach_set("use_smooth", [False] * len(trolley.data.polygons))
+    ball = primitive(
+        bpy.ops.mesh.primitive_uv_sphere_add, "Ball", glaze, radius=0.27, segments=32, ring_count=20,
+        location=(0.0, 0.0, 0.2 + 0.268),
+    )  # fmt: skip
+    ball.parent = trolley
+    bpy.context.view_layer.update()
+    ball.matrix_parent_inverse = trolley.matrix_world.inverted()
+    home = trolley.location.copy()
+    key(
+        trolley,
+        "location",
+        {1: home, 52: home, 84: home + Vector((0.75, 0.0, 0.0)), 120: home + Vector((0.75, 0.0, 0.0))},
+    )
+    floor()
+    for one in (trolley, ball):
+        stops(one)
+    bpy.ops.mesh.primitive_grid_add(x_subdivisions=17, y_subdivisions=17, size=1.15, location=(0.05, -0.03, 0.95))
+    obj = bpy.context.object
+    obj.name = obj.data.name = "Sackcloth"
+    obj.rotation_euler = (0.1, -0.06, 0.5)
+    obj.data.materials.append(jute)
+    obj.select_set(True)
+    bpy.context.view_layer.update()
+    bpy.ops.dampsim.weave()
+    for name, value in (("let_fall", True), ("settle", 20.0), ("friction", 0.6)):
+        setattr(obj.dampsim, name, value)
+
+
+SCENES: dict[str, Callable[[], None]] = {"sacking": sacking, "sackcloth": sackcloth}

@@ -21,7 +21,7 @@ class Kind:
     needs_faces: whether nothing can be made of a mesh without faces.
     sews: whether Body.seams count.
     natural: whether its bounce is nature's where nobody dials it.
-    meets: whether it can be linked, and stops at what it touches.
+    joins: whether it can be linked, and stops at itself and at what it is simulated together with.
     """
 
     name: ClassVar[str]
@@ -31,7 +31,7 @@ class Kind:
     needs_faces: ClassVar[bool] = True
     sews: ClassVar[bool] = False
     natural: ClassVar[bool] = False
-    meets: ClassVar[bool] = True
+    joins: ClassVar[bool] = True
 
     @staticmethod
     def sections(settings: Settings) -> tuple[str, ...]:

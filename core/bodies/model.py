@@ -29,6 +29,18 @@ class Skin(Protocol):
 
 
 @dataclass(frozen=True)
+class Strands:
+    """Threads of a surface, which touch all along.
+
+    edges: (e, 2) its vertices.  areas: (v,) m^2 that each vertex stands for.  thickness: m.
+    """
+
+    edges: Index
+    areas: Array
+    thickness: float
+
+
+@dataclass(frozen=True)
 class Model:
     """block: its nodes, and what pushes them.
 
@@ -39,6 +51,7 @@ class Model:
     spacing: m, about how far its nodes are from each other, where the surface is carried in between; 0 where its
         vertices are the nodes.
     faces: (t, 3) triangles of the surface that touch others, where fewer than all do.
+    strands: of a surface that is woven.
     firm: N/m, how firmly a vertex holds what presses on it, at the modulus that models are made with; 0 where what is
         behind the surface says.
     """
@@ -51,3 +64,4 @@ class Model:
     spacing: float = 0.0
     firm: float = 0.0
     faces: Index | None = None
+    strands: Strands | None = None

@@ -14,7 +14,7 @@ from ..system.block import Block
 from ..system.term import PinSprings, pin_springs
 from .followers import Tied, Vertices
 from .kind import BASE_YOUNG
-from .model import Model
+from .model import Model, Strands
 from .pins import pin_strength
 from .volume import LEAST_PACE
 
@@ -115,9 +115,12 @@ def doubled(stands: Index, place: Index) -> Index:
     return np.stack([double, stands[double]], axis=1)
 
 
-def vertex_model(body: Body, block: Block, vertices: Index, doubles: Index, firm: float = 0.0) -> Model:
-    """The model of a block whose nodes are vertices (n,). doubles: see Moved.  firm: see Model."""
+def vertex_model(
+    body: Body, block: Block, vertices: Index, doubles: Index, firm: float = 0.0, strands: Strands | None = None
+) -> Model:
+    """The model of a block whose nodes are vertices (n,). doubles: see Moved.  firm, strands: see Model."""
     count = len(body.surface.vertices)
     around = Tied.tie(block.rest, body.surface.vertices, np.arange(count))
     held = Vertices(vertices[block.pinned], around.some(block.pinned))
-    return Model(block, Moved(vertices, block.rest, count, doubles), held, Vertices(vertices, around), firm=firm)
+    skin = Moved(vertices, block.rest, count, doubles)
+    return Model(block, skin, held, Vertices(vertices, around), firm=firm, strands=strands)

@@ -13,7 +13,7 @@ from ..system.weave import Weave as Yarns
 from ..weave.woven import Material, woven
 from ..weave.yarns import yarns_of
 from .kind import BASE_YOUNG, Kind
-from .model import Model
+from .model import Model, Strands
 from .rope import Rope, Threads
 from .vertices import Held, painted_at, vertex_model
 
@@ -30,7 +30,7 @@ class Weave(Kind):
     looks_at_edges = True
     needs_faces = False
     natural = True
-    meets = False
+    joins = False
 
     @staticmethod
     def sections(settings: Settings) -> tuple[str, ...]:
@@ -77,4 +77,9 @@ class Weave(Kind):
             held.stiffness, held.pace, not settings.damp_swing, net=True,
             centre=painted_at(body.centre_map, threads.vertices),
         )  # fmt: skip
-        return vertex_model(body, block, threads.vertices, threads.doubles, BASE_YOUNG * section / block.size)
+        # Each node stands for the yarn around it, as wide as one is from the next.
+        areas = np.zeros(len(body.surface.vertices))
+        areas[threads.vertices] = 0.5 * cloth.pitch * cloth.node_mass / material.line
+        strands = Strands(threads.vertices[cloth.ends], areas, diameter)
+        firm = BASE_YOUNG * section / block.size
+        return vertex_model(body, block, threads.vertices, threads.doubles, firm, strands)

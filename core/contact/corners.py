@@ -20,6 +20,8 @@ from .rows import ContactEnergy, Pressing, Rows
 _SAME = 0.05
 # Within so many contact distances of the touched place it is the one that is touched.
 _NEAR = 1.3
+# The same where a thread has slid beyond the end of an edge.
+_ALONG = 5.0
 # A point is in a hollow where each side lies in front of the other one but for this part of the contact distance.
 _HOLLOW = 0.1
 
@@ -62,6 +64,22 @@ def cornered(rows: Rows, found: Rows, positions: Array, memory: ContactMemory) -
         return found
     begun = found.begun + (key[:, 1] != found.key[:, 1])[:, None] * memory.stretch(found.key)
     return joined(replace(found, key=key, begun=begun), rows.some(np.concatenate(carried)))
+
+
+def lingering(rows: Rows, found: Rows, positions: Array, threads: frozenset[int]) -> Rows:
+    """What was found, and what still presses of the rows before where a thread met an edge of another surface.
+
+    Where edges meet in a vertex a thread slips from one to the other, and steps that know one at a time hop.
+    positions: see cornered().  threads: places of surfaces of threads.
+    """
+    if not threads:
+        return found
+    before = ContactEnergy(rows, np.zeros(len(rows))).at(positions)
+    near = np.linalg.norm(before.way, axis=1) < _ALONG * rows.distance
+    mine = np.isin(rows.key[:, 0], sorted(threads)) & (rows.key[:, 1] == EDGE)
+    pressing = np.flatnonzero(near & mine & (before.gap < 0.0))
+    left = pressing[_places(found, rows.key[pressing]) < 0]
+    return joined(found, rows.some(left)) if len(left) else found
 
 
 def _hollow(rows: Rows, found: Rows, before: Pressing, now: Pressing, mine: Index, theirs: Index) -> Mask:

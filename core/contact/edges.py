@@ -66,7 +66,7 @@ def _meeting(moment: Moment, a: int, b: int, mine: Index, theirs: Index, ended: 
     edge_a, edge_b = one.sides[0][mine], two.sides[0][theirs]
     across = np.cross(own[edge_a[:, 1]] - own[edge_a[:, 0]], other[edge_b[:, 1]] - other[edge_b[:, 0]])
     normal = across / np.maximum(np.linalg.norm(across, axis=1), 1e-30)[:, None]
-    out_a, out_b = _outward(ended[a], one.sides[1][mine]), _outward(ended[b], two.sides[1][theirs])
+    out_a, out_b = _outward(one, ended[a], mine), _outward(two, ended[b], theirs)
     facing = (out_b.sum(axis=1) - out_a.sum(axis=1)) * normal
     normal = normal * np.where(facing.sum(axis=1) < 0.0, -1.0, 1.0)[:, None]
     stack = np.column_stack([edge_a + parts[0].start, edge_b + parts[1].start])
@@ -74,6 +74,9 @@ def _meeting(moment: Moment, a: int, b: int, mine: Index, theirs: Index, ended: 
     before = np.einsum("ki,ki->k", np.einsum("kj,kji->ki", weights, moment.start[stack]), normal)
     after = np.einsum("ki,ki->k", pairs.way, normal)
     keep = _within(out_b, normal) & _within(out_a, -normal) & model.moved[stack].any(axis=1)
+    if one.strung:
+        # A thread along the one face of an edge is not behind the other one.
+        keep &= (after > 0.0) | _within(out_b, normal, -_ROUND)
     keep &= before > -_BEHIND * distance
     # What ended deep must have met on its way.
     deep = np.flatnonzero(keep & (after < -_DEEP * distance))
@@ -116,16 +119,21 @@ def _boxed(points: Array, edges: Index, others: Array, other_edges: Index, reach
     return np.asarray((beyond[edges[:, 0]] & beyond[edges[:, 1]]) == 0)
 
 
-def _outward(surface: Triangles, faces: Index) -> Array:
-    """(k, 2, 3) the normals of edges' two triangles; of a border both those of its one."""
-    both = np.where(faces < 0, faces[:, ::-1], faces)
-    return np.asarray(surface.normals[both])
+def _outward(surface: Touchable, there: Triangles, edges: Index) -> Array:
+    """(k, 2, 3) the normals of edges' two triangles; of a border both those of its one, of threads none."""
+    if surface.strung:
+        return np.zeros((len(edges), 2, 3))
+    faces = surface.sides[1][edges]
+    return np.asarray(there.normals[np.where(faces < 0, faces[:, ::-1], faces)])
 
 
-def _within(out: Array, normal: Array) -> Mask:
-    """Whether directions (k, 3) lie between the normals (k, 2, 3) of edges' faces."""
-    turn = np.einsum("ki,ki->k", out[:, 0], out[:, 1])
-    least = np.minimum(turn, 0.99) - _ROUND
+def _within(out: Array, normal: Array, more: float = _ROUND) -> Mask:
+    """Whether directions (k, 3) lie between the normals (k, 2, 3) of edges' faces; all do around a thread.
+
+    more: so much beyond them, or less than up to them where they turn.
+    """
+    turn = np.minimum(np.einsum("ki,ki->k", out[:, 0], out[:, 1]), 0.99)
+    least = turn - (more if more > 0.0 else more * (1.0 - turn))
     along = np.einsum("kji,ki->kj", out, normal)
     return np.asarray((along >= least[:, None]).all(axis=1))
 

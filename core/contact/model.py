@@ -38,6 +38,8 @@ class Touchable:
     shares: (v,) m^2 that vertices stand for; None for a third of the triangles around each.
     fold: m, edges longer than so may become sharp where it deforms.
     wires: (w, 2) edges of what has no triangles; their ends touch, as wide as the usual contact distance.
+    strung: whether the wires touch all along, not by their ends alone.
+    least: m, contact begins no nearer than so where no distance is dialled.
     seam: (v,) for each vertex one that is sewn to the nearest of a seam's, and (v,) m how far that one is at rest;
         None where nothing is sewn.
     """
@@ -56,6 +58,8 @@ class Touchable:
     shares: Array | None = None
     fold: float = np.inf
     wires: Index = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
+    strung: bool = False
+    least: float = 0.0
     seam: tuple[Index, Array] | None = None
 
     @property
@@ -66,6 +70,11 @@ class Touchable:
     def size(self) -> float:
         """Diagonal of the bounding box, m."""
         return float(np.linalg.norm(np.ptp(self.rest, axis=0)))
+
+    @property
+    def distance(self) -> float:
+        """m, at which contact begins where nothing else is dialled."""
+        return max(DISTANCE * self.size, self.least)
 
     @cached_property
     def points(self) -> Index:
@@ -106,17 +115,21 @@ class Touchable:
 
     @cached_property
     def sharp(self) -> Index:
-        """Which of the sides are sharp, or may become so: there the surface turns outwards, or ends."""
+        """Which of the sides are sharp, or may become so: there the surface turns outwards, or ends. Wires are."""
         found, _, _ = sharp_edges(self.rest, self.triangles, _SHARP)
         count = len(self.rest)
         ends = self.sides[0]
         now = np.isin(ends @ np.array([count, 1]), np.sort(found, axis=1) @ np.array([count, 1]))
         long = np.linalg.norm(self.rest[ends[:, 0]] - self.rest[ends[:, 1]], axis=1) > self.fold
-        return np.flatnonzero(now | long)
+        wires = np.arange(len(ends)) >= len(ends) - (len(self.wires) if self.strung else 0)
+        return np.flatnonzero(now | long | wires)
 
     @cached_property
     def sides(self) -> tuple[Index, Index]:
-        """All edges (e, 2), the lower end first, and their triangles (e, 2), -1 where there is but one."""
+        """All edges (e, 2), the lower end first, and their triangles (e, 2), -1 where there is but one.
+
+        Behind them wires that are strung, of no triangle.
+        """
         hang = Topology.of(self.triangles)
         faces = np.full((len(hang.ends), 2), -1)
         flat = hang.sides.ravel()
@@ -126,6 +139,9 @@ class Touchable:
         more = np.minimum(first + 1, len(flat) - 1)
         again = (flat[order[more]] == np.arange(len(hang.ends))) & (more > first)
         faces[again, 1] = order[more[again]] // 3
+        if self.strung:
+            beside = np.full((len(self.wires), 2), -1)
+            return np.concatenate([hang.ends, np.sort(self.wires, axis=1)]), np.concatenate([faces, beside])
         return hang.ends, faces
 
     @cached_property
@@ -156,6 +172,11 @@ class ContactModel:
     facing: tuple[tuple[int, int], ...]
     own: tuple[int, ...] = ()
     flesh: tuple[tuple[int, int], ...] = ()
+
+    @cached_property
+    def threads(self) -> frozenset[int]:
+        """Places of surfaces that are strung."""
+        return frozenset(place for place, one in enumerate(self.surfaces) if one.strung)
 
     @cached_property
     def seen(self) -> Index:
@@ -231,7 +252,7 @@ class ContactModel:
 
 def _along(surface: Touchable, front: Array) -> csr_matrix:
     """(v, v) sums of the edges at each vertex that make the front (v, 3) at rest, in its tangent plane."""
-    ends = np.concatenate([surface.sides[0], surface.wires])
+    ends = surface.sides[0] if surface.strung else np.concatenate([surface.sides[0], surface.wires])
     own, other = np.concatenate([ends[:, 0], ends[:, 1]]), np.concatenate([ends[:, 1], ends[:, 0]])
     order = np.argsort(own, kind="stable")
     own, other = own[order], other[order]

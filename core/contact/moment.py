@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ..arrays import Array, Mask
-from .model import DISTANCE, ContactModel
+from .model import ContactModel
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class Moment:
                 if surface.animated is not None:
                     begin, end = surface.animated @ begin, surface.animated @ end
                 start[part], offset[part] = carried[part] + hold * begin, hold * end
-                distance = own.distance or DISTANCE * surface.size
+                distance = own.distance or surface.distance
                 numbers.append((distance, own.friction, own.backward, surface.young * float(factors[surface.block])))
         distance, friction, backward, young = np.array(numbers).T
         bodies = [None if one.is_obstacle else touching[one.block] for one in model.surfaces]

@@ -119,15 +119,15 @@ def build_assembly(scene: Scene, known: Mapping[str, Model] | None = None, tell:
 
 
 def check_woven(scene: Scene, bodies: Sequence[int], links: Sequence[Link]) -> None:
-    """Raise SceneError where woven cloth of an island would touch something, or is linked."""
+    """Raise SceneError where woven cloth of an island would touch itself or others of it, or is linked."""
     for k in bodies:
         body = scene.bodies[k]
-        if not kind(body.kind).meets:
+        if not kind(body.kind).joins:
             dials = body.settings
-            if dials.touch_self or dials.touch_together or scene.obstacles_of(body):
+            if dials.touch_self or dials.touch_together:
                 raise SceneError(
-                    f"{body.name}: {kind(body.kind).label} stops at nothing yet; switch Colliders, Each Other and "
-                    "Itself off under Contact, or choose Cloth."
+                    f"{body.name}: {kind(body.kind).label} stops at colliders alone yet; switch Each Other and Itself "
+                    "off under Contact, or choose Cloth."
                 )
             if links:
                 raise SceneError(

@@ -11,7 +11,7 @@ from scipy.spatial import cKDTree
 
 from ..arrays import Array, Index
 from ..bodies.kind import BASE_YOUNG
-from ..bodies.model import Model
+from ..bodies.model import Model, Strands
 from ..contact.model import DISTANCE, ContactModel, Touchable
 from ..contact.moment import Obstructing, Span, Touching
 from ..geometry.outwards import turned_outwards
@@ -83,6 +83,8 @@ def _touchables(body: Body, model: Model, place: int, start: int, nodes: int) ->
     wires = body.edges[:0] if len(triangles) else sewn(vertices, body.edges)
     placed = _placed(operator, start, nodes)
     seen = Touchable(body.name, vertices, triangles, placed, hold, None, place, BASE_YOUNG, wires=wires)
+    if model.strands is not None:
+        seen = _strung(seen, model.strands)
     if len(body.seams):
         seen = replace(seen, seam=_beyond(vertices, body.seams))
     if model.firm:
@@ -103,6 +105,13 @@ def _touchables(body: Body, model: Model, place: int, start: int, nodes: int) ->
     # A corner stands for what is near to it in both.
     seen = replace(seen, shares=flesh.areas[: len(vertices)], fold=model.spacing)
     return _rough(body, seen, None), _rough(body, flesh, fine.operator)
+
+
+def _strung(surface: Touchable, strands: Strands) -> Touchable:
+    """Its threads alone, which touch all along: what is smaller than the holes between them goes through."""
+    edges = np.unique(np.sort(strands.edges, axis=1), axis=0)
+    bare = surface.triangles[:0]
+    return replace(surface, triangles=bare, wires=edges, strung=True, least=strands.thickness, shares=strands.areas)
 
 
 def _beyond(vertices: Array, seams: Index) -> tuple[Index, Array]:

@@ -12,12 +12,15 @@ from ..arrays import Array
 from .factor import LowRank, LowRankUpdate, Solve
 from .inexact import conjugate
 from .line_search import halved, search
-from .problem import Minimum, Outcome, Searched, Tolerance
+from .problem import Accepted, Minimum, Outcome, Searched, Tolerance
 
 # Conjugate gradients end at this part of the first error, and after so many steps on old factors, or on new ones.
-_FORCING, _OLD, _NEW = 1e-3, 12, 60
+_FORCING, _OLD, _NEW = 3e-2, 24, 60
 # What rounding leaves of the potential, as a square of the error: where it is there already, nothing is to be found.
 _ROUNDED = 1e-14
+
+# The metric's estimate of the error has to be so many times smaller than it may be, to be taken for it.
+_SAFE = 4.0
 
 Factorise = Callable[[csr_matrix], Solve]
 
@@ -38,6 +41,10 @@ class Curved(Searched, Protocol):
         """All of the Hessian but low_rank."""
         ...
 
+    def accept(self, v: Array, value: float, gradient: Array) -> Accepted:
+        """See problem.Problem."""
+        ...
+
 
 def minimise_refactored(
     problem: Curved, start: Array, tolerance: Tolerance, factorised: Factorise, most: int = 60
@@ -50,7 +57,16 @@ def minimise_refactored(
     metric: Callable[[Array], Array] | None = None
     if not (np.isfinite(value) and np.isfinite(gradient).all()):
         return Minimum(v, Outcome.NOT_FINITE, 0, 1, np.inf, np.inf)
+    above = np.inf
     for iteration in range(most + 1):
+        rounded = float(np.sqrt(_ROUNDED * abs(value)))
+        if first is not None and metric is not None:
+            # As large a part of the metric's estimate as before the last step.
+            error = above * _size(metric, gradient)
+            bound = max(tolerance.relative * min(first, problem.motion(v)), tolerance.absolute, rounded)
+            if _SAFE * error <= bound:
+                outcome = Outcome.CONVERGED
+                break
         matrix = problem.matrix(v)
         product = _product(matrix, problem.low_rank)
         count, direction = _OLD + 1, gradient
@@ -65,7 +81,7 @@ def minimise_refactored(
             break
         error = float(np.sqrt(-slope))
         first = error if first is None else first
-        rounded = float(np.sqrt(_ROUNDED * abs(value)))
+        above = error / max(_size(metric, gradient), 1e-300) if metric is not None else np.inf
         if error <= max(tolerance.relative * min(first, problem.motion(v)), tolerance.absolute, rounded):
             outcome = Outcome.CONVERGED
             break
@@ -76,9 +92,14 @@ def minimise_refactored(
         if not tried.found:
             outcome = Outcome.LINE_SEARCH
             break
-        v, value, gradient = tried.v, tried.value, tried.gradient
+        accepted = problem.accept(tried.v, tried.value, tried.gradient)
+        v, value, gradient = tried.v, accepted.value, accepted.gradient
     residual = float(error / first) if first else 0.0
     return Minimum(v, outcome, iteration, evaluations, residual, float(np.linalg.norm(gradient)), float(first or 0.0))
+
+
+def _size(metric: Callable[[Array], Array], gradient: Array) -> float:
+    return float(np.sqrt(max(float(np.vdot(gradient, metric(gradient))), 0.0)))
 
 
 def _product(matrix: csr_matrix, low: LowRank) -> Callable[[Array], Array]:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import TypeVar
 
 import numpy as np
 
 from ..arrays import Array, Mask
-from ..contact.corners import cornered
+from ..contact.corners import cornered, lingering
 from ..contact.detection import Detection
 from ..contact.hardening import Hardening
 from ..contact.memory import ContactMemory
 from ..contact.moment import Moment
 from ..contact.passing import passes
 from ..contact.rows import ContactEnergy, Rows
-from ..solvers.problem import Minimum, Outcome, Problem, Tolerance
+from ..solvers.problem import Minimum, Outcome, Tolerance
 from ..system.inputs import Inputs
 from ..system.state import State
 from ..system.system import System
@@ -27,7 +27,7 @@ from .held import NUMBERS, Around, Ground, Holding, drag, holding, overshoot, re
 from .remembered import CONTACTS, DIALS, HELD, IMPACTS, Remembered, shared
 from .rigid_part import Rigid, adrift, balanced
 from .sleep import touch_dials
-from .step_problem import StepProblem
+from .touching import Meeting
 
 # How often contacts are looked for anew where a step has come out.
 _PASSES = 3
@@ -40,13 +40,8 @@ _SLOW = 3.0
 # Friction that pulls with more than this part of what it can is about to give way.
 _STRAINED = 0.7
 
-Minimise = Callable[[Problem, Array, Tolerance], Minimum]
-
-
-class Make(Protocol):
-    """A step's problem with what contacts make of the regions."""
-
-    def __call__(self, around: Around | None) -> StepProblem: ...
+# A kind of step's problem.
+_Kind = TypeVar("_Kind", bound=Meeting)
 
 
 @dataclass(frozen=True)
@@ -100,9 +95,13 @@ class ContactStep:
         return float((behind - self.memory.depth(rows.key)).max(initial=0.0))
 
     def minimised(
-        self, made: Make, minimiser: Minimise, guess: Array | None, tolerance: float
-    ) -> tuple[StepProblem, Minimum]:
-        """guess: velocities (f, 3) to start from."""
+        self,
+        made: Callable[[Around | None], _Kind],
+        minimiser: Callable[[_Kind, Array, Tolerance], Minimum],
+        guess: Array | None,
+        tolerance: float,
+    ) -> tuple[_Kind, Minimum]:
+        """made: the problem with what contacts make of the regions.  guess: velocities (f, 3) to start from."""
         # What is predicted falls and swings through what it lies on; what was before does not.
         x = self.system.placed(self.state.positions + self.h * self.state.velocities, self.inputs)
         rows = self.detection(x)
@@ -132,6 +131,7 @@ class ContactStep:
             v = minimum.velocities
             x = problem.positions(v)
             found = cornered(soft, self.detection(x), x, self.memory or ContactMemory())
+            found = lingering(soft, found, x, self.detection.model.threads)
             agree = same(rows, found, x)
             if agree and (hardened == _HARDENED or not hardening.more(found, x)):
                 break
@@ -192,7 +192,7 @@ class ContactStep:
         }
         return frozenset(k for k in found if k >= 0 and overshoot(self.controls.laws[k]) >= 0.0)
 
-    def ended(self, problem: StepProblem, state: State) -> State:
+    def ended(self, problem: Meeting, state: State) -> State:
         """The state after the step, with what its contacts leave."""
         energy, x, system = problem.contacts, state.positions, self.system
         kept, found = ContactMemory(), []
@@ -233,7 +233,7 @@ class ContactStep:
                 rate[free] = 0.0
         return replace(state, memory=replace(past, velocity=velocity, rate=rate).kept(self.system, state.memory))
 
-    def _holdings(self, problem: StepProblem, state: State, impacts: list[Impact], kept: ContactMemory) -> Array:
+    def _holdings(self, problem: Meeting, state: State, impacts: list[Impact], kept: ContactMemory) -> Array:
         """(r, NUMBERS), see Holding."""
         numbers = np.zeros((len(self.system.regions), NUMBERS))
         energy = problem.contacts

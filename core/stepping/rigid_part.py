@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -10,8 +11,18 @@ from scipy.sparse.csgraph import connected_components
 
 from ..arrays import Array, Index
 from ..contact.rows import ContactEnergy
-from ..solvers.problem import Problem
+from ..solvers.problem import Searched
 from ..system.system import System
+
+
+class Slotted(Searched, Protocol):
+    """A problem that says which of its rows are whose."""
+
+    @property
+    def slots(self) -> Index:
+        """(n,) the row of v that is each node's velocity; any for those that are not free."""
+        ...
+
 
 # Weights of what presses add up to this little where only bodies press each other.
 _NOTHING = 1e-9
@@ -83,13 +94,13 @@ def adrift(system: System, contacts: ContactEnergy, positions: Array, touched: f
     return [np.concatenate([system.regions[k].free for k in one]) for one in groups if not held[one].any()]
 
 
-def balanced(system: System, problem: Problem, v: Array, h: float, groups: list[Index]) -> Array:
+def balanced(system: System, problem: Slotted, v: Array, h: float, groups: list[Index]) -> Array:
     """Velocities v (f, 3) m/s with which each group has the momentum that it had and what pulls gave it in h s.
 
     What moves as a whole feels nothing but its inertia: there psi is a quadratic, and this its minimum. A search leaves
     a momentum of its metric's rounding.
     """
-    slot = np.cumsum(~system.fixed) - 1
+    slot = problem.slots
     before, moved = problem.value_gradient(v)[1], v.copy()
     for nodes in groups:
         moved[slot[nodes]] -= h / float(system.mass[nodes].sum()) * before[slot[nodes]].sum(axis=0)

@@ -40,7 +40,7 @@ def asleep(system: System, state: State, inputs: Inputs, controls: Controls) -> 
         return False
     past = Remembered.of(system, state)
     factors = controls.factors(len(system.blocks))
-    if past is None or not _alike(past.pulls, tuple(one.pull for one in inputs)):
+    if past is None or not alike(past.pulls, tuple(one.pull for one in inputs)):
         return False
     return bool((past.still[:, 0] >= _STEPS).all() and (past.still[:, 1] == factors).all())
 
@@ -79,12 +79,12 @@ def still_steps(past: Remembered | None, factors: Array, still: bool, pulls: tup
     counts = np.zeros((len(factors), 2))
     counts[:, 1] = factors
     if still:
-        same = past is not None and bool((past.still[:, 1] == factors).all()) and _alike(past.pulls, pulls)
+        same = past is not None and bool((past.still[:, 1] == factors).all()) and alike(past.pulls, pulls)
         counts[:, 0] = np.minimum(past.still[:, 0] + 1.0, _STEPS) if same and past is not None else 1.0
     return counts
 
 
-def _alike(past: tuple[Array | None, ...], now: tuple[Array | None, ...]) -> bool:
+def alike(past: tuple[Array | None, ...], now: tuple[Array | None, ...]) -> bool:
     """Whether what pulls each block is what pulled it."""
     empty = (None,) * max(len(past), len(now))
     for before, after in zip(past or empty, now or empty, strict=True):

@@ -192,6 +192,11 @@ class StepProblem:
         return self.start if guess is None else self.allowed(guess)
 
     @property
+    def slots(self) -> Index:
+        """(n,) the row of v that is each node's; -1 of hard pins."""
+        return self._stepper.slot
+
+    @property
     def as_before(self) -> Array:
         """(f, 3) m/s, of the last step."""
         return self._state.velocities[self._stepper.free]

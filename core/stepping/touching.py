@@ -13,11 +13,52 @@ from ..contact.rows import ContactEnergy, Rows, spread
 from ..solvers.factor import LowRank, LowRankUpdate, Solve
 from ..solvers.problem import Accepted
 from .potentials import Potentials
+from .rigid_part import Slotted
 
 # The metric is made anew where more than this part of the contacts that press are others.
 _CHANGED = 0.1
 # Iterations of a step in which friction follows what presses.
-_FOLLOWS = 40
+FOLLOWS = 40
+
+
+class Meeting(Slotted, Protocol):
+    """A step's problem in which things may touch.
+
+    start: velocities to search from.  noise: the error that means nothing, sqrt(W s).
+    """
+
+    start: Array
+    noise: float
+
+    @property
+    def as_before(self) -> Array:
+        """The velocities of the last step."""
+        ...
+
+    @property
+    def contacts(self) -> ContactEnergy | None:
+        """What touches now."""
+        ...
+
+    def begun(self, guess: Array | None) -> Array:
+        """Velocities to start from."""
+        ...
+
+    def lower(self, rows: Rows, pressing: Array, *found: Array) -> Array:
+        """The velocities with the least psi, with contacts as in touch()."""
+        ...
+
+    def touch(self, rows: Rows, pressing: Array, v: Array) -> None:
+        """From now on with these contacts, where the search is at v. pressing: (k,) N, as friction has it."""
+        ...
+
+    def positions(self, v: Array) -> Array:
+        """Of all nodes, (n, 3) m, where the step ends."""
+        ...
+
+    def motion(self, v: Array) -> float:
+        """See solvers.problem.Problem."""
+        ...
 
 
 class Prefactored(Protocol):
@@ -120,7 +161,7 @@ class Touched:
         before, slope = energy.value_gradient(x)
         slope = slope[self._free]
         apart = slope - self._slope
-        if self._followed < _FOLLOWS and energy.rows.friction.any():
+        if self._followed < FOLLOWS and energy.rows.friction.any():
             self._followed += 1
             energy = energy.pressed(x)
             self._potentials.touch(energy)

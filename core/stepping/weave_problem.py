@@ -7,9 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from ..arrays import Array, Mask
+from ..arrays import Array, Index, Mask
+from ..contact.rows import ContactEnergy, Rows
 from ..energies import Energy
 from ..solvers.factor import LowRank
+from ..solvers.problem import Accepted
 from ..system.inputs import Inputs
 from ..system.state import OF, State, remembered_by
 from ..system.system import System
@@ -21,6 +23,7 @@ from .carrier import Moment, Piece
 from .controls import Controls, YarnDials
 from .inertia import region_terms
 from .remembered import forgotten
+from .touching import FOLLOWS
 
 # Of what a yarn's piece weighs, so much goes along with its place beside it, which else has no inertia in a plane.
 _OWN = 1e-3
@@ -68,6 +71,8 @@ class WeaveProblem:
         self.start = np.where(free, cloth.stacked(state.velocities, self._speeds), there)
         self.value_noise = 0.0
         self.noise = 0.0
+        self._contacts: ContactEnergy | None = None
+        self._followed = 0
 
     def _assemble_inertia(
         self, moment: Moment, pieces: Sequence[tuple[Piece, ...]], controls: Controls, speeds: Array | None
@@ -100,7 +105,9 @@ class WeaveProblem:
         self._inertia = block
         self._target = cloth.stacked(predicted, self._speeds)
         self._load = cloth.stacked(load, 0.0 * self._u)
-        self._low = LowRank.of(cloth.triples, places, found)
+        low = LowRank.of(cloth.triples, places, found)
+        # Pins hold crossings whose yarns slide from one region into another.
+        self._low = low.joined() if len(low.signs) > 1 and not low.empty else low
 
     def _damp(self) -> None:
         """C at the step's start."""
@@ -117,14 +124,45 @@ class WeaveProblem:
     def low_rank(self) -> LowRank:
         return self._low
 
-    def positions(self, v: Array) -> tuple[Array, Array]:
+    @property
+    def slots(self) -> Index:
+        """(n,) nodes come first among the rows of v."""
+        return np.arange(self._cloth.count)
+
+    @property
+    def contacts(self) -> ContactEnergy | None:
+        return self._contacts
+
+    @property
+    def _pushing(self) -> list[tuple[float, Energy | ContactEnergy]]:
+        """What acts on the nodes alone, and factors."""
+        return [*self._others, *([] if self._contacts is None else [(1.0, self._contacts)])]
+
+    def touch(self, rows: Rows, pressing: Array, v: Array) -> None:
+        """From now on with these contacts. pressing: (k,) N, as friction has it."""
+        self._contacts = ContactEnergy(rows, pressing) if len(rows) else None
+        self._followed = 0
+
+    def accept(self, v: Array, value: float, gradient: Array) -> Accepted:
+        """Friction follows what presses, see touching.Touched."""
+        if self._contacts is None or self._followed >= FOLLOWS or not self._contacts.rows.friction.any():
+            return Accepted(value, gradient)
+        self._followed += 1
+        self._contacts = self._contacts.pressed(self.positions(v))
+        return Accepted(*self.value_gradient(v))
+
+    def positions(self, v: Array) -> Array:
+        """x (n, 3) at the step's end."""
+        return self.reached(v)[0]
+
+    def reached(self, v: Array) -> tuple[Array, Array]:
         """x (n, 3) and u (p,) at the step's end."""
         ahead, slid = self._cloth.parted(v)
         return self._state.positions + self._h * ahead, self._u + self._h * slid
 
     def value_gradient(self, v: Array) -> tuple[float, Array]:
         cloth, h = self._cloth, self._h
-        x, u = self.positions(v)
+        x, u = self.reached(v)
         elastic, slope = self._elastic.value_gradient(x, u)
         if not np.isfinite(elastic):
             return np.inf, np.zeros_like(v)
@@ -132,7 +170,7 @@ class WeaveProblem:
         stuck, by_slip = self._friction.value_gradient(u)
         total, gradient = (elastic + weight + stuck) / h, slope + by_weight
         gradient[cloth.slot[cloth.slides]] += by_slip[cloth.slides]
-        for factor, energy in self._others:
+        for factor, energy in self._pushing:
             value, own = energy.value_gradient(x)
             total += factor * value / h
             gradient[: own.size] += factor * own.ravel()
@@ -153,14 +191,14 @@ class WeaveProblem:
 
     def matrix(self, v: Array) -> csr_matrix:
         cloth, h = self._cloth, self._h
-        x, u = self.positions(v)
+        x, u = self.reached(v)
         own = self._elastic.blocks(x, u)
         diagonal = np.zeros(cloth.unknowns)
         diagonal[cloth.slot[cloth.slides]] = h * self._friction.curvature(u)[cloth.slides]
         none = np.zeros((len(cloth.node), 4, 4))
         blocks = [h * own.along, h * own.bend, h * own.shear, none, diagonal[:, None, None]]
         found = self._scatter.matrix(self._constant + self._scatter.numbers(blocks))
-        for factor, energy in self._others:
+        for factor, energy in self._pushing:
             more = energy.hessian(x, True).tocoo()
             there = self._free.ravel()[more.row] & self._free.ravel()[more.col]
             place = (more.row[there], more.col[there])
@@ -170,17 +208,28 @@ class WeaveProblem:
     def largest_step(self, v: Array, direction: Array) -> float:
         """Crossings come no nearer to each other than they may."""
         cloth = self._cloth
-        D = cloth.lengths(self.positions(v)[1])
+        D = cloth.lengths(self.reached(v)[1])
         shorter = cloth.lengths(self._h * cloth.parted(direction)[1]) - cloth.wrap
         near = shorter < 0.0
         room = (D - cloth.least)[near] / -shorter[near]
         return float(min(1.0, 0.9 * room.min(initial=np.inf)))
 
-    def begun(self) -> Array:
-        """The start; slowed to where crossings are not too near."""
-        v = self.start
+    @property
+    def as_before(self) -> Array:
+        """The velocities of the last step, with which it starts."""
+        return self.start
+
+    def lower(self, rows: Rows, pressing: Array, *found: Array) -> Array:
+        """Of velocities those with the least psi, with contacts as in touch()."""
+        self._contacts = ContactEnergy(rows, pressing) if len(rows) else None
+        slowed = [self.begun(one) for one in found]
+        return slowed[int(np.argmin([self.value_gradient(one)[0] for one in slowed]))]
+
+    def begun(self, guess: Array | None = None) -> Array:
+        """The start, or a guess; slowed to where crossings are not too near."""
+        v = self.start if guess is None else guess
         for _ in range(60):
-            if (self._cloth.lengths(self.positions(v)[1]) >= self._cloth.least).all():
+            if (self._cloth.lengths(self.reached(v)[1]) >= self._cloth.least).all():
                 break
             v = np.where(self._free, 0.5 * v, v)
         return v
@@ -191,7 +240,7 @@ class WeaveProblem:
         return float(np.sqrt(self._heavy @ (moved**2).sum(axis=1)))
 
     def state_after(self, v: Array) -> State:
-        x, u = self.positions(v)
+        x, u = self.reached(v)
         speeds, name = self._cloth.parted(v)[1], self._system.blocks[0].name
         forces = self._elastic.forces(x, u)
         kept = {

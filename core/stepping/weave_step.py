@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -10,20 +12,29 @@ from scipy.sparse import csr_matrix
 from ..arrays import Array
 from ..solvers.factor import Solve, factorise
 from ..solvers.multifrontal import Symbolic
-from ..solvers.problem import Outcome, Tolerance
+from ..solvers.problem import Minimum, Outcome, Tolerance
 from ..solvers.refactored import minimise_refactored
 from ..system.inputs import Inputs, parted
 from ..system.state import State
 from ..system.system import System
 from ..system.weave import weave_of
+from .contact_step import ContactStep
 from .controls import Controls, StepReport
+from .held import Around
+from .sleep import resting
 from .step import Stepper
 from .weave_problem import WeaveProblem
+from .weave_sleep import asleep, counted
 
 # How often a failed step is cut in halves.
 _HALVINGS = 4
 # Fewer unknowns are factorised by what needs no fronts.
 _FEW = 600
+
+
+def _always(problem: WeaveProblem) -> Callable[[Around | None], WeaveProblem]:
+    """Whatever contacts make of the regions."""
+    return lambda around: problem
 
 
 class WeaveStepper(Stepper):
@@ -51,6 +62,7 @@ class WeaveStepper(Stepper):
         """The order of elimination: a crossing's places lie where its node does."""
         cloth, rest = self._term.cloth, self.system.rest
         places = np.concatenate([rest, rest[cloth.node[cloth.crossings[:, 0]]]])
+        # What presses is on one node, or on the two of a piece of yarn, which are coupled anyway.
         return Symbolic.of(self._scatter.matrix(np.ones(len(self._scatter.begun))), places)
 
     def _factorised(self, matrix: csr_matrix) -> Solve:
@@ -61,6 +73,9 @@ class WeaveStepper(Stepper):
                 if made is not None:
                     return made
         return factorise(matrix)
+
+    def _minimised(self, problem: WeaveProblem, start: Array, tolerance: Tolerance) -> Minimum:
+        return minimise_refactored(problem, start, tolerance, self._factorised)
 
     def step(
         self,
@@ -75,10 +90,15 @@ class WeaveStepper(Stepper):
 
         guess, damped_at: have no meaning here.
         """
+        if asleep(self.system, state, inputs, controls):
+            return resting(state, h), StepReport(Outcome.CONVERGED, 0, 0, 1, 0.0)
         report = StepReport(Outcome.ITERATIONS, 0, 0, 1, 0.0)
         for halving in range(_HALVINGS + 1):
             answer, report = self._in_parts(state, inputs, h, 2**halving, controls)
             if report.outcome is Outcome.CONVERGED:
+                # Without yarns' dials it is looked for where something hangs.
+                if controls.yarns:
+                    answer = replace(answer, memory=counted(self.system, state, answer, inputs, controls))
                 return answer, report
         return state, report
 
@@ -92,12 +112,18 @@ class WeaveStepper(Stepper):
             problem = WeaveProblem(
                 self.system, self._term, self.pieces, self._free, self._scatter, state, given, h / parts, controls
             )
-            tolerance = Tolerance(controls.tolerance, problem.noise)
-            found = minimise_refactored(problem, problem.begun(), tolerance, self._factorised)
+            contact: ContactStep | None = None
+            if self.system.contact is None or all(one.touching is None for one in given):
+                found = self._minimised(problem, problem.begun(), Tolerance(controls.tolerance, problem.noise))
+            else:
+                contact = ContactStep.of(self.system, state, given, h / parts, controls)
+                found = contact.minimised(_always(problem), self._minimised, None, controls.tolerance)[1]
             iterations += found.iterations
             evaluations += found.evaluations
             residual = max(residual, found.residual)
             state = problem.state_after(found.velocities)
+            if contact is not None:
+                state = contact.ended(problem, state)
             if found.outcome is not Outcome.CONVERGED or not state.is_finite:
                 outcome = found.outcome if state.is_finite else Outcome.NOT_FINITE
                 return state, StepReport(outcome, iterations, evaluations, parts, residual)

@@ -17,6 +17,8 @@ from .term import Memory, Term
 
 # Under which the memory keeps, of each passing: m, m/s, m and N.
 PLACES, SPEEDS, ANCHORS, PRESSED = "yarn places", "yarn speeds", "yarn anchors", "yarn presses"
+# And of all: for how many steps nothing moved, and under which dials.
+STILL = "yarns still"
 
 
 @dataclass(frozen=True)

@@ -64,9 +64,9 @@ def thin(obj: bpy.types.Object) -> None:
 
 
 def _yarns(obj: bpy.types.Object) -> None:
-    """As far apart as edges are long, and holding on to each other; they touch nothing, which they cannot yet."""
+    """As far apart as edges are long, and holding on to each other; they stop at colliders alone yet."""
     group, ends = obj.dampsim, np.empty(2 * len(obj.data.edges), dtype=np.int32)
-    group.collide = group.touch_self = group.touch_together = False
+    group.touch_self = group.touch_together = False
     obj.data.edges.foreach_get("vertices", ends)
     places = transformed(np.array(obj.matrix_world), positions(obj.data).astype(float))
     a, b = ends.reshape(-1, 2).T

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bpy
 import numpy as np
 
+from ...core.bodies.registry import kind
 from ..blender.animation import animated_paths
 from ..blender.obstacles import changing
 from ..scene.colliders import Lack, candidates, has_collision, layer_of, stopping
@@ -106,8 +107,11 @@ def unbaked(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
     if not others:
         return None
     verb = "is a collider that is" if len(others) == 1 else "are colliders that are"
+    text = f"{named(others)} {verb} simulated apart, and stops nothing before the bake: bake that first"
+    if not all(kind(one.dampsim.kind).joins for one in (obj, *others)):
+        return Finding(text)
     return Finding(
-        f"{named(others)} {verb} simulated apart, and stops nothing before the bake: bake that first, or",
+        f"{text}, or",
         "Simulate Together",
         lambda o, s: touching(o, others),
         "Simulate them together, each stopping at the other",
@@ -132,7 +136,7 @@ def flat(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
 
 def nobody(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
     """Each Other needs two."""
-    if not obj.dampsim.touch_together:
+    if not obj.dampsim.touch_together or not kind(obj.dampsim.kind).joins:
         return None
     others = [other for other in group_of(obj).members if other != obj]
     if any(other.dampsim.touch_together for other in others):
@@ -147,6 +151,21 @@ def nobody(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
 
     all_on = Finding("", "Switch On for All", on, "Let all that is simulated with it stop at each other")
     return _either("Each Other is on here, and with nothing that it is simulated with", all_on, off)
+
+
+def joined(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
+    """Not all kinds touch what is simulated."""
+    own, group = kind(obj.dampsim.kind), obj.dampsim
+    if own.joins or not (group.touch_self or group.touch_together):
+        return None
+    return Finding(
+        f"{own.label} stops at colliders alone, and Each Other or Itself is on", "Switch Off", _alone,
+        "Switch Each Other and Itself off",
+    )  # fmt: skip
+
+
+def _alone(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
+    obj.dampsim.touch_self = obj.dampsim.touch_together = False
 
 
 def unheeded(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:

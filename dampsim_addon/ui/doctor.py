@@ -182,6 +182,7 @@ CHECKS: dict[str, Check] = {
     "unbaked": contact_checks.unbaked,
     "flat": contact_checks.flat,
     "nobody": contact_checks.nobody,
+    "joined": contact_checks.joined,
     "unheeded": contact_checks.unheeded,
     "undirected": fibre_panel.undirected,
     "unplaced": fibre_panel.unplaced,

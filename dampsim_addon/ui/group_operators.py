@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import bpy
 from bpy.types import Context, Operator
 
+from ...core.bodies.registry import kind
 from .. import live
 from ..scene.groups import Group, group_of, join, leave
 from ..scene.objects import chosen, selected, simulated, working
@@ -15,13 +16,14 @@ from ..scene.registry import trusting
 
 
 def together(objects: Iterable[bpy.types.Object], touch: bool = False) -> Group:
-    """Join objects, and let go of the live frames that each one had without the others. touch: let them touch."""
+    """Join objects, and let go of the live frames that each one had without the others. touch: let those that can."""
     chosen = list(objects)
     for obj in chosen:
         _drop(group_of(obj))
     group = join(chosen)
     for obj in chosen if touch else ():
-        obj.dampsim.touch_together = True
+        # Not all kinds can.
+        obj.dampsim.touch_together = kind(obj.dampsim.kind).joins
     _look(group)
     return group
 

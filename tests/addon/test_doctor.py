@@ -147,6 +147,11 @@ def _each_other(obj: bpy.types.Object) -> None:
     obj.dampsim.touch_together = True
 
 
+def _itself(obj: bpy.types.Object) -> None:
+    obj.dampsim.kind = "WEAVE"
+    obj.dampsim.touch_self = True
+
+
 def _unheeded(obj: bpy.types.Object) -> None:
     _box()
     obj.dampsim.collide = False
@@ -184,6 +189,7 @@ CASES = {
     "unbaked": ("unbaked", _unbaked, "Neighbour is a collider that is simulated apart", True),
     "flat": ("flat", _flat, "scale of the collider Box is zero", False),
     "nobody": ("nobody", _each_other, "it is simulated alone", True),
+    "joined": ("joined", _itself, "Weave stops at colliders alone", True),
     "unheeded": ("unheeded", _unheeded, "It goes through Box", True),
     "undirected": ("undirected", _undirected, "no Direction Group is chosen", True),
     "unplaced": ("unplaced", _unplaced, "as no Fibre Group is chosen", True),

@@ -38,7 +38,7 @@ def test_a_new_swatch_is_woven_hung_and_dialled_so_that_it_holds(tmp_path: Path)
     fresh()
     obj = woven(tmp_path)
     group = obj.dampsim
-    assert (group.kind, group.pin_group, group.collide) == ("WEAVE", "Pin", False)
+    assert (group.kind, group.pin_group, group.collide, group.touch_self) == ("WEAVE", "Pin", True, False)
     assert len(obj.data.vertices) == 7 * 6 - 4
     assert "20 crossings" in group.kind_note
     # Yarns 0.1 m from each other.
@@ -96,6 +96,67 @@ def test_a_swatch_plays_live_as_it_bakes(live: Any, load: Any, tmp_path: Path) -
     for number, there in enumerate(played, 1):
         np.testing.assert_allclose(there, cache.shape(number, obj.name), atol=2e-6)
     assert np.abs(played[-1] - played[0]).max() > 0.01
+
+
+def test_a_mesh_that_is_woven_falls_on_a_box_and_a_floor_and_lies_there_live_as_baked(
+    live: Any, load: Any, tmp_path: Path
+) -> None:
+    fresh(30)
+    bpy.ops.mesh.primitive_grid_add(x_subdivisions=7, y_subdivisions=7, size=1.0, location=(0.02, 0.01, 0.56))
+    obj = bpy.context.object
+    bpy.ops.mesh.primitive_cube_add(size=0.5, location=(0.0, 0.0, 0.25))
+    box = bpy.context.object
+    bpy.ops.object.select_all(action="DESELECT")
+    obj.select_set(True)
+    bpy.context.view_layer.objects.active = obj
+    assert bpy.ops.dampsim.weave() == {"FINISHED"}
+    obj.dampsim.thickness = 10.0
+    obj.dampsim.cache_folder, obj.dampsim.settle, obj.dampsim.target = str(tmp_path), 8.0, "POINT_CACHE"
+    assert bpy.ops.dampsim.floor() == {"FINISHED"}
+    box.select_set(True)
+    assert bpy.ops.dampsim.collider() == {"FINISHED"}
+    played = [shown(obj, number) for number in range(1, 31)]
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+    for number, there in enumerate(played, 1):
+        np.testing.assert_allclose(there, cache.shape(number, obj.name), atol=2e-6)
+        # Nothing of it is in the box or below the floor, by a thousandth of its size.
+        inside = np.minimum(0.25 - np.abs(there[:, :2]).max(axis=1), 0.5 - there[:, 2])
+        assert inside.max() < 1.4e-3
+        assert there[:, 2].min() > -1.4e-3
+    # It lies on the box a thickness high, and its sides hang down.
+    assert 0.505 < played[-1][:, 2].max() < 0.56
+    assert played[-1][:, 2].min() < 0.4
+    assert np.abs(played[-1] - played[-3]).max() < 5e-3
+
+
+@pytest.mark.slow
+def test_the_sample_of_a_sackcloth_is_never_in_what_it_lies_on_and_is_taken_along(load: Any, tmp_path: Path) -> None:
+    bpy.ops.wm.open_mainfile(filepath=str(Path(__file__).parents[2] / "sample_blends" / "sackcloth.blend"))
+    scene, obj = bpy.context.scene, bpy.data.objects["Sackcloth"]
+    obj.dampsim.cache_folder = str(tmp_path)
+    (result,) = load("dampsim_addon.api").bake([obj], target="POINT_CACHE")
+    assert result.problem == ""
+    crossings, proximity = load("core.geometry.crossings"), load("core.geometry.proximity")
+    sewn, others = load("core.simulation.contacts").sewn, [bpy.data.objects[name] for name in ("Ball", "Trolley")]
+    edges = np.array([edge.vertices[:] for edge in obj.data.edges])
+    parts, before = np.linspace(0.0, 1.0, 9)[:, None, None], None
+    for frame in range(1, scene.frame_end + 1):
+        there = shown(obj, frame)
+        size = float(np.linalg.norm(np.ptp(there, axis=0)))
+        yarns = ((1.0 - parts) * there[edges[:, 0]] + parts * there[edges[:, 1]]).reshape(-1, 3)
+        assert yarns[:, 2].min() > -1e-3 * size
+        for other in others:
+            places = shown(other, frame)
+            other.data.calc_loop_triangles()
+            faces = sewn(places, np.array([one.vertices[:] for one in other.data.loop_triangles]))
+            assert crossings.inside_depth(yarns, proximity.Triangles(places, faces)).max(initial=0.0) < 1e-3 * size
+        before = there if frame == 50 else before
+    assert before is not None
+    # Taken along by the trolley's 75 cm, but for what slips, and at rest.
+    way = there - before
+    np.testing.assert_allclose(way.mean(axis=0), [0.75, 0.0, 0.0], atol=0.03)
+    assert np.abs(there - shown(obj, scene.frame_end - 6)).max() < 0.01
 
 
 @pytest.mark.slow

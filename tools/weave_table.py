@@ -1,0 +1,178 @@
+"""Makes the tables of docs/weave.md anew: rests, pulls, damping, contact, times; those that are named, or all.
+
+    python tools/weave_table.py rests pulls       in an environment of the core's tests; all of them take half an hour
+
+Times are of the machine that makes them, CPU of one thread (OPENBLAS_NUM_THREADS=1).
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "weave.md"
+if __name__ == "__main__":
+    sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "core")]
+    import conftest  # noqa: F401  (loads the checkout as the package dampsim)
+
+from woven_scenes import Loom, woven_body  # noqa: E402
+
+import test_weave as weave  # noqa: E402
+import test_weave_contact as touching  # noqa: E402
+from builders import scene  # noqa: E402
+from dampsim.core.simulation.simulation import Simulation  # noqa: E402
+
+# A row of a table.
+Row = tuple[str, ...]
+# Crossings, mm, whether by corners, more dials, what they are called, and the turns in degrees. Settle is 48.
+LET_GO: tuple[tuple[int, float, bool, dict[str, float], str, tuple[float, ...]], ...] = (
+    (8, 10.0, True, {}, "", (10.0,)),
+    (8, 10.0, False, {"yarn_stretch_damping": 3e-3, "yarn_bend_damping": 0.016}, ", β_s 0.003 and β_b 0.016", (5.0,)),
+    (8, 4.0, False, {}, "", (10.0,)),
+    (8, 10.0, False, {}, "", (10.0,)),
+    (16, 24.0, True, {}, " (as *Weave* makes them)", (10.0,)),
+    (16, 6.0, True, {}, "", (10.0,)),
+    (8, 12.0, False, {}, "", (5.0, 90.0)),
+    (16, 6.0, False, {}, "", (5.0, 90.0)),
+    (16, 12.0, False, {}, "", (5.0, 90.0)),
+    (16, 24.0, False, {}, "", (5.0, 90.0)),
+)
+# Farther from the dial than so many frames it is late, or early.
+LATE = 6
+# Of [SRD] figure 3.
+BETAS = (
+    (3e-2, 3e-2, False), (3e-2, 3e-2, True), (3e-2, 0.016, False), (3e-2, 0.16, False), (3e-4, 0.016, False),
+    (3e-4, 0.16, False),
+)  # fmt: skip
+MOTIONS = {
+    "hanging": "hanging (let go unstretched)",
+    "swinging": "swinging (34°)",
+    "flapping": "flapping",
+    "from horizontal": "from horizontal",
+}
+
+
+def rests() -> Iterator[Row]:
+    """Worst first."""
+    yield "", "turned by", "5% is left at", "1% is left at"
+    found = []
+    for count, thick, corners, more, label, turns in LET_GO:
+        for turn in turns:
+            early, late = weave.let_go(count, thick, turn, 48.0, corners, **more)
+            held = "two corners" if corners else "edge"
+            what = f"{count} × {count}, yarns of {thick:g} mm{label}, {held}"
+            said = f"**{late}**" if abs(late - 48) > LATE else str(late)
+            found.append((late, (what, f"{turn:g}°", str(early), said)))
+    yield from (row for _, row in sorted(found, reverse=True))
+
+
+def pulls() -> Iterator[Row]:
+    yield "crossings of the yarn", "μ", "step", "force", "Coulomb and drag", "off", "iterations a step"
+    for count, friction, h in ((28, 0.6, 2.5e-3), (28, 0.3, 2.5e-3), (6, 0.3, 2.5e-3), (6, 0.3, 5e-3)):
+        force, _, iterations = weave.pulled_out(count, friction, h)
+        wanted = count * (friction * 2e-4 + 1e-4 * 4e-3)
+        off = f"{100.0 * (force / wanted - 1.0):.2f}%".replace("-", "−")
+        yield (
+            str(count), f"{friction:g}", f"{1e3 * h:g} ms", f"{1e3 * force:.4f} mN", f"{1e3 * wanted:.4f} mN", off,
+            f"{iterations:.1f}",
+        )  # fmt: skip
+
+
+def damping() -> Iterator[Row]:
+    names = (
+        "β_s, β_b = 0.03, 0.03",
+        "Rayleigh, the same",
+        "0.03, 0.016",
+        "0.03, 0.16",
+        "0.0003, 0.016",
+        "0.0003, 0.16",
+    )
+    yield "", *names
+    for motion, said in MOTIONS.items():
+        free = weave.kinetic(motion, weave.yarn(0.0, 0.0))
+        yield said, *(f"{weave.kinetic(motion, weave.yarn(*betas)) / free:.2f}" for betas in BETAS)
+
+
+def contact() -> Iterator[Row]:
+    """Of a square metre let go above something, Settle 12, one step a frame."""
+    yield (
+        "8 × 8 over",
+        "deepest yarn, % of the size",
+        "1% is left at",
+        "0.1% is left at",
+        "asleep at",
+        "most iterations",
+    )
+    # Worst first.
+    for obstacle in (touching.pole(), touching.ball(), touching.crate()):
+        simulation = Simulation(scene(touching.lying(8, 0.03), last=150, obstacles=(obstacle,)))
+        frames = list(simulation.frames())
+        deep = max(touching.depth(simulation, one.state.positions, obstacle, 1.0) for one in frames) / touching.SIZE
+        last = frames[-1].state.positions
+        far = np.array([np.linalg.norm(one.state.positions - last, axis=1).max() for one in frames]) / touching.SIZE
+        left = [int(np.flatnonzero(far > part)[-1]) + 2 for part in (0.01, 0.001)]
+        awake = [one.number for one in frames if one.state.velocities.any()]
+        asleep = str(awake[-1] + 1) if awake[-1] < frames[-1].number else f"later than {frames[-1].number}"
+        most = str(max(one.iterations for one in frames))
+        yield obstacle.name.lower(), f"{100.0 * deep:.3f}", str(left[0]), str(left[1]), asleep, most
+
+
+def times() -> Iterator[Row]:
+    """Falling from horizontal, as Weave dials it."""
+    yield "crossings", "step of 2.5 ms", "step of a frame, 1/24 s", "iterations of that"
+    for count in (8, 16, 30):
+        row = [f"{count} × {count}"]
+        for h, steps in ((2.5e-3, 40), (1.0 / 24.0, 8)):
+            found, iterations = stepped(count, h, steps)
+            row.append(f"{1e3 * found:.0f} ms")
+        yield *row, f"{iterations:.0f}"
+
+
+def stepped(count: int, h: float, steps: int) -> tuple[float, float]:
+    """CPU s of a step, and its iterations; medians of so many."""
+    pitch = 1.0 / (count + 1)
+    points = weave.swatch(count, count, pitch)[0].vertices
+    body = woven_body(count, count, pitch, (points[:, 0] < 1e-9).astype(float))
+    loom, spent, taken = Loom(body, (0.0, 0.0, -9.81)), [], []
+    dials = weave.YarnDials(0.3, 1.0, 1e-3, 3e-4, 1e-3)
+    for _ in range(steps):
+        begun = time.process_time()
+        taken.append(loom.step(h, dials, tolerance=1e-3))
+        spent.append(time.process_time() - begun)
+    # The first one finds the order of elimination.
+    return median(spent[1:]), median(taken[1:])
+
+
+TABLES: dict[str, Callable[[], Iterator[Row]]] = {
+    "rests": rests, "pulls": pulls, "damping": damping, "contact": contact, "times": times,
+}  # fmt: skip
+
+
+def table(rows: Sequence[Row]) -> str:
+    """As Markdown, the first row its heads."""
+    lines = [f"| {' | '.join(row)} |".replace("|  |", "| |") for row in rows]
+    return "\n".join([lines[0], "|" + "---|" * len(rows[0]), *lines[1:]])
+
+
+def main() -> None:
+    names = sys.argv[1:] or list(TABLES)
+    for name in names:
+        made = table(list(TABLES[name]()))
+        text = PAGE.read_text(encoding="utf-8")
+        place = re.compile(f"(<!-- tools/weave_table.py: {name} -->\n\n).*?(\n\n<!-- end -->)", re.DOTALL)
+        text, count = place.subn(lambda found, made=made: found[1] + made + found[2], text)  # type: ignore[misc]
+        if count != 1:
+            raise SystemExit(f"docs/weave.md has no place for the table {name}.")
+        PAGE.write_text(text, encoding="utf-8")
+        print(made, flush=True)
+
+
+if __name__ == "__main__":
+    main()
