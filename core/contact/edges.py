@@ -29,9 +29,12 @@ def meeting_edges(moment: Moment, a: int, b: int, ended: dict[int, Triangles]) -
     first, second = moment.model.surfaces[a], moment.model.surfaces[b]
     found = []
     all_a, all_b = (np.arange(len(one.sides[0])) for one in (first, second))
-    for mine, theirs in ((all_a, second.sharp), (first.sharp, all_b)):
+    # A thread that goes deeper than what is closed is thick goes through it; smooth edges met on the way there, as a
+    # fine mesh has thousands of, are found where it comes to next.
+    deep = second.thickness if first.strung and second.closed else 0.0
+    for mine, theirs, passed in ((all_a, second.sharp, 0.0), (first.sharp, all_b, deep)):
         # Of two sharp edges the first turn has taken care.
-        one = _meeting(moment, a, b, mine, theirs, ended)
+        one = _meeting(moment, a, b, mine, theirs, ended, passed)
         if one is not None:
             found.append(one)
     if len(found) == 2:
@@ -40,8 +43,10 @@ def meeting_edges(moment: Moment, a: int, b: int, ended: dict[int, Triangles]) -
     return found
 
 
-def _meeting(moment: Moment, a: int, b: int, mine: Index, theirs: Index, ended: dict[int, Triangles]) -> Meeting | None:
-    """mine, theirs: which sides of the surfaces."""
+def _meeting(
+    moment: Moment, a: int, b: int, mine: Index, theirs: Index, ended: dict[int, Triangles], passed: float
+) -> Meeting | None:
+    """mine, theirs: which sides of the surfaces.  passed: m, of the way that is made, how much is not looked for."""
     model = moment.model
     one, two = model.surfaces[a], model.surfaces[b]
     if not len(mine) or not len(theirs):
@@ -52,6 +57,7 @@ def _meeting(moment: Moment, a: int, b: int, mine: Index, theirs: Index, ended: 
     moved = [points - moment.start[part] for points, part in zip((own, other), parts, strict=True)]
     mean = moved[1].mean(axis=0)
     motion = float(np.linalg.norm(moved[0] - mean, axis=1).max()) + float(np.linalg.norm(moved[1] - mean, axis=1).max())
+    motion = max(motion - passed, 0.0)
     reach = _REACH * distance + min(motion, 0.25 * min(model.surfaces[a].size or np.inf, model.surfaces[b].size))
     mine = mine[_boxed(own, one.sides[0][mine], other, two.sides[0][theirs], reach)]
     if not len(mine):

@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 from woven_scenes import Loom, woven_body
 
+from dampsim.core.stepping.controls import Controls, YarnDials
+from dampsim.core.stepping.law import BackwardEulerLaw
+from dampsim.core.stepping.weave_problem import WeaveProblem
 from dampsim.core.weave import elements
 from dampsim.core.weave.energy import Elastic, Friction, weighed
 from dampsim.core.weave.woven import Woven
@@ -191,3 +194,65 @@ def test_friction_is_hubers_function_and_what_slipped_sticks_anew() -> None:
     # Where it slipped it pulls on as hard as it did, from where it sticks now.
     np.testing.assert_allclose(after.value_gradient(ways)[1], slope, rtol=1e-12)
     assert (np.abs(ways - after.anchor) <= 0.5 + 1e-12).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_hessian_over_the_nodes_is_that_of_yarns_that_do_not_slide(seed: int) -> None:
+    """By central differences of 1e-6 of the pitch within and 1e-7 here; what is bent by a radian leaves 1e-5."""
+    one = loom()
+    cloth, rng = one.cloth, np.random.default_rng(seed)
+    elastic = Elastic(cloth, 20.0)
+    moved, slid = cloth.parted(bent(one, seed + 1).reshape(-1, 3))
+    x, u = one.system.rest + 0.5 * moved, cloth.places + 0.5 * slid
+    way = rng.standard_normal(x.shape)
+    step = 1e-7 * PITCH
+    ahead, behind = (elastic.value_gradient(x + sign * step * way, u)[1][: x.size] for sign in (1.0, -1.0))
+    found = elastic.hessian_of_nodes(x, u, False) @ way.ravel()
+    np.testing.assert_allclose(found, (ahead - behind) / (2.0 * step), atol=1e-5 * np.abs(found).max())
+
+
+def test_stretch_is_damped_by_the_rate_of_its_strain() -> None:
+    """[SRD] (12): v C v = beta E A sum D strain_rate^2, of l/D with both of its parts."""
+    one = loom()
+    cloth, rng = one.cloth, np.random.default_rng(0)
+    x = one.system.rest + 0.1 * PITCH * rng.standard_normal(one.system.rest.shape)
+    u = cloth.places + 0.1 * PITCH * rng.standard_normal(len(cloth.places)) * cloth.slides
+    v = rng.standard_normal((cloth.triples, 3))
+    v[cloth.count :, 2] = 0.0
+    dx, du = cloth.parted(v)
+    a, b = cloth.ends.T
+
+    def strain(t: float) -> np.ndarray:
+        return np.asarray(np.linalg.norm((x + t * dx)[b] - (x + t * dx)[a], axis=1) / cloth.lengths(u + t * du))
+
+    rate, beta = (strain(1e-7) - strain(-1e-7)) / 2e-7, 0.03
+    local = np.append(v.ravel(), 0.0)[cloth.along_unknowns]
+    found = np.einsum("si,sij,sj->s", local, Elastic(cloth, 20.0).rate_blocks(x, u, beta, 0.0).along, local)
+    # The differences leave a millionth.
+    expected = beta * 20.0 * cloth.material.stretch * cloth.lengths(u) * rate**2
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_a_step_of_the_search_leaves_a_tenth_of_the_room_between_crossings() -> None:
+    one = loom()
+    cloth = one.cloth
+    controls = Controls(tuple(BackwardEulerLaw() for _ in one.system.regions), 1.0, 1e-3, 1.0, (YarnDials(),))
+    stepper, h = one.stepper, 1e-3
+    problem = WeaveProblem(
+        one.system,
+        one.term,
+        stepper.pieces,
+        stepper._free,
+        stepper._scatter,
+        one.state,
+        one.system.still(),
+        h,
+        controls,
+    )
+    du = np.where(np.arange(len(cloth.places)) == int(np.flatnonzero(cloth.slides)[0]), 10.0 * PITCH / h, 0.0)
+    way = cloth.stacked(np.zeros_like(one.system.rest), du)
+    part = problem.largest_step(np.zeros_like(way), way)
+    D = cloth.lengths(cloth.places)
+    left = cloth.lengths(cloth.places + h * part * du) - cloth.least
+    nearest = int(left.argmin())
+    assert left[nearest] == pytest.approx(0.1 * (D - cloth.least)[nearest], rel=1e-9)

@@ -25,7 +25,8 @@ class Contacts:
         section="contact",
     )  # fmt: skip
     contact_distance: float = parameter(
-        0.0, "Contact Distance", "How far from a surface it begins to give way; 0 for a two-hundredth of its size",
+        0.0, "Contact Distance",
+        "How far from a surface it begins to give way; 0 for a two-hundredth of its size, or a yarn's thickness",
         unit="m", least=0.0, most=100.0, soft_least=0.0, soft_most=0.1, section="contact", animatable=True,
     )  # fmt: skip
     friction: float = parameter(
