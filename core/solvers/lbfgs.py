@@ -12,13 +12,15 @@ import numpy as np
 from ..arrays import Array
 from .line_search import parabola, search
 from .problem import Accepted, Minimum, Outcome, Problem, Tolerance
+from .ways import Ways
 
 
 def minimise_lbfgs(problem: Problem, start: Array, tolerance: Tolerance, pairs: int = 20, most: int = 300) -> Minimum:
     v = start
     value, gradient = problem.value_gradient(v)
     history = _Pairs(problem, pairs)
-    evaluations, first, error = 1, None, np.inf
+    ways = Ways(problem, start, tolerance.relative) if tolerance.ways and np.isfinite(problem.way(start)) else None
+    evaluations, first, error, foreseen = 1, None, np.inf, 0
     outcome = Outcome.ITERATIONS
     iteration = 0
     for iteration in range(most + 1):
@@ -37,8 +39,11 @@ def minimise_lbfgs(problem: Problem, start: Array, tolerance: Tolerance, pairs: 
                 break
         error = np.sqrt(max(-slope, 0.0))
         first = error if first is None else first
-        # The motion is asked for where it decides.
-        near = error <= tolerance.relative * first and error <= tolerance.relative * problem.motion(v)
+        if ways is not None:
+            near = ways.near(v, direction, error)
+        else:
+            # The motion is asked for where it decides.
+            near = error <= tolerance.relative * first and error <= tolerance.relative * problem.motion(v)
         if near or error <= tolerance.absolute:
             outcome = Outcome.CONVERGED
             break
@@ -52,11 +57,16 @@ def minimise_lbfgs(problem: Problem, start: Array, tolerance: Tolerance, pairs: 
                 break
             history.clear()
             continue
+        if ways is not None and ways.last and np.array_equal(tried.v, v + direction):
+            # What it comes to is not asked for again, which would take a solve.
+            v, gradient, outcome, foreseen = tried.v, tried.gradient, Outcome.CONVERGED, 1
+            break
         accepted = problem.accept(tried.v, tried.value, tried.gradient)
         history.add(tried.v - v, tried.gradient - gradient, accepted)
         v, value, gradient = tried.v, accepted.value, accepted.gradient
     residual = float(error / first) if first else 0.0
-    return Minimum(v, outcome, iteration, evaluations, residual, float(np.linalg.norm(gradient)), float(first or 0.0))
+    force = float(np.linalg.norm(gradient))
+    return Minimum(v, outcome, iteration + foreseen, evaluations, residual, force, float(first or 0.0))
 
 
 class _Pairs:

@@ -1,7 +1,8 @@
 """Cholesky factors of a large symmetric positive definite matrix, front by front, in single precision.
 
 For what needs no more: the metric of a search. A product with one dense matrix per front goes up the tree of nested
-dissection and one down it, so that the inverse is symmetric, and so fast as memory is read.
+dissection and one with a part of it down, so that the inverse is symmetric, and so fast as memory is read: on the way
+down what a front's own rows have found on the way up is known.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ..arrays import Array, Index, Single
 from .dissection import dissect
 from .factor import Solve, factorise
 
-# Pieces into which a child's nodes may fall in its parent's before they are added one by one.
+# Pieces into which a child's rows may fall in its parent's before they are added by columns.
 _RUNS = 20
 # Nodes below which nothing is gained.
 _FEW = 250
@@ -32,13 +33,13 @@ _LITTLE = 1e-12
 class _Front:
     """start, stop: of its own rows, in the order of elimination.  others: (r,) rows of its ancestors that it changes.
 
-    down: (stop - start + r, stop - start), [L^-1; L21 L^-1] of its Cholesky factor L and what is below, L21.
+    up: (stop - start + r, stop - start), [A^-1; B A^-1] of its own matrix A and what is below, B, column by column.
     """
 
     start: int
     stop: int
     others: Index
-    down: Single
+    up: Single
 
 
 class Multifrontal:
@@ -51,7 +52,7 @@ class Multifrontal:
     @property
     def entries(self) -> int:
         """Numbers that are kept."""
-        return sum(front.down.size for front in self._fronts)
+        return sum(front.up.size for front in self._fronts)
 
     def __call__(self, right: Array) -> Array:
         """The inverse times right (n,) or (n, k)."""
@@ -70,13 +71,13 @@ class Multifrontal:
             own = x[front.start : front.stop]
             if several and not own.any():
                 continue
-            pushed = front.down @ own
+            pushed = front.up @ own
             count = front.stop - front.start
             own[...] = pushed[:count]
             x[front.others] -= pushed[count:]
         for front in reversed(self._fronts):
-            own = x[front.start : front.stop]
-            own[...] = front.down.T @ np.concatenate([own, -x[front.others]])
+            if len(front.others):
+                x[front.start : front.stop] -= front.up[front.stop - front.start :].T @ x[front.others]
         answer = np.empty_like(x)
         answer[self._order] = x
         return answer
@@ -187,21 +188,19 @@ class Symbolic:
             inverse, _ = inverted(factor, lower=1, overwrite_c=1)
             below = front[count:, :count] @ inverse.T
             left[number] = front[count:, count:] - below @ below.T
-            down = np.concatenate([inverse, below @ inverse])
-            fronts.append(_Front(start, stop, others, np.ascontiguousarray(down, dtype=np.float32)))
+            up = np.concatenate([inverse.T @ inverse, below @ inverse])
+            fronts.append(_Front(start, stop, others, np.asfortranarray(up, dtype=np.float32)))
         return Multifrontal(fronts, self.order)
 
 
 def _add(front: Array, child: Array, rows: Index) -> None:
     """What a child leaves, (r, r), at rows (r,) of its parent's."""
     cuts = np.flatnonzero(np.diff(rows) != 1) + 1
-    if len(cuts) >= _RUNS:
-        front[np.ix_(rows, rows)] += child
-        return
-    ends = [0, *cuts, len(rows)]
-    runs = [(a, b, int(rows[a])) for a, b in pairwise(ends) if b > a]
-    for a, b, p in runs:
-        for c, d, q in runs:
-            # Below the diagonal alone it is read.
-            if q <= p:
-                front[p : p + b - a, q : q + d - c] += child[a:b, c:d]
+    runs = [(a, b, int(rows[a])) for a, b in pairwise([0, *cuts, len(rows)]) if b > a]
+    # Below the diagonal alone it is read.
+    for number, (a, b, p) in enumerate(runs):
+        if len(runs) > _RUNS:
+            front[rows[a:], p : p + b - a] += child[a:, a:b]
+            continue
+        for c, d, q in runs[: number + 1]:
+            front[p : p + b - a, q : q + d - c] += child[a:b, c:d]

@@ -48,6 +48,10 @@ class Problem(Searched, Protocol):
         """How large the motion at v is by the estimate that the error has, sqrt(W s); infinite where not known."""
         ...
 
+    def way(self, v: Array) -> float:
+        """How far the motion at v takes the node that it takes farthest, m/s; infinite where not known."""
+        ...
+
     def accept(self, v: Array, value: float, gradient: Array) -> Accepted:
         """Is told where the search has come to, with psi and its gradient there; may change the problem a little."""
         ...
@@ -89,10 +93,12 @@ class Tolerance:
     The error is estimated by sqrt(g^T H^-1 g), the length of the Newton step in the Hessian's own metric: all
     modes count by their energy, and the tolerance shrinks with the motion, so that a slow tail is not frozen (a
     bound in newtons would be). absolute: the same estimate below which a change means nothing, in sqrt(W s).
+    ways: whether relative is a part of the nodes' ways instead, where the problem knows them, see Ways.
     """
 
     relative: float
     absolute: float
+    ways: bool = False
 
 
 @dataclass(frozen=True)

@@ -158,7 +158,8 @@ class Stepper:
                     minimum = Minimum(problem.start, Outcome.CONVERGED, 0, 0, 0.0, 0.0)
                 elif self.system.contact is None or all(one.touching is None for one in given):
                     problem = made(None)
-                    minimum = minimiser(problem, problem.begun(begin), Tolerance(controls.tolerance, problem.noise))
+                    tolerance = Tolerance(controls.tolerance, problem.noise, ways=True)
+                    minimum = minimiser(problem, problem.begun(begin), tolerance)
                 else:
                     contact = ContactStep.of(self.system, state, given, h / parts, controls)
                     problem, minimum = contact.minimised(made, minimiser, begin, controls.tolerance)

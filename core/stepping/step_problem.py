@@ -9,6 +9,7 @@ from ..arrays import Array, Index
 from ..contact.rows import ContactEnergy, Rows
 from ..solvers.factor import LowRank
 from ..solvers.problem import Accepted
+from ..solvers.ways import longest
 from ..system.inputs import Inputs
 from ..system.state import State
 from ..system.term import Term
@@ -170,22 +171,34 @@ class StepProblem:
         What is predicted along straight lines may stretch a slender body so much that a small part of that error is
         still more than all of its bending.
         """
-        if self._begin is None:
+        total, changes = 0.0, self._changes(v)
+        if changes is None:
             return np.inf
-        total = 0.0
-        for (slots, terms), one in zip(self._terms, self._coefficients, strict=True):
+        for (_, terms), one, (change, along) in zip(self._terms, self._coefficients, changes, strict=True):
+            stiff = float((terms.inertia * (1.0 + one.theta * one.q)) @ (change**2).sum(axis=1))
+            # What is rigid in it is neither slowed nor stiff.
+            total += stiff + float(along @ along) / self._h
+        return float(np.sqrt(total))
+
+    def way(self, v: Array) -> float:
+        """Of the deformation."""
+        return max((longest(change) for change, _ in self._changes(v) or ()), default=np.inf)
+
+    def _changes(self, v: Array) -> list[tuple[Array, Array]] | None:
+        """Of each region, the velocities (f, 3) of its deformation, and what is rigid beside; None where not known."""
+        if self._begin is None:
+            return None
+        found = []
+        for slots, terms in self._terms:
             if terms.ahead is None:
-                return np.inf
-            free = self._stepper.free[slots]
+                return None
+            free, along = self._stepper.free[slots], np.zeros(0)
             change = v[slots] - (terms.ahead - self._state.positions[free]) / self._h
             if terms.flight is not None:
-                # What is rigid in it is neither slowed nor stiff.
-                mass, basis = self._stepper.system.mass[free], terms.flight.basis
-                along = np.einsum("fik,fi,f->k", basis, change, mass)
-                total += float(along @ along) / self._h
-                change = change - basis @ along
-            total += float((terms.inertia * (1.0 + one.theta * one.q)) @ (change**2).sum(axis=1))
-        return float(np.sqrt(total))
+                along = np.einsum("fik,fi,f->k", terms.flight.basis, change, self._stepper.system.mass[free])
+                change = change - terms.flight.basis @ along
+            found.append((change, along))
+        return found
 
     def begun(self, guess: Array | None) -> Array:
         """Velocities (f, 3) to start from."""

@@ -101,7 +101,7 @@ def measured(name: str, tets: int, frames: int, bounce: float, exact: bool) -> N
         off, way = 0.0, 0.0
         for frame, shape in zip(Simulation(replace(scene, bodies=(tight,))).frames(), shapes, strict=True):
             off = max(off, float(np.linalg.norm(frame.surface - shape, axis=1).max()))
-            carried = shapes[0] + shaken(frame.number) - vertices
+            carried = shapes[0] + shaken(frame.number) - shaken(1.0)
             way = max(way, float(np.linalg.norm(frame.surface - carried, axis=1).max()))
         text += f", error {off / way:.0e} of the motion"
     print(text, flush=True)

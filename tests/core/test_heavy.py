@@ -9,6 +9,7 @@ import pytest
 from test_multifrontal import made
 from test_step import advance, controls, moving
 
+from dampsim.core.bodies.pins import _harmonic
 from dampsim.core.elements.assembly import Pattern
 from dampsim.core.stepping.step import Stepper
 from dampsim.core.system.state import State
@@ -33,6 +34,21 @@ def test_where_all_is_held_there_is_nothing_to_add_up() -> None:
     found = Pattern(np.zeros((0, 4), dtype=np.int64), 5).summed(lambda some: np.zeros((0, 4, 3, 4, 3)))
     assert found.shape == (15, 15)
     assert found.nnz == 0
+
+
+def test_values_inside_are_the_means_of_their_neighbours() -> None:
+    # Of a row of six cubes of five tetrahedra, whose ends are known.
+    places = np.array([(x, y, z) for x in range(7) for y in (0, 1) for z in (0, 1)], dtype=float)
+    corners = [(0, 4, 2, 1), (6, 2, 4, 7), (5, 1, 7, 4), (3, 7, 1, 2), (1, 2, 4, 7)]
+    tets = np.array([[4 * cube + corner for corner in one] for cube in range(6) for one in corners])
+    values = np.where(places[:, 0] < 1.0, 1.0, 0.0)
+    inner = np.flatnonzero((places[:, 0] > 0.0) & (places[:, 0] < 6.0))
+    values[inner] = _harmonic(tets, values, inner)
+    beside = [np.setdiff1d(tets[(tets == node).any(axis=1)], node) for node in range(len(places))]
+    # Rounding, and the part that is left of a search for them.
+    for node in inner:
+        assert abs(values[node] - values[beside[node]].mean()) < 1e-12
+    assert 0.1 < values[inner].mean() < 0.9
 
 
 def test_steps_with_other_eigenvalues_are_those_of_a_stepper_made_for_them() -> None:

@@ -16,7 +16,7 @@ from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.solvers.dissection import dissect
 from dampsim.core.solvers.factor import factorise
 from dampsim.core.solvers.modes import smallest_eigenvalue
-from dampsim.core.solvers.multifrontal import Multifrontal, Symbolic, metric_of, multifrontal
+from dampsim.core.solvers.multifrontal import _RUNS, Multifrontal, Symbolic, _add, metric_of, multifrontal
 from dampsim.core.system.system import System
 
 Case = tuple[csr_matrix, np.ndarray]
@@ -141,6 +141,18 @@ def test_nodes_of_two_branches_are_not_coupled(name: str) -> None:
     near = pattern.tocoo()
     for i, j in {(int(owner[a]), int(owner[b])) for a, b in zip(near.row, near.col, strict=True)}:
         assert i in lines[j] or j in lines[i]
+
+
+@pytest.mark.parametrize("pieces", [1, 3, _RUNS, 2 * _RUNS])
+def test_what_a_child_leaves_is_added_in_its_place_however_many_pieces_it_falls_into(pieces: int) -> None:
+    rng = np.random.default_rng(pieces)
+    rows = np.concatenate([10 * k + np.arange(k % 4 + 2) for k in range(pieces)])
+    child, front = (rng.normal(size=(k, k)) for k in (len(rows), 10 * pieces))
+    child, expected = child + child.T, front.copy()
+    expected[np.ix_(rows, rows)] += child
+    _add(front, child, rows)
+    # Below the diagonal alone it is read; the sums are the same two numbers.
+    np.testing.assert_array_equal(np.tril(front), np.tril(expected))
 
 
 def test_what_fills_in_is_little() -> None:

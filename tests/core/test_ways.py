@@ -1,0 +1,141 @@
+"""A step ends where what is left of it cannot be seen: (1.6) of docs/physics.md, docs/decisions/0025."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from builders import gridded, still
+from dampsim.core.scene.body import Body
+from dampsim.core.scene.scene import Scene
+from dampsim.core.simulation.simulation import Simulation
+from dampsim.core.solvers.lbfgs import minimise_lbfgs
+from dampsim.core.solvers.problem import Minimum, Tolerance
+from dampsim.core.solvers.ways import Ways
+from dampsim.core.stepping.step_problem import StepProblem
+from shapes import tube
+
+# What Accuracy says of Baking.
+PROMISED = 1e-3
+
+
+def shaken(body: Body) -> Body:
+    rest = body.surface.vertices
+
+    def motion(frame: float) -> np.ndarray:
+        return rest + np.array([0.15 * np.sin(0.4 * frame), 0.0, 0.0])
+
+    return replace(body, motion=motion)
+
+
+def block(**more: float) -> Body:
+    surface = gridded("Block", (0, 0, 0), (0.6, 0.6, 1.2), 0.1)
+    pins = (surface.vertices[:, 2] < 1e-6).astype(float)
+    return shaken(still(surface, pins, **{"resolution": 1200, "stiffness": 200.0, **more}))
+
+
+def painted(**more: float) -> Body:
+    body = block(**{"stiffness": 300.0, **more})
+    return replace(body, stiffness_map=1.0 - body.surface.vertices[:, 2] / 1.2)
+
+
+def rod(**more: float) -> Body:
+    """Upright, 40 times as long as thick."""
+    surface = tube(2.0, 0.05, 40, 12)
+    pins = (surface.vertices[:, 2] < surface.vertices[:, 2].min() + 0.11).astype(float)
+    return shaken(still(surface, pins, **{"resolution": 1200, "stiffness": 3e5, **more}))
+
+
+def error(body: Body, last: int = 24) -> float:
+    """The largest distance of a vertex from the same frames solved to rounding, over the largest motion."""
+    scene = Scene((body,), 24.0, np.array([0.0, 0.0, -9.81]), 1, last)
+    exact = replace(body, settings=replace(body.settings, accuracy="TIGHT"))
+    off, way, first = 0.0, 0.0, None
+    both = Simulation(scene).frames(), Simulation(replace(scene, bodies=(exact,))).frames()
+    for one, other in zip(*both, strict=True):
+        off = max(off, float(np.linalg.norm(one.surface - other.surface, axis=1).max()))
+        here = other.surface - body.motion(other.number)
+        first = here if first is None else first
+        way = max(way, float(np.linalg.norm(here - first, axis=1).max()))
+    return off / way
+
+
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize("body", [rod, pytest.param(block, marks=SLOW), pytest.param(painted, marks=SLOW)])
+@pytest.mark.parametrize("bounce", [0.0, pytest.param(40.0, marks=SLOW)])
+def test_no_vertex_is_off_by_more_than_a_thousandth_of_the_motion(body: Callable[..., Body], bounce: float) -> None:
+    assert error(body(bounce=bounce)) < PROMISED
+
+
+class Rows:
+    """A search whose errors are known: sums of modes that shrink, each by a ratio of its own."""
+
+    def way(self, v: np.ndarray) -> float:
+        return 1.0
+
+    def motion(self, v: np.ndarray) -> float:
+        return 1.0
+
+
+def ended(
+    ratios: np.ndarray, sizes: np.ndarray, stiffness: np.ndarray, relative: float = PROMISED
+) -> tuple[int, float]:
+    """When a search is near enough, and how far off by its longest way; with stiffness over the first mode's."""
+    start = sizes[:, None] * np.eye(len(sizes), 3)
+    ways = Ways(Rows(), start, PROMISED)  # type: ignore[arg-type]
+    for k in range(200):
+        v = start * ratios[:, None] ** k
+        direction = v * (ratios - 1.0)[:, None]
+        if ways.near(v, direction, float(np.sqrt((stiffness[:, None] * direction**2).sum()))):
+            return k, float(np.abs(v).max())
+    raise AssertionError
+
+
+@pytest.mark.parametrize("ratio", [0.01, 0.05, 0.3, 0.6, 0.8])
+def test_what_is_left_of_a_search_that_shrinks_evenly_is_within_the_tolerance_and_not_far_below(ratio: float) -> None:
+    one = np.ones(1)
+    count, left = ended(ratio * one, one, one)
+    # As much as one step may leave, and less by an iteration or the care that slow ones need: 1/(1 - r), at most 5.
+    assert 0.5 * PROMISED * (1.0 - ratio) * ratio / 1.05 < left <= 0.5 * PROMISED
+    assert count >= 1
+
+
+def test_a_slow_mode_is_not_taken_for_the_end_when_the_quick_one_is_gone() -> None:
+    _, left = ended(np.array([0.02, 0.7]), np.array([1.0, 0.05]), np.ones(2))
+    assert left <= 0.5 * PROMISED
+
+
+def test_what_is_stiff_has_to_be_nearer_by_as_much_as_it_is_stiffer() -> None:
+    one = np.ones(1)
+    (soft, _), (stiff, left) = ended(0.3 * one, one, one), ended(0.3 * one, one, 1e4 * one)
+    # A hundred times the force for its way: the energy's part, times as much again.
+    assert stiff > soft
+    assert left <= PROMISED / 1e4
+
+
+def test_a_search_whose_next_end_is_foreseen_does_not_ask_the_metric_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    solves, iterations = [], []
+    plain = StepProblem.precondition
+
+    def counted(problem: StepProblem, gradient: np.ndarray) -> np.ndarray:
+        solves.append(1)
+        return plain(problem, gradient)
+
+    def spied(problem: StepProblem, start: np.ndarray, tolerance: Tolerance) -> Minimum:
+        before = len(solves)
+        found = minimise_lbfgs(problem, start, tolerance)
+        iterations.append((found.iterations, len(solves) - before))
+        return found
+
+    simulation = Simulation(Scene((block(),), 24.0, np.array([0.0, 0.0, -9.81]), 1, 8))
+    simulation.first_frame()
+    monkeypatch.setattr(StepProblem, "precondition", counted)
+    monkeypatch.setattr(simulation.statics.steppers[0], "_minimiser", spied)
+    assert len(list(simulation.frames())) == 8
+    assert any(count == asked for count, asked in iterations)
+    assert all(count <= asked <= count + 1 for count, asked in iterations)
