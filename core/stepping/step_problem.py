@@ -290,16 +290,9 @@ class StepProblem:
             return State(state.time + h, x, velocities, self._reference, forgotten(memory))
         terms = [one for _, one in self._terms]
         kept = Ending(
-            stepper.system,
-            state,
-            self._inputs,
-            h,
-            self._potentials,
-            terms,
-            self._coefficients,
-            self._factors,
+            stepper.system, state, self._inputs, h, self._potentials, terms, self._coefficients, self._factors,
             self._around.hit,
-        ).kept(x, velocities, self._begin)
+        ).kept(x, velocities, self._begin)  # fmt: skip
         # A calm step may come back all of a swing at once: taken for a velocity, it would go on farther each time.
         memory = forgotten(memory) if self._calm else kept.kept(stepper.system, memory)
         return State(state.time + h, x, velocities, self._reference, memory)
