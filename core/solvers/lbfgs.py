@@ -19,7 +19,9 @@ def minimise_lbfgs(problem: Problem, start: Array, tolerance: Tolerance, pairs: 
     v = start
     value, gradient = problem.value_gradient(v)
     history = _Pairs(problem, pairs)
-    ways = Ways(problem, start, tolerance.relative) if tolerance.ways and np.isfinite(problem.way(start)) else None
+    ways = Ways(problem, start, tolerance.relative) if tolerance.ways else None
+    if ways is not None and not np.isfinite(ways.begun):
+        ways = None
     evaluations, first, error, foreseen = 1, None, np.inf, 0
     outcome = Outcome.ITERATIONS
     iteration = 0

@@ -34,10 +34,14 @@ class Ways:
     """
 
     def __init__(self, problem: Problem, start: Array, relative: float) -> None:
-        """start: (f, 3) m/s, where the search begins.  relative: see Tolerance."""
+        """start: (f, 3) m/s, where the search begins.  relative: see Tolerance.
+
+        begun: m/s, the way there; infinite where it is not known.
+        """
         self._problem, self._start, self._relative = problem, start, relative
         self._steps: list[float] = []
         self._enough, self._force = 0.0, np.inf
+        self.begun = problem.way(start)
 
     def near(self, v: Array, direction: Array, error: float) -> bool:
         """Whether v (f, 3) is near enough. To be asked at each iteration.
@@ -45,7 +49,13 @@ class Ways:
         direction: (f, 3) m/s, where it leads on.  error: of v by energy, see Tolerance.
         """
         self._steps.append(longest(direction))
-        turn, way = longest(v - self._start), self._problem.way(v)
+        turn = longest(v - self._start)
+        # No way is longer than that of the start and the turn together. Most iterations need not look at it.
+        bound = _PART * self._relative * max(turn, _STEADY * (self.begun + turn))
+        if min(1.0, _CARE * self._ratio) * self._left > bound:
+            self._enough = 0.0
+            return False
+        way = self._problem.way(v)
         self._enough = _PART * self._relative * max(turn, _STEADY * way)
         most = max(turn, way)
         if self._steps[-1] > 0.0 and most > 0.0:
@@ -58,7 +68,7 @@ class Ways:
     def last(self) -> bool:
         """Whether what the next step leads to is near enough, if it is taken as a whole."""
         ratio = _CARE * self._ratio
-        known = len(self._steps) >= _KNOWN
+        known = len(self._steps) >= _KNOWN and self._enough > 0.0
         return known and ratio * self._left <= self._enough and ratio * self._force <= self._relative
 
     @property
