@@ -9,7 +9,7 @@ from scipy.spatial.transform import Rotation
 
 from builders import scene, still
 from dampsim.core.bodies.cloth import FABRICS
-from dampsim.core.contact.corners import cornered
+from dampsim.core.contact.corners import cornered, lingering
 from dampsim.core.contact.memory import CORNERS, EDGE, POINT, ContactMemory
 from dampsim.core.contact.rows import ContactEnergy, Rows
 from dampsim.core.geometry.surface import Surface
@@ -136,3 +136,24 @@ def test_a_sheet_that_crumples_on_itself_comes_to_rest() -> None:
     late = [np.linalg.norm(b - a, axis=1).max() for a, b in zip(shapes[-8:-1], shapes[-7:], strict=True)]
     # What hops, hops by the contact distance: 7 mm.
     assert max(late) < 5e-4
+
+
+def test_what_a_thread_slipped_off_stays_while_it_presses_and_is_near() -> None:
+    """Of two edges that meet in a corner detection knows one at a time."""
+
+    def of_edge(feature: int, place: np.ndarray, kind: int = EDGE) -> Rows:
+        return of_planes(np.array([[0.0, 0.0, 1.0]]), place[None], [kind], feature)
+
+    at, threads = np.array([[0.0, 0.0, 0.5 * R]]), frozenset({0})
+    known, found = of_edge(1, np.zeros(3)), of_edge(2, np.array([R, 0.0, 0.0]))
+    both = lingering(known, found, at, threads)
+    assert both.key.tolist() == [found.key[0].tolist(), known.key[0].tolist()]
+    # Once is enough for what is found again; nothing else stays.
+    assert len(lingering(known, of_edge(1, np.zeros(3)), at, threads)) == 1
+    for gone in (
+        lingering(known, found, np.array([[0.0, 0.0, 1.1 * R]]), threads),
+        lingering(of_edge(1, np.array([6.0 * R, 0.0, 0.0])), found, at, threads),
+        lingering(of_edge(1, np.zeros(3), POINT), found, at, threads),
+        lingering(known, found, at, frozenset()),
+    ):
+        assert gone.key.tolist() == found.key.tolist()

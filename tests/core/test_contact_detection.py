@@ -222,3 +222,48 @@ def test_what_begins_in_a_slab_by_more_than_half_of_it_leaves_it_where_it_came_f
     # Not half of it down and half of it up, to which all of it is nearest.
     assert below.sum() >= 25
     np.testing.assert_allclose(rows.normal[below], np.tile([0.0, 0.0, 1.0], (int(below.sum()), 1)), atol=1e-6)
+
+
+def thread(*points: tuple[float, float, float]) -> Thing:
+    """A body of edges from each point to the next, which touch all along."""
+    k = np.arange(len(points))
+    wires = np.stack([k[:-1], k[1:]], 1)
+    shares = np.full(len(points), 1e-4)
+    surface = Surface("Thread", np.array(points), np.zeros((0, 3), dtype=np.int64))
+    return Thing(surface, more={"wires": wires, "strung": True, "shares": shares})
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_thread_across_an_edge_meets_it_whichever_way_it_runs(turned: bool) -> None:
+    high = 0.5 * R / np.sqrt(2.0)
+    ends = [(-0.1 - high, 0.47, 0.9 + high), (0.1 - high, 0.5, 1.1 + high)]
+    step = Step([thread(*ends[:: -1 if turned else 1]), obstacle(box((1.0, 1.0, 1.0)))])
+    rows = step.rows()
+    rows = rows.some(rows.key[:, 1] == EDGE)
+    # It runs along none of the faces, and its ends are far from all.
+    assert len(rows) == 1
+    across = np.cross([0.2, 0.03, 0.2], [0.0, 1.0, 0.0])
+    np.testing.assert_allclose(rows.normal[0], across / np.linalg.norm(across), atol=1e-9)
+    np.testing.assert_allclose(step.heights(rows), 0.5 * R, atol=1e-9)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_smooth_edge_stops_a_thread_too(turned: bool) -> None:
+    """The diagonal of a box's face, that of two triangles in one plane."""
+    ends = [(0.3, 0.3, 1.0 + 0.4 * R), (0.7, 0.71, 1.0 + 0.4 * R)]
+    other = [(0.3, 0.7, 1.0 + 0.4 * R), (0.71, 0.3, 1.0 + 0.4 * R)]
+    found = []
+    for points in (ends, other):
+        rows = Step([thread(*points[:: -1 if turned else 1]), obstacle(box((1.0, 1.0, 1.0)))]).rows()
+        found += [rows.some(rows.key[:, 1] == EDGE)]
+    # One of the two crosses the diagonal of that face, the other lies beside it.
+    assert sorted(len(rows) for rows in found) == [0, 1]
+    np.testing.assert_allclose(np.concatenate([rows.normal for rows in found]), [[0.0, 0.0, 1.0]], atol=1e-9)
+
+
+def test_a_thread_that_stands_on_one_face_of_a_corner_is_not_behind_the_other_one() -> None:
+    """It misses the edge by 1.5 contact distances on the inner side, and a hair above the face."""
+    step = Step(
+        [thread((1.0 - 1.5 * R, 0.5, 1.0002), (1.0 - 1.5 * R + 0.006, 0.5, 1.2)), obstacle(box((1.0, 1.0, 1.0)))]
+    )
+    assert not (step.rows().key[:, 1] == EDGE).any()
