@@ -21,6 +21,7 @@ class Kind:
     needs_faces: whether nothing can be made of a mesh without faces.
     sews: whether Body.seams count.
     natural: whether its bounce is nature's where nobody dials it.
+    switched: whether its edges can be muscles.
     joins: whether it can be linked, and stops at itself and at what it is simulated together with.
     """
 
@@ -31,6 +32,7 @@ class Kind:
     needs_faces: ClassVar[bool] = True
     sews: ClassVar[bool] = False
     natural: ClassVar[bool] = False
+    switched: ClassVar[bool] = False
     joins: ClassVar[bool] = True
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""Which springs of a net are muscles."""
+"""Which springs of a net, or pieces of a rope, are muscles."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def muscle_of(body: Body, vertices: Index, edges: Index) -> Index:
     for place, muscle in enumerate(body.controller.muscles):
         mine = np.isin(keys, _keys(_stands(body)[muscle.edges], len(body.surface.vertices)))
         if not mine.any():
-            raise MeshError(f"{body.name}: no edge of muscle {muscle.name} is a spring; assign other edges to it.")
+            raise MeshError(f"{body.name}: no edge of muscle {muscle.name} is simulated; assign other edges to it.")
         twice = found[mine & (found >= 0)]
         if len(twice):
             other = body.controller.muscles[int(twice[0])]

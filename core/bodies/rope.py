@@ -18,6 +18,7 @@ from ..system.block import Block
 from ..system.term import Potential
 from .kind import BASE_YOUNG, Kind
 from .model import Model
+from .muscular import muscle_of, muscular
 from .vertices import Held, doubled, painted_at, painted_lengths, vertex_model
 from .volume import softened
 
@@ -67,6 +68,7 @@ class Rope(Kind):
     looks_at_edges = True
     needs_faces = False
     natural = True
+    switched = True
 
     @staticmethod
     def sections(settings: Settings) -> tuple[str, ...]:
@@ -91,7 +93,10 @@ class Rope(Kind):
         stretch = BASE_YOUNG * section * (1.0 if painted is None else softened(parts[edges].mean(axis=1)))
         sizes = painted_lengths(painted_at(body.length_map, threads.vertices), edges)
         sizes *= 1.0 - settings.shrink / 100.0
-        pull = springs(edges, threads.lengths * sizes, np.broadcast_to(stretch, len(edges)).copy())
+        lengths, stretches = threads.lengths * sizes, np.broadcast_to(stretch, len(edges)).copy()
+        muscle = muscle_of(body, threads.vertices, edges)
+        own = muscle < 0
+        pull = (Potential(springs(edges[own], lengths[own], stretches[own])),) if own.any() else ()
         triples = following(rest, edges)
         # E I of a round wire; a rope's strands slide, so that it is less by the factor.
         rigidity = settings.bending * BASE_YOUNG * np.pi * thickness**4 / 64.0
@@ -101,8 +106,9 @@ class Rope(Kind):
         groups = (edges, triples) if settings.bending > 0.0 else (edges,)
         block = Block(
             body.name, rest, settings.density * section * shares, groups,
-            (Potential(pull), Potential(bending), *held.springs), held.nodes, held.stiffness, held.pace,
-            not settings.damp_swing, net=True, centre=painted_at(body.centre_map, threads.vertices),
+            (*pull, *muscular(body, muscle, edges, lengths, stretches), Potential(bending), *held.springs),
+            held.nodes, held.stiffness, held.pace, not settings.damp_swing, net=True,
+            centre=painted_at(body.centre_map, threads.vertices),
         )  # fmt: skip
         firm = BASE_YOUNG * section / block.size
         return vertex_model(body, block, threads.vertices, threads.doubles, firm)

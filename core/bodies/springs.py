@@ -57,6 +57,7 @@ class Springs(Kind):
     text = "Every edge is a spring: wires, nets, frames; a mesh needs no faces"
     looks_at_edges = True
     needs_faces = False
+    switched = True
 
     @staticmethod
     def sections(settings: Settings) -> tuple[str, ...]:

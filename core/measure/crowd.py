@@ -63,6 +63,8 @@ class Crowd:
         controller, block = body.controller, simulation.model_of(name).block
         if controller is None or not controller.muscles or not controller.sensors:
             raise SceneError(f"{name}: a walk needs muscles, and sensors that switch them; add some first.")
+        if block.is_rope:
+            raise SceneError(f"{name}: a walk is looked for with Springs alone; choose that kind, or key its muscles.")
         if len(block.pinned):
             raise SceneError(f"{name}: what is pinned cannot walk; clear Pins, or take its pin group's weights away.")
         axis = body.settings.front

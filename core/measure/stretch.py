@@ -8,7 +8,9 @@ from ..arrays import Array
 from ..elements.strains import Stretch
 from ..energies import Membrane
 from ..energies.strain_energy import StrainEnergy
+from ..system.muscular import Muscular
 from ..system.system import System
+from ..system.term import Potential
 
 # By less than this the eye takes it for as long as it was.
 _SEEN = 0.1
@@ -23,7 +25,11 @@ def stretched(system: System, place: int, positions: Array) -> float:
     if not (block.is_sheet or block.is_rope):
         return 0.0
     longest = 1.0
-    for energy in block.energies:
+    for term in block.terms:
+        # A muscle is as long as it is told.
+        if not isinstance(term, Potential) or isinstance(term, Muscular):
+            continue
+        energy = term.energy
         if isinstance(energy, Membrane):
             a, b = energy.deformation(x)
             aa, ab, bb = ((one * other).sum(axis=1) for one, other in ((a, a), (a, b), (b, b)))

@@ -8,6 +8,7 @@ import bpy
 import numpy as np
 
 from ...core.arrays import Index
+from ...core.bodies.registry import kind
 from ...core.errors import SceneError
 from ...core.scene.muscles import FORCES, Controller, Force, Muscle, Sense, Sensor, Watched
 from ..blender.animation import animated_paths
@@ -22,7 +23,7 @@ MARK = "dampsim_"
 def has_muscles(obj: bpy.types.Object) -> bool:
     """Whether a machine switches anything of an object."""
     group = obj.dampsim
-    return group.kind == "SPRINGS" and len(group.muscles) > 0
+    return kind(group.kind).switched and len(group.muscles) > 0
 
 
 def targets(obj: bpy.types.Object) -> list[bpy.types.Object]:

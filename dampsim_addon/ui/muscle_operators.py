@@ -8,6 +8,7 @@ import bpy
 from bpy.props import EnumProperty
 from bpy.types import Context, Operator
 
+from ...core.bodies.registry import kind
 from ...core.scene.muscles import Force, Sense
 from ..blender.edge_attributes import mark, remove, selected
 from ..blender.sampler import frame_rate
@@ -36,11 +37,11 @@ def _fresh(start: str, known: set[str]) -> str:
     return f"{start} {number}"
 
 
-class _OfSprings:
+class _Switched:
     @classmethod
     def poll(cls, context: Context) -> bool:
         obj = chosen(context)
-        if obj is None or obj.dampsim.kind != "SPRINGS" or working(context):
+        if obj is None or not kind(obj.dampsim.kind).switched or working(context):
             return False
         if obj.mode not in ("OBJECT", "EDIT") or not obj.data.is_editable:
             cls.poll_message_set("Leave this mode, and make the mesh local")
@@ -48,7 +49,7 @@ class _OfSprings:
         return True
 
 
-class DAMPSIM_OT_muscle_add(_OfSprings, Operator):
+class DAMPSIM_OT_muscle_add(_Switched, Operator):
     """Add a muscle or a sensor. In Edit Mode, the selected edges are its own"""
 
     bl_idname = "dampsim.muscle_add"
@@ -80,7 +81,7 @@ class DAMPSIM_OT_muscle_add(_OfSprings, Operator):
         return {"FINISHED"}
 
 
-class DAMPSIM_OT_muscle_remove(_OfSprings, Operator):
+class DAMPSIM_OT_muscle_remove(_Switched, Operator):
     """Remove the active muscle or sensor, with the mark on its edges that nothing else uses"""
 
     bl_idname = "dampsim.muscle_remove"
@@ -110,7 +111,7 @@ class DAMPSIM_OT_muscle_remove(_OfSprings, Operator):
         return {"FINISHED"}
 
 
-class DAMPSIM_OT_muscle_assign(_OfSprings, Operator):
+class DAMPSIM_OT_muscle_assign(_Switched, Operator):
     """Make the edges that are selected in Edit Mode, and no others, those of the active muscle or sensor. They stay its
     own when the mesh is edited"""
 
@@ -144,7 +145,7 @@ def _assign(obj: bpy.types.Object, one: bpy.types.PropertyGroup) -> int:
     return int(edges.sum())
 
 
-class DAMPSIM_OT_muscle_key(_OfSprings, Operator):
+class DAMPSIM_OT_muscle_key(_Switched, Operator):
     """Keyframe at this frame whether the active muscle is on, off, or switched by its sensors"""
 
     bl_idname = "dampsim.muscle_key"

@@ -7,6 +7,7 @@ from typing import Any
 import bpy
 from bpy.types import Context, Panel, UILayout, UIList
 
+from ...core.bodies.registry import kind
 from ...core.scene.muscles import Force, Sense
 from ...core.system.muscular import MUSCLES, SENSORS
 from ...core.system.state import remembered_by
@@ -83,7 +84,7 @@ class DAMPSIM_PT_muscles(Child, Panel):
     @classmethod
     def poll(cls, context: Context) -> bool:
         obj = chosen(context)
-        return obj is not None and obj.dampsim.kind == "SPRINGS"
+        return obj is not None and kind(obj.dampsim.kind).switched
 
     def draw(self, context: Context) -> None:
         layout, obj = self.layout, chosen(context)

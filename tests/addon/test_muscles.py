@@ -109,6 +109,21 @@ def test_a_muscle_is_made_of_the_selected_edges_and_keeps_them_through_edits(loa
     assert edges_of(load, obj, second.attribute) == [(1, 3)]
 
 
+def test_a_rope_has_muscles_that_are_keyed_and_no_walk_is_looked_for_with_it(load: Load, tmp_path: Path) -> None:
+    fresh(LAST)
+    obj = looper(tmp_path, kind="ROPE")
+    assert load("dampsim_addon.ui.muscle_panel").DAMPSIM_PT_muscles.poll(bpy.context)
+    obj.dampsim.muscles[0].force = "ON"
+    api = load("dampsim_addon.api")
+    api.bake([obj])
+    far = [np.linalg.norm(world(obj, LAST)[a] - world(obj, LAST)[b]) for a, b in PULL]
+    before = [np.linalg.norm(np.subtract(POINTS[a], POINTS[b])) for a, b in PULL]
+    # It pulls weakly beside braces; what is pulled comes nearer.
+    assert np.sum(far) < 0.97 * np.sum(before)
+    with pytest.raises(RuntimeError, match="with Springs alone"):
+        bpy.ops.dampsim.find_walk()
+
+
 def test_weights_stay_with_their_sensors(load: Load, tmp_path: Path) -> None:
     fresh(LAST)
     group = looper(tmp_path).dampsim

@@ -12,9 +12,12 @@ import numpy as np
 import pytest
 from creatures import frames, looper, walk, way
 
-from builders import scene, wire
+from builders import scene, still, wire
 from dampsim.core.errors import DampSimError
 from dampsim.core.frames.cache import FrameCache
+from dampsim.core.geometry.surface import Surface
+from dampsim.core.measure.contacts import touched
+from dampsim.core.measure.report import Touched
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.fingerprint import inputs
 from dampsim.core.scene.muscles import FORCES, Controller, Force, Muscle, Sense, Sensor, Watched, check_controller
@@ -97,9 +100,11 @@ def mass(body: Body) -> float:
     return 0.5 * body.settings.density * np.pi * (0.5e-3 * body.settings.thickness) ** 2
 
 
+@pytest.mark.parametrize("kind", ["SPRINGS", "ROPE"])
 @pytest.mark.parametrize("forced", [Force.ON, Force.OFF])
-def test_a_muscle_hangs_as_long_as_its_spring_is(forced: Force) -> None:
+def test_a_muscle_hangs_as_long_as_its_spring_is(forced: Force, kind: str) -> None:
     body = hung(Muscle("Pull", EDGE, 0.6, stiffness=0.5, stiffness_on=0.25), forced, settle=4.0, bounce=0.0)
+    body = replace(body, kind=kind)
     found = frames(scene(body, last=60))[-1].surface[1, 2]
     length, part = (0.6, 0.25) if forced is Force.ON else (1.0, 0.5)
     # What it settles to at the tolerance of a bake.
@@ -107,16 +112,38 @@ def test_a_muscle_hangs_as_long_as_its_spring_is(forced: Force) -> None:
 
 
 @pytest.mark.parametrize("integrator", ["BACKWARD_EULER", "LINEAR_BACKWARD_EULER"])
-@pytest.mark.parametrize("damper", [0.0, 0.05, 0.4])
-def test_a_muscle_pulls_as_its_spring_and_damper(damper: float, integrator: str) -> None:
+@pytest.mark.parametrize(("kind", "damper"), [("SPRINGS", 0.0), ("SPRINGS", 0.05), ("SPRINGS", 0.4), ("ROPE", 0.05)])
+def test_a_muscle_pulls_as_its_spring_and_damper(kind: str, damper: float, integrator: str) -> None:
     muscle = Muscle("Pull", EDGE, 0.7, stiffness_on=0.1, damping=9.0, damping_on=damper)
-    body = hung(muscle, damping_by="POINT", gamma=0.0, integrator=integrator, accuracy="TIGHT")
+    body = replace(hung(muscle, damping_by="POINT", gamma=0.0, integrator=integrator, accuracy="TIGHT"), kind=kind)
     found = [-one.surface[1, 2] for one in frames(scene(body, last=40, gravity=NOTHING))]
     k = 0.1 * stiffness(body)
     want = damped_spring(mass(body), k, k * damper, 0.7, 1.0, 1.0 / 24.0, 39)
     # Frames are in single precision; steps stop at an error of 1e-6 or so of the way.
     assert np.abs(np.array(found) - want).max() < 2e-5
     assert np.ptp(want) > 0.2
+
+
+def test_a_rope_is_shorter_by_what_its_muscles_are_and_as_long_as_before_after() -> None:
+    z = -np.linspace(0.0, 1.0, 11)
+    k = np.arange(10)
+    surface = Surface("Worm", np.column_stack([0.0 * z, 0.0 * z, z]), np.zeros((0, 3), dtype=np.int64))
+    dials = {"thickness": 10.0, "stiffness": 1e4, "density": 1000.0, "settle": 6.0, "bounce": 0.0}
+    body = still(surface, np.arange(11) == 0, kind="ROPE", edges=np.stack([k, k + 1], 1), **dials)
+    how = {True: FORCES.index(Force.ON), False: FORCES.index(Force.OFF)}
+    body = replace(
+        body,
+        controller=Controller((Muscle("Pull", np.stack([k[3:7], k[3:7] + 1], 1), 0.5),)),
+        watched=lambda frame: Watched(np.array([how[2.0 <= frame < 30.0]])),
+    )
+    simulation = Simulation(scene(body, last=60))
+    found = list(simulation.frames())
+    low = np.array([one.surface[10] for one in found])
+    # Four tenths of it are half as long; its weight stretches it by less than a thousandth.
+    assert low[28] == pytest.approx([0.0, 0.0, -0.8], abs=1e-3)
+    assert low[-1] == pytest.approx([0.0, 0.0, -1.0], abs=1e-3)
+    # A muscle that is told to be long is not stretched.
+    assert touched(simulation, found[28].state, "Worm") == Touched()
 
 
 def test_a_damper_neither_turns_nor_pushes_what_moves_as_a_whole() -> None:
@@ -262,7 +289,7 @@ def test_what_is_told_to_a_machine_is_in_the_frames_digest() -> None:
         (Muscle("Pull", EDGE, 0.0), "Wire: muscle Pull has no length or stiffness"),
         (Muscle("Pull", EDGE, damping=-1.0), "Wire: muscle Pull has a negative damping"),
         (Muscle("Pull", EDGE, weights=(1.0,)), "Wire: muscle Pull has 1 weights for 0 sensors"),
-        (Muscle("Pull", np.array([[0, 0]])), "Wire: no edge of muscle Pull is a spring"),
+        (Muscle("Pull", np.array([[0, 0]])), "Wire: no edge of muscle Pull is simulated"),
     ],
 )
 def test_what_cannot_be_a_muscle_is_said(muscle: Muscle, words: str) -> None:
