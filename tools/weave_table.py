@@ -1,8 +1,8 @@
 """Makes the tables of docs/weave.md anew: rests, pulls, damping, contact, times; those that are named, or all.
 
-    python tools/weave_table.py rests pulls       in an environment of the core's tests; damping takes ten minutes, the others one each
+    python tools/weave_table.py rests pulls       in an environment of the core's tests
 
-Times are of the machine that makes them, CPU of one thread (OPENBLAS_NUM_THREADS=1).
+Damping takes ten minutes, the others one each. Times are of the machine that makes them, CPU of one thread (OPENBLAS_NUM_THREADS=1).
 """
 
 from __future__ import annotations
