@@ -2,7 +2,8 @@
 
     python tools/weave_table.py rests pulls       in an environment of the core's tests
 
-Damping takes ten minutes, the others one each. Times are of the machine that makes them, CPU of one thread (OPENBLAS_NUM_THREADS=1).
+Damping takes ten minutes, the others one each. Times are of the machine that makes them, CPU of one thread
+(OPENBLAS_NUM_THREADS=1).
 """
 
 from __future__ import annotations
