@@ -1,8 +1,9 @@
 """Makes the tables of docs/weave.md anew: rests, pulls, damping, contact, times; those that are named, or all.
 
-    python tools/weave_table.py rests pulls       in an environment of the core's tests; all of them take half an hour
+    python tools/weave_table.py rests pulls       in an environment of the core's tests
 
-Times are of the machine that makes them, CPU of one thread (OPENBLAS_NUM_THREADS=1).
+Damping takes ten minutes, the others one each. Times are of the machine that makes them, CPU of one thread
+(OPENBLAS_NUM_THREADS=1).
 """
 
 from __future__ import annotations
@@ -61,15 +62,15 @@ MOTIONS = {
 
 def rests() -> Iterator[Row]:
     """Worst first."""
-    yield "", "turned by", "5% is left at", "1% is left at"
+    yield "", "turned by", "5% is left at", "1% is left at", "rests beside the shape that was turned by"
     found = []
     for count, thick, corners, more, label, turns in LET_GO:
         for turn in turns:
-            early, late = weave.let_go(count, thick, turn, 48.0, corners, **more)
+            early, late, apart = weave.let_go(count, thick, turn, 48.0, corners, **more)
             held = "two corners" if corners else "edge"
             what = f"{count} × {count}, yarns of {thick:g} mm{label}, {held}"
             said = f"**{late}**" if abs(late - 48) > LATE else str(late)
-            found.append((late, (what, f"{turn:g}°", str(early), said)))
+            found.append((late, (what, f"{turn:g}°", str(early), said, f"{100.0 * apart:.1f}%")))
     yield from (row for _, row in sorted(found, reverse=True))
 
 
