@@ -18,7 +18,7 @@ FRAMES = 12
 # Where a button is that stands beside another one, in parts of the sidebar's width.
 CLEAR = 0.7
 # Pixels from below Bake down to the header of Links.
-HEADER = 126
+HEADER = 152
 # Pixels of the viewport, from the window's upper left corner: the bridge, beside the panel.
 VIEW = (240, 200, 780, 520)
 
