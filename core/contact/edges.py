@@ -73,13 +73,18 @@ def _meeting(
     across = np.cross(own[edge_a[:, 1]] - own[edge_a[:, 0]], other[edge_b[:, 1]] - other[edge_b[:, 0]])
     normal = across / np.maximum(np.linalg.norm(across, axis=1), 1e-30)[:, None]
     out_a, out_b = _outward(one, ended[a], mine), _outward(two, ended[b], theirs)
-    facing = (out_b.sum(axis=1) - out_a.sum(axis=1)) * normal
+    # A sheet has no outside: what is closed says which way it is pushed, and either of its sides may be.
+    sides = _two_sided(one, two), _two_sided(two, one)
+    toward = (0.0 if sides[1] else out_b.sum(axis=1)) - (0.0 if sides[0] else out_a.sum(axis=1))
+    facing = toward * normal
     normal = normal * np.where(facing.sum(axis=1) < 0.0, -1.0, 1.0)[:, None]
     stack = np.column_stack([edge_a + parts[0].start, edge_b + parts[1].start])
     weights = np.column_stack([1.0 - pairs.s, pairs.s, pairs.t - 1.0, -pairs.t])
     before = np.einsum("ki,ki->k", np.einsum("kj,kji->ki", weights, moment.start[stack]), normal)
     after = np.einsum("ki,ki->k", pairs.way, normal)
-    keep = _within(out_b, normal) & _within(out_a, -normal) & model.moved[stack].any(axis=1)
+    keep = _within(out_b, normal) | (_within(-out_b, normal) if sides[1] else False)
+    keep &= _within(out_a, -normal) | (_within(-out_a, -normal) if sides[0] else False)
+    keep &= model.moved[stack].any(axis=1)
     if one.strung:
         # A thread along the one face of an edge is not behind the other one.
         keep &= (after > 0.0) | _within(out_b, normal, -_ROUND)
@@ -123,6 +128,11 @@ def _boxed(points: Array, edges: Index, others: Array, other_edges: Index, reach
         beyond |= (rows[axis] > high[axis] + reach).astype(np.uint8) << (2 * axis + 1)
     # Both ends of what does not are beyond the same side.
     return np.asarray((beyond[edges[:, 0]] & beyond[edges[:, 1]]) == 0)
+
+
+def _two_sided(surface: Touchable, other: Touchable) -> bool:
+    """Whether a sheet meets what is closed."""
+    return not surface.closed and not surface.strung and other.closed
 
 
 def _outward(surface: Touchable, there: Triangles, edges: Index) -> Array:

@@ -12,7 +12,7 @@ import bmesh
 import bpy
 import numpy as np
 import pytest
-from scenes import dump, fresh, world
+from scenes import TARGETS, dump, fresh, world
 from test_drawing import redraw, sealed
 
 pytestmark = pytest.mark.bpy
@@ -152,8 +152,8 @@ def test_it_walks_live_as_it_is_baked_to_any_target(load: Load, live: ModuleType
     kept = [kept.frame.state for kept in live.find(obj).frames]
     assert played[-1][:, 0].mean() - np.mean([p[0] for p in POINTS]) > 0.05
     api = load("dampsim_addon.api")
-    for target in load("dampsim_addon.targets").TARGETS:
-        (result,) = api.bake([obj], target=target.name)
+    for name in TARGETS:
+        (result,) = api.bake([obj], target=name)
         assert result.problem == ""
         cache = load("dampsim_addon.scene.caches").frame_cache(obj)
         for number, state in enumerate(kept, 1):
