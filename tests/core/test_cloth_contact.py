@@ -125,11 +125,8 @@ def test_a_blow_stretches_cloth_in_steps_of_a_frame_about_as_in_short_ones(count
 def test_a_cloth_lies_over_sharp_edges_whichever_side_is_up(up: bool) -> None:
     flat = sheet(13)
     cos, sin = np.cos(0.4), np.sin(0.4)
-    points = (flat.vertices - flat.vertices.mean(axis=0)) @ [
-        [cos, sin, 0.0],
-        [-sin, cos, 0.0],
-        [0.0, 0.0, 1.0],
-    ] + np.array([0.0, 0.0, 0.05])
+    turn = np.array([[cos, sin, 0.0], [-sin, cos, 0.0], [0.0, 0.0, 1.0]])
+    points = (flat.vertices - flat.vertices.mean(axis=0)) @ turn + np.array([0.0, 0.0, 0.05])
     surface = Surface("Cloth", points, flat.triangles if up else flat.triangles[:, ::-1])
     body = still(surface, kind="CLOTH", **FABRICS["Cotton"])  # type: ignore[arg-type]
     crate = gridded("Crate", (-0.25, -0.25, -0.5), (0.25, 0.25, 0.0), 0.5)
