@@ -20,6 +20,8 @@ _REACH, _BEHIND = 2.0, 2.0
 _DEEP = 4.0
 # An edge touches in the directions between its two faces' normals, to this part more.
 _ROUND = 0.05
+# The cosine between the faces of an edge over which a sheet folds, and its least length, in edges of the sheet.
+_FOLDS, _LONG = 0.5, 2.0
 # Edges that met at most this part of their lengths beyond their ends did meet.
 _BORDER = 0.02
 
@@ -73,17 +75,17 @@ def _meeting(
     across = np.cross(own[edge_a[:, 1]] - own[edge_a[:, 0]], other[edge_b[:, 1]] - other[edge_b[:, 0]])
     normal = across / np.maximum(np.linalg.norm(across, axis=1), 1e-30)[:, None]
     out_a, out_b = _outward(one, ended[a], mine), _outward(two, ended[b], theirs)
-    # A sheet has no outside: what is closed says which way it is pushed, and either of its sides may be.
-    sides = _two_sided(one, two), _two_sided(two, one)
-    toward = (0.0 if sides[1] else out_b.sum(axis=1)) - (0.0 if sides[0] else out_a.sum(axis=1))
-    facing = toward * normal
+    # A sheet has no outside: over a long sharp edge that says which way it is pushed, and either of its sides may be.
+    long_b = _long(two, other[edge_b], out_b, one)[:, None]
+    long_a = _long(one, own[edge_a], out_a, two)[:, None]
+    facing = (np.where(long_a, 0.0, out_b.sum(axis=1)) - np.where(long_b, 0.0, out_a.sum(axis=1))) * normal
     normal = normal * np.where(facing.sum(axis=1) < 0.0, -1.0, 1.0)[:, None]
     stack = np.column_stack([edge_a + parts[0].start, edge_b + parts[1].start])
     weights = np.column_stack([1.0 - pairs.s, pairs.s, pairs.t - 1.0, -pairs.t])
     before = np.einsum("ki,ki->k", np.einsum("kj,kji->ki", weights, moment.start[stack]), normal)
     after = np.einsum("ki,ki->k", pairs.way, normal)
-    keep = _within(out_b, normal) | (_within(-out_b, normal) if sides[1] else False)
-    keep &= _within(out_a, -normal) | (_within(-out_a, -normal) if sides[0] else False)
+    keep = _within(out_b, normal) | (long_a[:, 0] & _within(-out_b, normal))
+    keep &= _within(out_a, -normal) | (long_b[:, 0] & _within(-out_a, -normal))
     keep &= model.moved[stack].any(axis=1)
     if one.strung:
         # A thread along the one face of an edge is not behind the other one.
@@ -130,9 +132,16 @@ def _boxed(points: Array, edges: Index, others: Array, other_edges: Index, reach
     return np.asarray((beyond[edges[:, 0]] & beyond[edges[:, 1]]) == 0)
 
 
-def _two_sided(surface: Touchable, other: Touchable) -> bool:
-    """Whether a sheet meets what is closed."""
-    return not surface.closed and not surface.strung and other.closed
+def _long(surface: Touchable, ends: Array, out: Array, sheet: Touchable) -> Mask:
+    """(k,) which edges of what is closed turn by more than 60 degrees, and are so long that a sheet folds over them.
+
+    ends: (k, 2, 3) m.  out: (k, 2, 3) normals of their faces.  Of what has as many vertices as the sheet those meet it.
+    """
+    if not surface.closed or sheet.closed or sheet.strung:
+        return np.zeros(len(ends), dtype=bool)
+    lengths = np.linalg.norm(ends[:, 1] - ends[:, 0], axis=1)
+    turned = np.einsum("ki,ki->k", out[:, 0], out[:, 1]) < _FOLDS
+    return np.asarray(turned & (lengths > _LONG * sheet.edge_length))
 
 
 def _outward(surface: Touchable, there: Triangles, edges: Index) -> Array:
