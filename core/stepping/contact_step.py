@@ -21,7 +21,7 @@ from ..system.inputs import Inputs
 from ..system.state import State
 from ..system.system import System
 from .controls import Controls
-from .found_again import carried, gone_through, same
+from .found_again import carried, deeper, gone_through, same
 from .ground import IMPACT, Impact, impacted, leaving, opened, steady, support, touches
 from .held import NUMBERS, Around, Ground, Holding, drag, holding, overshoot, renewed
 from .remembered import CONTACTS, DIALS, HELD, IMPACTS, Remembered, shared
@@ -83,16 +83,20 @@ class ContactStep:
             np.linalg.norm(self.system.pull(self.inputs, np.arange(len(self.system.rest))), axis=-1).max()
         )
 
+    @property
+    def _predicted(self) -> Array:
+        """(n, 3) m, where all would be at the step's end if nothing acted on it."""
+        return self.system.placed(self.state.positions + self.h * self.state.velocities, self.inputs)
+
     def ahead(self, blocks: Collection[int]) -> float:
         """m, how much deeper some blocks would be in things, or things in them, if nothing stopped what moves."""
         if self.memory is None:
             return 0.0
-        x = self.system.placed(self.state.positions + self.h * self.state.velocities, self.inputs)
+        x = self._predicted
         rows, model = self.detection(x), self.detection.moment.model
         mine = np.array([not one.is_obstacle and one.block in blocks for one in model.surfaces], dtype=bool)
         rows = rows.some(mine[rows.key[:, [0, 3]]].any(axis=1))
-        behind = -ContactEnergy(rows, np.zeros(len(rows))).at(x).gap - rows.out
-        return float((behind - self.memory.depth(rows.key)).max(initial=0.0))
+        return float(deeper(rows, x, self.memory).max(initial=0.0))
 
     def minimised(
         self,
@@ -103,7 +107,7 @@ class ContactStep:
     ) -> tuple[_Kind, Minimum]:
         """made: the problem with what contacts make of the regions.  guess: velocities (f, 3) to start from."""
         # What is predicted falls and swings through what it lies on; what was before does not.
-        x = self.system.placed(self.state.positions + self.h * self.state.velocities, self.inputs)
+        x = self._predicted
         rows = self.detection(x)
         pressing = (self.memory or ContactMemory()).pressed(rows.key)
         touched = self._touched(rows, (ContactEnergy(rows, pressing).at(x).force > 0.0) | (pressing > 0.0))

@@ -37,10 +37,15 @@ def same(rows: Rows, found: Rows, x: Array) -> bool:
     return not (before.gap[gone] < -_MISSED * rows.distance[gone]).any()
 
 
+def deeper(rows: Rows, x: Array, memory: ContactMemory) -> Array:
+    """(k,) m, how much deeper inside things are at x than they were when the step began; negative in front."""
+    behind = -ContactEnergy(rows, np.zeros(len(rows))).at(x).gap - rows.out
+    return np.asarray(behind - memory.depth(rows.key))
+
+
 def gone_through(found: Rows, x: Array, memory: ContactMemory) -> bool:
     """Whether something is where it can be seen, deeper inside than it was when the step began."""
-    behind = -ContactEnergy(found, np.zeros(len(found))).at(x).gap - found.out
-    return bool((behind - memory.depth(found.key) > SEEN * found.distance).any())
+    return bool((deeper(found, x, memory) > SEEN * found.distance).any())
 
 
 def carried(rows: Rows, found: Rows, x: Array) -> Array:
