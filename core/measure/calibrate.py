@@ -70,7 +70,7 @@ def _deflected(simulation: Simulation, body: str, deflection: float) -> tuple[St
         raise PinError(f"{body}: nothing holds all of it, so it never rests in the air; choose a pin group.")
     factors = simulation.factors(island)
     animated = simulation.sampled(simulation.scene.first).animated[-1]
-    state = simulation.statics.settled_pose(island, animated, factors)
+    state = simulation.statics.settled_pose(island, animated, factors, slides=True)
     # What sticks to a floor where it was pulled to says nothing of Settle.
     inputs = in_the_air(simulation.posing.held(simulation.islands[island], animated))
     still = Still(system, state, inputs, factors)

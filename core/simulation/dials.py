@@ -14,7 +14,7 @@ from ..memo import Memo
 from ..scene.parameters import BounceBy, DampingBy, Reference, Settings
 from ..scene.scene import Scene
 from ..stepping.carrier import Piece, pieces
-from ..stepping.controls import Controls, YarnDials
+from ..stepping.controls import Controls
 from ..stepping.first_mode import first_mode_law
 from ..stepping.law import BackwardEulerLaw, FixedLaw, InertiaLaw, JoinedLaw
 from ..stepping.natural import natural_overshoot
@@ -24,21 +24,14 @@ from ..stepping.waveform import WaveformLaw, settle_law
 from ..system.region import Region
 from ..system.weave import has_weave
 from .choice import is_own
-from .statics import Statics, has_net
+from .statics import Statics
+from .steppers import has_net, yarn_dials
 
 # Controls that are kept: dials mostly stand still.
 _KEPT = 32
 # On its way along an arc a net stretches first, which dwarfs the swing in the first error of a step: what is left has
 # to be so much smaller a part of it.
 _NET = 1e-3
-
-
-def yarn_dials(settings: Settings) -> YarnDials:
-    """What the yarns of woven cloth are dialled to."""
-    return YarnDials(
-        settings.yarn_friction, 1e-3 * settings.yarn_grip, settings.yarn_drag, settings.yarn_stretch_damping,
-        settings.yarn_bend_damping, settings.damping_by == "RAYLEIGH",
-    )  # fmt: skip
 
 
 def dialled(settings: Settings) -> Dialled:
@@ -183,7 +176,7 @@ class Dials:
             follow_through=tuple(throws + [1.0] * (len(system.blocks) - len(own))),
             tolerance=min(one.tolerance for one in own) * (_NET if by_first else 1.0),
             stiffness=tuple(float(one) for one in factors),
-            yarns=tuple(yarn_dials(one) for one in own) if has_weave(system) else (),
+            yarns=yarn_dials(system, own),
         )
 
     def _law(self, island: int, region: Region, own: list[Settings], factors: Array, count: int) -> InertiaLaw:

@@ -26,7 +26,8 @@ from .assembly import Assembly, Island
 from .dials import Dials
 from .posing import Posing
 from .sampling import Animated
-from .statics import Statics, stepper
+from .statics import Statics
+from .steppers import stepper
 
 # Bodies that flowed that are kept: each holds factors of its own.
 _KEPT = 2

@@ -14,6 +14,7 @@ from ..frames.frame import Frame
 from ..geometry.rigid import rigid_motion
 from ..scene.scene import Scene
 from ..system.state import State
+from ..system.weave import has_weave
 from .dials import Dials
 from .posing import Pose, Posing
 from .sampling import Animated, Sampled
@@ -79,10 +80,13 @@ def warm_up(stepping: Stepping) -> Generator[tuple[int, int], None, tuple[Frame,
 
 def _hung(statics: Statics, island: int, animated: Animated, factors: Array, begun: State | None) -> State:
     """Where a held island hangs, or leans on what it touches. begun: where that is looked for from."""
-    touches = statics.islands[island].system.contact is not None
+    system = statics.islands[island].system
+    touches = system.contact is not None
     if begun is None and not touches:
-        return statics.hanging(island, factors)
-    return statics.settled_pose(island, animated, factors, begun, touching=touches)
+        begun = statics.hanging(island, factors)
+        if not has_weave(system):
+            return begun
+    return statics.settled_pose(island, animated, factors, begun, touching=touches, slides=True)
 
 
 def _laid(statics: Statics, island: int, animated: Animated, factors: Array, begun: State) -> State:

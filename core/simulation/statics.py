@@ -15,23 +15,18 @@ from ..contact.rows import ContactEnergy
 from ..memo import Memo
 from ..scene.parameters import Settings, StiffnessBy
 from ..scene.scene import Scene
-from ..solvers.lbfgs import minimise_lbfgs
-from ..solvers.newton import minimise_newton
 from ..stepping.hanging import floored, hanging
-from ..stepping.sheet_step import SheetStepper, has_sheet
 from ..stepping.static import settled
-from ..stepping.step import Stepper
-from ..stepping.weave_step import WeaveStepper
 from ..system.block import Block
 from ..system.inputs import in_the_air
 from ..system.state import State
-from ..system.system import System, assemble
-from ..system.weave import has_weave
+from ..system.system import assemble
 from .assembly import Assembly, Island, rebuilt
 from .posing import Posing
 from .pulling import Fields, fields_of, pulled, weighed
 from .sag import stiffness_for_sag
 from .sampling import Animated
+from .steppers import has_net, stepper, yarn_dials
 from .unloaded import can_unload, unloaded
 
 # Hanging states and sags that are kept.
@@ -118,11 +113,12 @@ class Statics:
         state: State | None = None,
         fields: Fields | None = None,
         touching: bool = False,
+        slides: bool = False,
     ) -> State:
         """Where an island comes to rest under gravity, from the state or from where it is animated.
 
         fields: that it feels as well; they stay as they are.  touching: whether it is stopped by what it touches, as
-        where a shot begins; a Sag is one in the air.
+        where a shot begins; a Sag is one in the air.  slides: whether what is woven may slide, as friction lets it.
         """
         there = self.islands[island]
         begin = self._posing.at_rest(there, animated) if state is None else state
@@ -133,7 +129,8 @@ class Statics:
         inputs = pulled(there, still, self._settings(there), outside, gravity, fields)
         # Others' accuracy must not change where it hangs.
         tolerance = min([1e-3, *(self._scene.bodies[k].settings.tolerance for k in there.bodies)])
-        return settled(self.steppers[island], begin, inputs, tolerance, factors)
+        yarns = yarn_dials(there.system, self._settings(there)) if slides else ()
+        return settled(self.steppers[island], begin, inputs, tolerance, factors, yarns)
 
     def drawn(self, island: int, animated: Animated, state: State) -> State:
         """Where an island's fibres bring it from a state while nothing else pulls at it, or touches it."""
@@ -272,20 +269,6 @@ class Statics:
         animated = self._first.bodies[body]
         surface = self.models[body].skin(state.positions[there.system.slices[block]], animated)
         return float(np.linalg.norm(surface - animated, axis=1).max()) / self._scene.bodies[body].hanging_size
-
-
-def stepper(system: System) -> Stepper:
-    """The steps of a system: nets by Newton's method, as their stiffness at rest says little of where they hang."""
-    if has_weave(system):
-        return WeaveStepper(system)
-    if has_sheet(system):
-        return SheetStepper(system)
-    return Stepper(system, minimise_newton if has_net(system) else minimise_lbfgs)
-
-
-def has_net(system: System) -> bool:
-    """Whether weight, and not elasticity alone, keeps the shape of any of it."""
-    return any(not region.stiff for region in system.regions)
 
 
 def held(island: Island) -> bool:

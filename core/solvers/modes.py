@@ -143,6 +143,25 @@ def smallest_above(stiffness: csr_matrix, mass: Array, nodes: Index, bound: floa
     return float(values[0]) if values[0] > bound else None
 
 
+def lowest_mode(stiffness: csr_matrix, mass: Array, nodes: Index, bound: float) -> Array | None:
+    """The shape (f, 3) of the mode with the smallest eigenvalue if that is below a bound < 0 (1/s^2); else None.
+
+    Its largest node displacement is 1.
+    """
+    block, root = scaled(stiffness, mass, nodes)
+    if block.shape[0] <= 24:
+        values, every = np.linalg.eigh(block.toarray())
+        return _shape(root * every[:, 0]) if values[0] < bound else None
+    shift = bound
+    while _count_below(block, shift):
+        # From below all of them the smallest is the nearest.
+        shift *= 4.0
+    if shift == bound:
+        return None
+    start = np.random.default_rng(0).standard_normal(block.shape[0])
+    return _shape(root * eigsh(block, k=1, sigma=shift, v0=start)[1][:, 0])
+
+
 def first_mode(stiffness: csr_matrix, mass: Array, nodes: Index, bound: float = 0.0) -> Array:
     """The shape (f, 3) of the first mode above a bound (1/s^2), its largest node displacement being 1."""
     block, root = scaled(stiffness, mass, nodes)
@@ -153,8 +172,13 @@ def first_mode(stiffness: csr_matrix, mass: Array, nodes: Index, bound: float = 
         vectors = every[:, [int(np.flatnonzero(values > bound)[0])]]
     else:
         _, vectors = eigsh(block, k=1, sigma=0.0, v0=np.ones(len(root)))
-    shape = (root * vectors[:, 0]).reshape(-1, 3)
-    shape /= np.linalg.norm(shape, axis=1).max()
+    return _shape(root * vectors[:, 0])
+
+
+def _shape(displacements: Array) -> Array:
+    """(f, 3), the largest node displacement being 1, of displacements (3f,)."""
+    shape = displacements.reshape(-1, 3)
+    shape = shape / np.linalg.norm(shape, axis=1).max()
     # The sign of an eigenvector is arbitrary; the largest component shall be positive.
     return np.asarray(shape * np.sign(shape.ravel()[np.abs(shape).argmax()]))
 

@@ -7,15 +7,17 @@ a few steps where a search for the lowest place, which may not stretch on its wa
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
-from ..arrays import Array
 from ..solvers.problem import Outcome
 from ..system.inputs import Inputs
-from ..system.state import State
+from ..system.state import OF, State
+from ..system.weave import SPEEDS, STILL
 from .controls import Controls
 from .law import BackwardEulerLaw
+from .remembered import forgotten
 from .step import Stepper
 
 # Of the time in which a pendulum swings through a radian.
@@ -25,8 +27,8 @@ _SLOW = 2e-3
 _MOST = 120
 
 
-def fallen(stepper: Stepper, state: State, inputs: Inputs, tolerance: float, factors: Array) -> State:
-    """The state near to rest with the pins where they are. factors: (b,) on the blocks' stiffness.
+def fallen(stepper: Stepper, state: State, inputs: Inputs, controls: Controls) -> State:
+    """The state near to rest with the pins where they are. controls: of which the laws are not asked.
 
     Where nothing pulls it stays as it is; where a step fails, as far as it came.
     """
@@ -36,7 +38,7 @@ def fallen(stepper: Stepper, state: State, inputs: Inputs, tolerance: float, fac
     if pull == 0.0:
         return state
     h, mass = _STEP * math.sqrt(size / pull), system.mass[:, None]
-    controls = Controls(tuple(BackwardEulerLaw() for _ in system.regions), 0.0, tolerance, tuple(factors.tolist()))
+    controls = replace(controls, laws=tuple(BackwardEulerLaw() for _ in system.regions))
     limit, last = _SLOW**2 * pull * size * float(mass.sum()), 0.0
     for _ in range(_MOST):
         after, report = stepper.step(state, inputs, h, controls)
@@ -44,10 +46,16 @@ def fallen(stepper: Stepper, state: State, inputs: Inputs, tolerance: float, fac
             break
         energy = 0.5 * float((mass * after.velocities**2).sum())
         if energy < last:
-            state = State.at_rest(state.positions, state.time, state.memory)
+            state = stopped(state)
             if last < limit:
                 break
             last = 0.0
         else:
             state, last = after, energy
-    return State.at_rest(state.positions, state.time, state.memory)
+    return stopped(state)
+
+
+def stopped(state: State) -> State:
+    """A state at rest, of which nothing is remembered that moves."""
+    kept = {key: value for key, value in forgotten(state.memory).items() if key.partition(OF)[2] not in (SPEEDS, STILL)}
+    return State.at_rest(state.positions, state.time, kept)

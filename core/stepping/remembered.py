@@ -25,6 +25,12 @@ def shared(system: System, what: str) -> str:
     return f"{system.blocks[0].name}{OF}{what}"
 
 
+def presses(system: System, state: State) -> bool:
+    """Whether anything pressed on a system at the end of its last step."""
+    numbers = state.memory.get(shared(system, CONTACTS))
+    return numbers is not None and len(numbers) > 0
+
+
 @dataclass(frozen=True)
 class Remembered:
     """Of all nodes at the end of a step.

@@ -14,11 +14,12 @@ from ..system.region import Region
 from ..system.state import State
 from ..system.system import System
 from ..system.weave import has_weave
-from .controls import Controls
-from .falling import fallen
+from .controls import Controls, YarnDials
+from .falling import fallen, stopped
 from .first_mode import FirstModeLaw
-from .remembered import forgotten
+from .remembered import presses
 from .step import Stepper
+from .unstable import way_out
 
 # Each step leaves this part of the first mode; the end is when none moves a node by more than a part of the size.
 _REMAINDER = 0.1
@@ -28,15 +29,24 @@ _THIN_STILL, _THIN_TOLERANCE = 1e-6, 0.1
 # Where they touch, what touches differs a little from step to step.
 _TOUCHING_STILL = 1e-4
 _MOST = 60
+# How often it is led out of a saddle.
+_SADDLES = 3
 # Nearer to rest than this part of the size, what creeps is guessed from so many steps, unless the last guess left so
 # many times as long a way; ways that differ by less than this part say nothing.
 _NEAR, _DEPTH, _WORSE, _ALIKE = 0.01, 6, 2.0, 1e-3
 
 
-def settled(stepper: Stepper, state: State, inputs: Inputs, tolerance: float, factors: Array | None = None) -> State:
+def settled(
+    stepper: Stepper,
+    state: State,
+    inputs: Inputs,
+    tolerance: float,
+    factors: Array | None = None,
+    yarns: tuple[YarnDials, ...] = (),
+) -> State:
     """The state at rest under what pulls it with the pins at the inputs' end, reached by strongly damped steps.
 
-    factors: (b,) on each block's stiffness; 1 if None.
+    factors: (b,) on each block's stiffness; 1 if None.  yarns: where what is woven may slide, else nothing does.
 
     Where a step fails, as when the body collapses under its weight, the last good shape is returned.
     """
@@ -49,27 +59,47 @@ def settled(stepper: Stepper, state: State, inputs: Inputs, tolerance: float, fa
     woven = has_weave(system)
     thin = woven or any(block.is_sheet or block.is_rope for block in system.blocks)
     tolerance = max(tolerance, _THIN_TOLERANCE) if thin else tolerance
-    controls = Controls(laws, 0.0, tolerance, tuple(float(one) for one in scale))
+    controls = Controls(laws, 0.0, tolerance, tuple(float(one) for one in scale), yarns)
     touching = any(one.touching is not None for one in inputs)
     part = (_TOUCHING_STILL if touching else _THIN_STILL) if thin else _STILL
     limit = part * np.array([block.size for block in system.blocks])[system.owner()]
     still = tuple(one.ended() for one in inputs)
     if woven:
-        state = fallen(stepper, state, still, tolerance, controls.factors(len(system.blocks)))
-    # What is touched is not to be jumped through.
-    series = _Series() if thin and not touching else None
+        state = fallen(stepper, state, still, controls)
+    state, calm = _descended(stepper, state, still, h, controls, limit, _NEAR / part if thin and not touching else None)
+    # What presses on something may be held by it.
+    for _ in range(_SADDLES if thin and calm else 0):
+        way = None if presses(system, state) else way_out(system, state, scale)
+        if way is None:
+            break
+        state = replace(state, positions=state.positions + way)
+        if woven:
+            state = fallen(stepper, state, still, controls)
+        state, _ = _descended(stepper, state, still, h, controls, limit, _NEAR / part if not touching else None)
+    return state
+
+
+def _descended(
+    stepper: Stepper, state: State, still: Inputs, h: float, controls: Controls, limit: Array, near: float | None
+) -> tuple[State, bool]:
+    """After strongly damped steps, and whether the last one moved no node by more than its limit (n,) m.
+
+    near: times the limit, from where on what creeps is guessed; None if it never is, as what is touched is not to be
+    jumped through.
+    """
+    series = None if near is None else _Series()
     for _ in range(_MOST):
         after, report = stepper.step(state, still, h, controls)
         if report.outcome is not Outcome.CONVERGED:
             break
         moved = np.abs(after.positions - state.positions).max(axis=1)
         begun = state.positions
-        state = State.at_rest(after.positions, state.time, forgotten(after.memory))
+        state = stopped(after)
         if (moved <= limit).all():
-            break
-        if series is not None and (moved <= _NEAR / part * limit).all():
+            return state, True
+        if series is not None and near is not None and (moved <= near * limit).all():
             state = replace(state, positions=series.mixed(begun, state.positions))
-    return state
+    return state, False
 
 
 class _Series:

@@ -28,7 +28,7 @@ from dampsim.core.geometry.surface import Surface
 from dampsim.core.papers.flat_scenes import cloth
 from dampsim.core.scene.body import Body
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.simulation.statics import stepper
+from dampsim.core.simulation.steppers import stepper
 from dampsim.core.solvers.modes import smallest_eigenvalue
 from dampsim.core.solvers.newton import minimise_newton
 from dampsim.core.solvers.problem import Outcome

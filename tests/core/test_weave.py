@@ -188,7 +188,7 @@ def test_what_was_modelled_lying_is_soon_let_down_to_where_it_hangs(monkeypatch:
         return step(state, inputs, h, controls)
 
     monkeypatch.setattr(loom.stepper, "step", counted)
-    found = fallen(loom.stepper, loom.state, loom.system.still(), 1e-3, np.array([loom.factor])).positions
+    found = fallen(loom.stepper, loom.state, loom.system.still(), Controls((), 0.0, 1e-3, loom.factor)).positions
     # Swinging on, it would take all 120.
     assert len(steps) < 60
     # 0.7 m down, and by a hair longer; bent a little where it is held.
@@ -300,7 +300,7 @@ def let_go(
     first = simulation.first_frame()
     rest, turn = first.state.positions, np.radians(degrees)
     R = np.array([[1.0, 0.0, 0.0], [0.0, np.cos(turn), -np.sin(turn)], [0.0, np.sin(turn), np.cos(turn)]])
-    start = replace(first, state=State.at_rest(rest @ R.T, first.state.time))
+    start = replace(first, state=State.at_rest(rest @ R.T, first.state.time, first.state.memory))
     whole = largest_distance(rest @ R.T, rest)
     shapes = [rest @ R.T, *(frame.state.positions for frame in simulation.frames(start))]
     far = np.array([largest_distance(one, shapes[-1]) for one in shapes]) / whole

@@ -178,8 +178,9 @@ def test_what_was_hung_beside_something_is_pushed_aside_and_comes_back(monkeypat
     assert far > 0.2
     assert first is not None
     assert last is not None
-    # What slid meanwhile leaves its lower border a little wavy.
-    assert np.abs(last - first).max() < 0.03
+    # Each half of its lower border folds by 2.5 cm to one side or the other; what slid meanwhile is less.
+    first[:, 1], last[:, 1] = np.abs(first[:, 1]), np.abs(last[:, 1])
+    assert np.abs(last - first).max() < 0.01
 
 
 SLOPE = np.arctan(0.5)
