@@ -17,13 +17,13 @@ from .memory import CORNERS, EDGE, POINT, ContactMemory
 from .rows import ContactEnergy, Pressing, Rows
 
 # Normals that are nearer to each other than so are of the same side.
-_SAME = 0.05
+SAME = 0.05
 # Within so many contact distances of the touched place it is the one that is touched.
-_NEAR = 1.3
+NEAR = 1.3
 # The same where a thread has slid beyond the end of an edge.
 _ALONG = 5.0
 # A point is in a hollow where each side lies in front of the other one but for this part of the contact distance.
-_HOLLOW = 0.1
+HOLLOW = 0.1
 
 
 def cornered(rows: Rows, found: Rows, positions: Array, memory: ContactMemory) -> Rows:
@@ -36,15 +36,17 @@ def cornered(rows: Rows, found: Rows, positions: Array, memory: ContactMemory) -
     """
     before, now = (ContactEnergy(one, np.zeros(len(one))).at(positions) for one in (rows, found))
     # What has slid off the place that it touched does not touch the plane there.
-    near = np.linalg.norm(before.way, axis=1) < _NEAR * rows.distance
+    near = np.linalg.norm(before.way, axis=1) < NEAR * rows.distance
     # A tip in a dent is between the dent's triangles, whose friction it would lose from one to the other.
     itself = (rows.key[:, 0] == rows.key[:, 3]) & (rows.key[:, 1] != EDGE)
-    pressing = np.flatnonzero(near & itself & (before.gap < 0.0))
+    # Of sheets detection finds the sides of a fold.
+    sided = np.isin(rows.key[:, 2], found.key[np.isin(found.key[:, 1], CORNERS), 2])
+    pressing = np.flatnonzero(near & itself & (before.gap < 0.0) & ~sided)
     spot = _places(found, _points(rows.key[pressing]))
     pressing, spot = pressing[spot >= 0], spot[spot >= 0]
     if not len(pressing):
         return found
-    other = np.linalg.norm(rows.normal[pressing] - found.normal[spot], axis=1) > _SAME
+    other = np.linalg.norm(rows.normal[pressing] - found.normal[spot], axis=1) > SAME
     hollow = _hollow(rows, found, before, now, pressing, spot)
     if not (other & hollow).any():
         return found
@@ -85,7 +87,7 @@ def lingering(rows: Rows, found: Rows, positions: Array, threads: frozenset[int]
 def _hollow(rows: Rows, found: Rows, before: Pressing, now: Pressing, mine: Index, theirs: Index) -> Mask:
     """Of which both touched places lie in front of the other's plane."""
     between = before.way[mine] - now.way[theirs]
-    least = -_HOLLOW * rows.distance[mine]
+    least = -HOLLOW * rows.distance[mine]
     one = np.einsum("ki,ki->k", rows.normal[mine], between)
     two = np.einsum("ki,ki->k", found.normal[theirs], -between)
     return np.asarray((one >= least) & (two >= least))

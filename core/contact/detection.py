@@ -10,7 +10,8 @@ from ..geometry.penetration import consistent_depth
 from ..geometry.proximity import Forbidden, Nearest, Triangles, nearest, signed
 from ..geometry.swept import swept_points
 from .edges import meeting_edges
-from .meeting import Meeting, pair_distance, rows_of
+from .folds import further_sides
+from .meeting import Meeting, faced, pair_distance, rows_of
 from .memory import POINT, ContactMemory
 from .model import Touchable
 from .moment import Moment
@@ -29,8 +30,6 @@ _DEEP_START = 0.3
 _TORN = 0.5
 # Parts of a surface that are nearer to each other at rest than so many contact distances do not touch.
 _NEIGHBOURS = 2.5
-# A point meets only what faces some of the faces around it: their normals times the met one's are below this.
-_OPPOSING = -0.1
 # Beyond a border the way to the closest place leaves the normal by more than this cosine.
 _STRAIGHT = 0.99
 
@@ -67,7 +66,7 @@ class Detection:
             if self.model.seen[a] == a and self.model.seen[b] == b:
                 found += meeting_edges(self.moment, a, b, ended)
         for a in self.model.own:
-            found.append(self._facing(a, a, points, ended))
+            found += self._itself(a, points, ended)
         return rows_of(self.moment, found, self._memory, points)
 
     def _box(self, place: int, points: Array) -> tuple[Array, Array]:
@@ -166,6 +165,21 @@ class Detection:
             area = np.minimum(area, 3.0 * second.areas[second.triangles[triangle]].mean(axis=1))
         return Meeting((a, b), stack, amounts, normal, which[point], POINT, area)
 
+    def _itself(self, a: int, points: Array, ended: dict[int, Triangles]) -> list[Meeting]:
+        """Points of a surface near its own triangles; of a sheet all sides of its folds."""
+        known = self._facing(a, a, points, ended)
+        own, part = self.model.surfaces[a], self.model.points_of(a)
+        if own.closed or not len(known):
+            return [known]
+        before, began, distance = self.moment.start[part], self._start(a), pair_distance(self.moment, a, a)
+        forbidden = self._forbidden(a, a, np.arange(len(before)), before, began, distance, ended)
+        assert forbidden is not None
+
+        def sided(which: Index, near: Nearest) -> tuple[Array, Array]:
+            return self._sided(a, a, which, near, before[which], began, ended[a])
+
+        return [known, *further_sides(known, ended[a], own.areas, distance, forbidden, sided)]
+
     def _points(self, first: Touchable, second: Touchable, part: slice) -> Index:
         """The points of a surface that may touch another one's triangles."""
         if not first.is_obstacle:
@@ -211,7 +225,7 @@ class Detection:
                 out = np.einsum("ki,ki->k", before[point] - corner, began.normals[triangle])
                 no |= out < -_BEHIND * distance
             if first.closed:
-                no |= ~_faced(ended[a], first.around, which[point], ended[b].normals[triangle])
+                no |= ~faced(ended[a], first.around, which[point], ended[b].normals[triangle])
             if mine:
                 far = np.linalg.norm(rest[which[point]] - middle[triangle], axis=1) - radius[triangle]
                 if second.seam is not None:
@@ -280,12 +294,3 @@ class Detection:
         out = found.direction[which[mine]]
         met = nearest(began, places[which[mine]] + found.depth[which[mine]][:, None] * out, np.inf)
         return mine[met.point], met.triangle, met.weights, out[met.point]
-
-
-def _faced(surface: Triangles, around: Index, points: Index, normals: Array) -> Mask:
-    """Whether some face around points (k,) faces normals (k, 3). around: (v, d) the triangles at each vertex."""
-    found = np.asarray(np.einsum("ki,ki->k", surface.vertex_normals[points], normals) < _OPPOSING)
-    rest = np.flatnonzero(~found)
-    along = np.einsum("kdi,ki->kd", surface.normals[around[points[rest]]], normals[rest])
-    found[rest] = along.min(axis=1) < _OPPOSING
-    return found

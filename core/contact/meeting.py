@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from ..arrays import Array, Index
+from ..arrays import Array, Index, Mask
+from ..geometry.proximity import Triangles
 from .memory import EDGE, ContactMemory
 from .moment import Moment
 from .rows import Rows
@@ -17,6 +18,8 @@ from .rows import Rows
 _EXIT = 0.5
 # A point that is less far out at a step's start than it should be comes out by this part of the distance at least.
 _OUT = 0.25
+# A point meets only what faces some of the faces around it: their normals times the met one's are below this.
+_OPPOSING = -0.1
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,15 @@ def pair_distance(moment: Moment, first: int, second: int) -> float:
     if a.is_obstacle or b.is_obstacle:
         return float(moment.distance[first] + moment.distance[second])
     return float(0.5 * (moment.distance[first] + moment.distance[second]))
+
+
+def faced(surface: Triangles, around: Index, points: Index, normals: Array) -> Mask:
+    """Whether some face around points (k,) faces normals (k, 3). around: (v, d) the triangles at each vertex."""
+    found = np.asarray(np.einsum("ki,ki->k", surface.vertex_normals[points], normals) < _OPPOSING)
+    rest = np.flatnonzero(~found)
+    along = np.einsum("kdi,ki->kd", surface.normals[around[points[rest]]], normals[rest])
+    found[rest] = along.min(axis=1) < _OPPOSING
+    return found
 
 
 def rows_of(moment: Moment, meetings: Sequence[Meeting], memory: ContactMemory, points: Array) -> Rows:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..arrays import Array, Index
+from ..arrays import Array, Index, Mask
 
 # Kinds of contacts.
 POINT, EDGE = 0, 1
@@ -31,6 +31,13 @@ def _numbered(*keys: Index) -> list[Index]:
     return np.split(total, np.cumsum([len(one) for one in keys])[:-1])
 
 
+def _points(keys: Index) -> Index:
+    """Keys (k, 4) of points' sides as those of their points."""
+    found = keys.copy()
+    found[np.isin(found[:, 1], CORNERS), 1] = POINT
+    return found
+
+
 @dataclass(frozen=True)
 class ContactMemory:
     """Of the contacts that pressed at the end of a step.
@@ -39,12 +46,14 @@ class ContactMemory:
     slips: (k, 3) m, how far friction is stretched.
     forces: (k,) N.
     depths: (k,) m, how far a point lies behind the surface that it touches; negative in front of it.
+    sides: with each side of a point apart, where of_points() made one of them.
     """
 
     keys: Index = field(default_factory=lambda: np.zeros((0, 4), dtype=np.int64))
     slips: Array = field(default_factory=lambda: _none(0, 3))
     forces: Array = field(default_factory=lambda: _none(0))
     depths: Array = field(default_factory=lambda: _none(0))
+    sides: ContactMemory | None = None
 
     @staticmethod
     def of(keys: Index, slips: Array, forces: Array, depths: Array) -> ContactMemory:
@@ -64,14 +73,34 @@ class ContactMemory:
         return np.where(own[place] == asked, place, -1)
 
     def stretch(self, keys: Index) -> Array:
-        """(k, 3) m of contacts (k, 4); none for new ones."""
+        """(k, 3) m of contacts (k, 4), which are all that there are; none for new ones.
+
+        Of a point with as many sides as it had each has its own, else the nearest one all.
+        """
         place = self.places(keys)
-        return np.where(place[:, None] >= 0, self.slips[place] if len(self.slips) else 0.0, 0.0)
+        found = np.where(place[:, None] >= 0, self.slips[place] if len(self.slips) else 0.0, 0.0)
+        if self.sides is not None:
+            same = self._alike(keys)
+            found[same] = self.sides.stretch(keys[same])
+        return found
 
     def pressed(self, keys: Index) -> Array:
-        """(k,) N at the end of the last step; none for new ones."""
+        """(k,) N at the end of the last step; none for new ones. As stretch()."""
         place = self.places(keys)
-        return np.where(place >= 0, self.forces[place] if len(self.forces) else 0.0, 0.0)
+        found = np.where(place >= 0, self.forces[place] if len(self.forces) else 0.0, 0.0)
+        if self.sides is not None:
+            same = self._alike(keys)
+            found[same] = self.sides.pressed(keys[same])
+        return found
+
+    def _alike(self, keys: Index) -> Mask:
+        """(k,) of which points have as many sides as they had."""
+        assert self.sides is not None
+        points = np.concatenate([_points(one) for one in (self.sides.keys, keys)])
+        _, of = np.unique(points, axis=0, return_inverse=True)
+        had, now = np.split(of.reshape(-1), [len(self.sides.keys)])
+        size = int(of.max(initial=0)) + 1
+        return np.asarray((np.bincount(had, minlength=size) == np.bincount(now, minlength=size))[now])
 
     def depth(self, keys: Index) -> Array:
         """(k,) m that they lay behind the surface at the end of the last step; none for new ones and those in front."""
@@ -82,14 +111,12 @@ class ContactMemory:
         """What detection is to know: the sides of a point are one contact, with the friction of all of them."""
         if not len(self.keys) or self.keys[:, 1].max() < CORNERS[0]:
             return self
-        keys = self.keys.copy()
-        keys[np.isin(keys[:, 1], CORNERS), 1] = POINT
-        keys, first, of = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+        keys, first, of = np.unique(_points(self.keys), axis=0, return_index=True, return_inverse=True)
         slips = np.zeros((len(keys), 3))
         np.add.at(slips, of.reshape(-1), self.slips)
         forces = np.zeros(len(keys))
         np.add.at(forces, of.reshape(-1), self.forces)
-        return ContactMemory(keys, slips, forces, self.depths[first])
+        return ContactMemory(keys, slips, forces, self.depths[first], self)
 
     def behind(self, surface: int, other: int) -> Index:
         """The points of a surface that lay behind another one's."""

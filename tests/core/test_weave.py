@@ -235,7 +235,8 @@ def kinetic(motion: str, dials: YarnDials, seconds: float = 1.0) -> float:
     loom = Loom(body, tuple((tilted if motion == "swinging" else down).tolist()))
     if motion != "hanging":
         still_ = Loom(body, tuple(down.tolist()))
-        rest = fallen(still_.stepper, still_.state, still_.system.still(), 1e-6, np.array([loom.factor])).positions
+        controls = Controls((), 0.0, 1e-6, loom.factor)
+        rest = fallen(still_.stepper, still_.state, still_.system.still(), controls).positions
         speed = np.zeros_like(rest)
         if motion == "flapping":
             speed[:, 2] = 2.0 * np.sin(3.0 * np.pi * rest[:, 0] / rest[:, 0].max()) * (pins == 0.0)
