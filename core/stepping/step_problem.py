@@ -71,6 +71,7 @@ class StepProblem:
         # A body in flight starts with what its weight does to it, so that no step along a search changes its momentum.
         self.start = self.allowed(self._predicted + h * self._flying[:, None] * system.pull(inputs, stepper.free))
         self._accepted = 0
+        self._changed: tuple[Array, list[tuple[Array, Array]]] | None = None
         self._rotation = stepper.turns.at(self.positions(self.start), self._regions)
         # Without a way back to the problem: a circle would keep factors until the collector happens to come by.
         self._metric = Metric(stepper, self._positive, self._solve, self._rotation, self._scale, h)
@@ -160,7 +161,7 @@ class StepProblem:
         if changes is None:
             return np.inf
         for (_, terms), one, (change, along) in zip(self._terms, self._coefficients, changes, strict=True):
-            stiff = float((terms.inertia * (1.0 + one.theta * one.q)) @ (change**2).sum(axis=1))
+            stiff = float((terms.inertia * (1.0 + one.theta * one.q)) @ np.einsum("fi,fi->f", change, change))
             # What is rigid in it is neither slowed nor stiff.
             total += stiff + float(along @ along) / self._h
         return float(np.sqrt(total))
@@ -173,6 +174,8 @@ class StepProblem:
         """Of each region, the velocities (f, 3) of its deformation, and what is rigid beside; None where not known."""
         if self._begin is None:
             return None
+        if self._changed is not None and self._changed[0] is v:
+            return self._changed[1]
         found = []
         for slots, terms in self._terms:
             if terms.ahead is None:
@@ -183,6 +186,7 @@ class StepProblem:
                 along = np.einsum("fik,fi,f->k", terms.flight.basis, change, self._stepper.system.mass[free])
                 change = change - terms.flight.basis @ along
             found.append((change, along))
+        self._changed = v, found
         return found
 
     def secant(self, v: Array) -> tuple[Array, Array] | None:
