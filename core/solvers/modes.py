@@ -10,7 +10,7 @@ from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh, lobpcg
 
 from ..arrays import Array, Index
 from .factor import factorise, symmetric_pivots
-from .multifrontal import multifrontal
+from .metric import soon
 
 # Part of the mean diagonal by which a matrix that may be singular is shifted.
 _SHIFT = 1e-6
@@ -20,6 +20,8 @@ _DENSE = 3000
 _RESTARTS = 300
 # From so many coordinates on, factors in single precision serve. So many modes are looked for at once, so often.
 _MANY, _BESIDE, _ROUNDS = 750, 3, 40
+# Numbers of factors up to which they pay for so few solves.
+_ONCE = 20_000_000
 # What may be left of a mode's balance, in parts of its eigenvalue, which is then wrong by its square.
 _LEFT = 1e-5
 
@@ -94,7 +96,7 @@ def _iterated(block: csr_matrix, places: Array) -> float | None:
     Knyazev, *Toward the Optimal Preconditioned Eigensolver* (2001), with the inverse in single precision.
     places: (f, 3).
     """
-    solve = multifrontal(block, places)
+    solve = soon(block, places, _ONCE)
     if solve is None:
         return None
     # One step of inverse iteration tells how large it is about.
