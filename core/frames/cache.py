@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from ..arrays import Array
 from ..errors import CacheError, StaleCacheError
 from ..system.state import OF, State
 from .arrays_file import ArraysFile, opened, packed
+from .behind import Behind
 from .frame import Frame
 from .header import Header, read_header
 from .lock import Busy, locked
@@ -94,7 +96,8 @@ class FrameCache:
                 if not any(self.folder.iterdir()):
                     self.folder.rmdir()
 
-    def append(self, frame: Frame) -> None:
+    def append(self, frame: Frame, behind: Behind | None = None) -> None:
+        """behind: where it is written beside what goes on, and when it is there is known; at once if None."""
         state = frame.state
         facts = {
             "number": frame.number,
@@ -108,7 +111,11 @@ class FrameCache:
         arrays |= {f"{_SHAPE}{self._mark(name)}": shape.astype(np.float32) for name, shape in frame.shapes.items()}
         if not (self.folder / _HEADER).exists():
             raise CacheError(f"{self.name}: the cache folder {self.folder} was removed during the bake; bake again.")
-        self._write(self._path(frame.number).name, packed(facts, arrays))
+        write = partial(self._write, self._path(frame.number).name, packed(facts, arrays))
+        if behind is None:
+            write()
+        else:
+            behind.begin(write)
 
     def numbers(self) -> list[int]:
         """Numbers of the unbroken run of frames from the first one on."""
