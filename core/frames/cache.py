@@ -109,13 +109,23 @@ class FrameCache:
         arrays = {name: getattr(state, name) for name in _STATE}
         arrays |= {f"{_MEMORY}{self._mark(name)}": value for name, value in state.memory.items()}
         arrays |= {f"{_SHAPE}{self._mark(name)}": shape.astype(np.float32) for name, shape in frame.shapes.items()}
-        if not (self.folder / _HEADER).exists():
-            raise CacheError(f"{self.name}: the cache folder {self.folder} was removed during the bake; bake again.")
-        write = partial(self._write, self._path(frame.number).name, packed(facts, arrays))
+        self._check_there()
+        write = partial(self._append, self._path(frame.number).name, packed(facts, arrays))
         if behind is None:
             write()
         else:
             behind.begin(write)
+
+    def _append(self, name: str, content: bytes) -> None:
+        try:
+            self._write(name, content)
+        except CacheError:
+            self._check_there()
+            raise
+
+    def _check_there(self) -> None:
+        if not (self.folder / _HEADER).exists():
+            raise CacheError(f"{self.name}: the cache folder {self.folder} was removed during the bake; bake again.")
 
     def numbers(self) -> list[int]:
         """Numbers of the unbroken run of frames from the first one on."""
