@@ -8,7 +8,7 @@ from scipy.sparse import csr_matrix, identity
 from ..arrays import Array
 from .factor import Solve, factorise
 from .multifrontal import Multifrontal, Symbolic, multifrontal
-from .two_level import TwoLevel, serves
+from .two_level import TwoLevel, two_levels
 
 # Numbers of factors from which a solve waits for memory: beyond the caches, one of two levels is sooner.
 LARGE = 4_000_000
@@ -27,8 +27,8 @@ def soon(matrix: csr_matrix, places: Array, large: int = LARGE) -> TwoLevel | Mu
     """
     symbolic = Symbolic.of(matrix, places)
     if symbolic.entries > large:
-        two = TwoLevel.of(matrix, places)
-        if two is not None and serves(two, matrix):
+        two = two_levels(matrix, places)
+        if two is not None:
             return two
     return multifrontal(matrix, places, symbolic)
 

@@ -135,6 +135,12 @@ def _largest(matrix: csr_matrix) -> float:
     return _SAFE * float(np.linalg.norm(v))
 
 
+def two_levels(matrix: csr_matrix, places: Array) -> TwoLevel | None:
+    """Of a matrix (3n, 3n) with nodes at places (n, 3), where that serves."""
+    found = TwoLevel.of(matrix, places)
+    return found if found is not None and serves(found, matrix) else None
+
+
 def serves(solve: Any, matrix: csr_matrix) -> bool:
     """Whether conjugate gradients with it come near soon, for a noise: not where a matrix is nearly incompressible,
     thin or long.

@@ -122,7 +122,7 @@ def main() -> None:
             from dampsim.core.stepping import step
 
             step.metric_of = lambda matrix, places: factor.factorise(matrix)
-            modes.soon = lambda matrix, places: None
+            modes._iterated = lambda block, root, places: None
         measured(options.bodies[0], options.tets[0], options.frames, options.bounce[0], options.exact)
         return
     more = [name for name, wanted in (("--superlu", options.superlu), ("--exact", options.exact)) if wanted]
