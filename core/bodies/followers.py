@@ -84,7 +84,7 @@ class Tied:
         """The turn (p, 3, 3) of the surface (v, 3) around each point since rest, and its place there (p, 3)."""
         new = surface[self.near]
         b0 = (self.weights[:, None] @ new)[:, 0]
-        whole, _ = rigid_motion(self.rest[self._leaders], surface[self._leaders])
+        whole, _ = rigid_motion(self._leading, surface[self._leaders])
         # The weighted leaders' places at rest are about their mean, so that b0 drops out of the products.
         products = new[self.turning].transpose(0, 2, 1) @ self._levers + self._steadied * whole
         left, _, right = np.linalg.svd(products)
@@ -96,6 +96,11 @@ class Tied:
     @cached_property
     def _leaders(self) -> Index:
         return np.unique(self.near)
+
+    @cached_property
+    def _leading(self) -> Array:
+        """(l, 3) m, the leaders at rest."""
+        return self.rest[self._leaders]
 
     @cached_property
     def _places(self) -> Array:

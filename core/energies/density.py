@@ -54,10 +54,12 @@ class ElasticDensity(Protocol):
 
 def cofactor(F: Array) -> Array:
     """cof F = det(F) F^-T for (3, 3, m), also where F is singular."""
-    cof = np.empty_like(F)
+    cof, second = np.empty(F.shape), np.empty(F.shape[2])
     for i in range(3):
         a, b = (i + 1) % 3, (i + 2) % 3
         for j in range(3):
             c, d = (j + 1) % 3, (j + 2) % 3
-            cof[i, j] = F[a, c] * F[b, d] - F[a, d] * F[b, c]
+            np.multiply(F[a, c], F[b, d], out=cof[i, j])
+            np.multiply(F[a, d], F[b, c], out=second)
+            cof[i, j] -= second
     return cof

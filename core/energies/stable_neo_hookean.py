@@ -31,11 +31,23 @@ class StableNeoHookean:
 
     def density_stress(self, F: Array) -> tuple[Array, Array]:
         cof = cofactor(F)
-        volume = F[0, 0] * cof[0, 0] + F[0, 1] * cof[0, 1] + F[0, 2] * cof[0, 2] - self.alpha
-        ic = np.einsum("rcm,rcm->m", F, F)
-        density = 0.5 * self.mu * (ic - 3.0 - np.log1p(ic)) + 0.5 * self.lam * volume**2 - self._offset
-        cof *= self.lam * volume
-        cof += (self.mu * (1.0 - 1.0 / (ic + 1.0))) * F
+        volume = F[0, 0] * cof[0, 0]
+        volume += F[0, 1] * cof[0, 1]
+        volume += F[0, 2] * cof[0, 2]
+        volume -= self.alpha
+        above = np.einsum("rcm,rcm->m", F, F)
+        above += 1.0
+        # Of I_C + 1, at least 1, the logarithm is as exact as log1p of I_C, and sooner found.
+        density = above - 4.0
+        density -= np.log(above)
+        density *= 0.5 * self.mu
+        density += (0.5 * self.lam) * (volume * volume)
+        density -= self._offset
+        volume *= self.lam
+        cof *= volume
+        np.divide(-self.mu, above, out=above)
+        above += self.mu
+        cof += above * F
         return density, cof
 
     def stiffness(self, F: Array) -> Array:

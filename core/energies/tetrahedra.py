@@ -42,14 +42,19 @@ class TetElasticity:
 
     def deformation_gradients(self, positions: Array) -> Array:
         """F as (3, 3, m)."""
-        columns = (self._gradient @ positions).reshape(3, -1, 3)
-        return np.ascontiguousarray(columns.transpose(2, 0, 1))
+        # Coordinate by coordinate, so that nothing has to be turned about in memory.
+        F = np.empty((3, self._gradient.shape[0]))
+        for row, place in zip(F, np.ascontiguousarray(positions.T), strict=True):
+            row[:] = self._gradient @ place
+        return F.reshape(3, 3, -1)
 
     def value_gradient(self, positions: Array) -> tuple[float, Array]:
         density, stress = self.model.density_stress(self.deformation_gradients(positions))
         stress *= self.weights
-        flat = np.ascontiguousarray(stress.transpose(1, 2, 0)).reshape(-1, 3)
-        return float(self.weights @ density), self._divergence @ flat
+        gradient = np.empty((self._nodes, 3))
+        for axis, row in enumerate(stress.reshape(3, -1)):
+            gradient[:, axis] = self._divergence @ row
+        return float(self.weights @ density), gradient
 
     def with_flow(self, flow: Array) -> TetElasticity:
         """The same material after a plastic flow F_p (m, 3, 3) of determinant 1: F F_p^-1 takes the place of F."""

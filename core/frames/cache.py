@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from ..arrays import Array
 from ..errors import CacheError, StaleCacheError
 from ..system.state import OF, State
 from .arrays_file import ArraysFile, opened, packed
+from .behind import Behind
 from .frame import Frame
 from .header import Header, read_header
 from .lock import Busy, locked
@@ -94,7 +96,8 @@ class FrameCache:
                 if not any(self.folder.iterdir()):
                     self.folder.rmdir()
 
-    def append(self, frame: Frame) -> None:
+    def append(self, frame: Frame, behind: Behind | None = None) -> None:
+        """behind: where it is written beside what goes on, and when it is there is known; at once if None."""
         state = frame.state
         facts = {
             "number": frame.number,
@@ -106,9 +109,23 @@ class FrameCache:
         arrays = {name: getattr(state, name) for name in _STATE}
         arrays |= {f"{_MEMORY}{self._mark(name)}": value for name, value in state.memory.items()}
         arrays |= {f"{_SHAPE}{self._mark(name)}": shape.astype(np.float32) for name, shape in frame.shapes.items()}
+        self._check_there()
+        write = partial(self._append, self._path(frame.number).name, packed(facts, arrays))
+        if behind is None:
+            write()
+        else:
+            behind.begin(write)
+
+    def _append(self, name: str, content: bytes) -> None:
+        try:
+            self._write(name, content)
+        except CacheError:
+            self._check_there()
+            raise
+
+    def _check_there(self) -> None:
         if not (self.folder / _HEADER).exists():
             raise CacheError(f"{self.name}: the cache folder {self.folder} was removed during the bake; bake again.")
-        self._write(self._path(frame.number).name, packed(facts, arrays))
 
     def numbers(self) -> list[int]:
         """Numbers of the unbroken run of frames from the first one on."""

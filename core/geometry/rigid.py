@@ -96,7 +96,9 @@ def rigid_motion(old: Array, new: Array) -> tuple[Array, Array]:
     Kabsch, *A solution for the best rotation to relate two sets of vectors* (1976), for any angle. Where the points
     leave an axis open (one point, a line), nothing turns about it.
     """
-    a0, b0 = old.mean(axis=0), new.mean(axis=0)
+    # Sums down a few columns take numpy far longer than a product.
+    share = np.full(len(old), 1.0 / len(old))
+    a0, b0 = share @ old, share @ new
     products = (new - b0).T @ (old - a0)
     if not np.isfinite(products).all():
         # Of a state that ran away; the step finds that out.

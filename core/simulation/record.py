@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
 from ..errors import CacheError, StaleCacheError
+from ..frames.behind import Behind
 from ..frames.cache import FrameCache
 from ..frames.frame import Frame
 from ..scene.fingerprint import changes, inputs
@@ -28,8 +29,10 @@ class Progress:
 
 def bake(
     simulation: Simulation, cache: FrameCache, restart: bool = False, start: int | None = None
-) -> Iterator[Progress]:
-    """Fill the cache for the simulation's frames, one frame per item.
+) -> Generator[Progress, None, None]:
+    """Fill the cache for the simulation's frames, one frame per item; an item's frame is flushed to the disk.
+
+    That waits for the disk, mostly, and so is done beside the next frame's simulation.
 
     Frames that are there are kept if the same inputs made them, which is checked frame by frame against the animation;
     else a StaleCacheError says what changed. restart: throw away what is there. start: simulate anew from this frame
@@ -62,10 +65,18 @@ def bake(
             yield Progress(prepared, parts, "Preparing")
     elif start is not None:
         cache.drop_from(start)
-    for done, frame in enumerate(simulation.frames(last), len(numbers) + 1):
-        cache.append(frame)
-        helped += frame.helped
-        yield Progress(done, total, "Simulating", helped)
+    behind, begun = Behind(), None
+    try:
+        for done, frame in enumerate(simulation.frames(last), len(numbers) + 1):
+            cache.append(frame, behind)
+            if begun is not None:
+                yield begun
+            helped += frame.helped
+            begun = Progress(done, total, "Simulating", helped)
+    finally:
+        behind.wait()
+    if begun is not None:
+        yield begun
     if [number for number in cache.numbers() if number <= scene.last] != list(range(scene.first, scene.last + 1)):
         raise CacheError(f"{cache.name}: frames vanished from the cache {cache.folder} during the bake; bake again.")
 

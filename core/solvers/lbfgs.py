@@ -22,6 +22,9 @@ def minimise_lbfgs(problem: Problem, start: Array, tolerance: Tolerance, pairs: 
     ways = Ways(problem, start, tolerance.relative) if tolerance.ways else None
     if ways is not None and not np.isfinite(ways.begun):
         ways = None
+    known = problem.secant(v) if ways is not None else None
+    if known is not None:
+        history.add(*known, Accepted(value, gradient))
     evaluations, first, error, foreseen = 1, None, np.inf, 0
     outcome = Outcome.ITERATIONS
     iteration = 0

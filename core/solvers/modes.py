@@ -9,8 +9,9 @@ from scipy.sparse import csr_matrix, diags, identity
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh, lobpcg
 
 from ..arrays import Array, Index
-from .factor import factorise, symmetric_pivots
-from .multifrontal import multifrontal
+from .factor import Solve, factorise, symmetric_pivots
+from .multifrontal import Symbolic, multifrontal
+from .two_level import two_levels
 
 # Part of the mean diagonal by which a matrix that may be singular is shifted.
 _SHIFT = 1e-6
@@ -20,6 +21,9 @@ _DENSE = 3000
 _RESTARTS = 300
 # From so many coordinates on, factors in single precision serve. So many modes are looked for at once, so often.
 _MANY, _BESIDE, _ROUNDS = 750, 3, 40
+# Numbers of factors up to which they pay for so few solves; steps with two levels, which are not exact, until what is
+# left is smooth.
+_ONCE, _TOWARDS = 20_000_000, 4
 # What may be left of a mode's balance, in parts of its eigenvalue, which is then wrong by its square.
 _LEFT = 1e-5
 
@@ -47,13 +51,13 @@ def smallest_eigenvalue(
     singular: whether more motions than those may meet no stiffness.  places: (n, 3) m, about where the nodes are, by
     which those of large bodies are found sooner.
     """
-    block, _ = scaled(stiffness, mass, nodes)
+    block, root = scaled(stiffness, mass, nodes)
     wanted = rigid_modes + 1
     if block.shape[0] <= max(4 * wanted, 24):
         return float(np.linalg.eigvalsh(block.toarray())[rigid_modes])
     large = block.shape[0] >= _MANY
     if large and places is not None and not (rigid_modes or singular):
-        soon = _iterated(block, places[nodes])
+        soon = _iterated(block, root, places[nodes])
         if soon is not None:
             return soon
     # A shift a little below zero keeps the factorisation regular where rigid motions make K singular. Where much does,
@@ -88,17 +92,40 @@ def smallest_eigenvalue(
     return found
 
 
-def _iterated(block: csr_matrix, places: Array) -> float | None:
-    """The smallest eigenvalue of a positive definite matrix (3f, 3f); None where it is not, or is not found so.
+def _iterated(block: csr_matrix, root: Array, places: Array) -> float | None:
+    """The smallest eigenvalue of a positive definite M^-1/2 K M^-1/2 (3f, 3f); None where that is not, or not found so.
 
     Knyazev, *Toward the Optimal Preconditioned Eigensolver* (2001), with the inverse in single precision.
-    places: (f, 3).
+    root: (3f,) of M^-1/2.  places: (f, 3).
     """
-    solve = multifrontal(block, places)
-    if solve is None:
-        return None
-    # One step of inverse iteration tells how large it is about.
-    start, _ = np.linalg.qr(solve(np.random.default_rng(0).standard_normal((block.shape[0], _BESIDE))))
+    symbolic = Symbolic.of(block, places)
+    if symbolic.entries > _ONCE:
+        # What is smooth is so of the places, not of what is scaled by the masses.
+        unscaled = block.multiply(1.0 / root[:, None]).multiply(1.0 / root[None, :]).tocsr()
+        two = two_levels(unscaled, places)
+        if two is not None:
+            found = _near(block, _rescaled(two, root), _TOWARDS)
+            if found is not None:
+                return found
+    solve = multifrontal(block, places, symbolic)
+    return None if solve is None else _near(block, solve, 1)
+
+
+def _rescaled(solve: Solve, root: Array) -> Solve:
+    """With M^-1/2 K M^-1/2 from a solve with K."""
+
+    def rescaled(right: Array) -> Array:
+        inverse = 1.0 / (root if right.ndim == 1 else root[:, None])
+        return inverse * solve(inverse * right)
+
+    return rescaled
+
+
+def _near(block: csr_matrix, solve: Solve, steps: int) -> float | None:
+    """See _iterated. solve: about the inverse.  steps: of it until it is told about how large the eigenvalue is."""
+    start = np.random.default_rng(0).standard_normal((block.shape[0], _BESIDE))
+    for _ in range(steps):
+        start, _ = np.linalg.qr(solve(start))
     size = float(np.linalg.eigvalsh(start.T @ (block @ start))[0])
     with warnings.catch_warnings():
         # What did not converge is seen below.

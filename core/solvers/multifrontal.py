@@ -13,20 +13,13 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtri, spotrf, strtri
-from scipy.sparse import csr_matrix, identity
+from scipy.sparse import csr_matrix
 
 from ..arrays import Array, Index, Single
 from .dissection import dissect
-from .factor import Solve, factorise
 
 # Pieces into which a child's rows may fall in its parent's before they are added by columns.
 _RUNS = 20
-# Nodes below which nothing is gained.
-_FEW = 250
-# What a metric may miss of shapes that its matrix hardly resists, as a body's shifts and turns, and of a noise.
-_MISSED = 0.05
-# Of the largest entry, what is added on the diagonal of a matrix that is exactly singular.
-_LITTLE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -83,37 +76,12 @@ class Multifrontal:
         return answer
 
 
-def metric_of(matrix: csr_matrix, places: Array) -> Solve:
-    """A solve for what needs to be no more exact than a metric; see multifrontal()."""
-    if len(places) >= _FEW:
-        made = multifrontal(matrix, places)
-        if made is not None and _serves(made, matrix, places):
-            return made
-    try:
-        return factorise(matrix)
-    except RuntimeError:
-        # What lies free and hardly resists, as a frame of springs, may cancel to the last digit.
-        little = _LITTLE * float(np.abs(matrix.diagonal()).max(initial=0.0))
-        return factorise((matrix + little * identity(matrix.shape[0])).tocsr())
+def multifrontal(matrix: csr_matrix, places: Array, symbolic: Symbolic | None = None) -> Multifrontal | None:
+    """Factors of a symmetric (3n, 3n) with nodes at places (n, 3); None where a pivot is not positive.
 
-
-def _serves(solve: Solve, matrix: csr_matrix, places: Array) -> bool:
-    """Whether single precision is enough: not where a matrix resists some shapes a million times less than others."""
-    x = (places - places.mean(axis=0)) / max(float(np.ptp(places, axis=0).max()), 1e-300)
-    shapes = np.zeros((len(places), 3, 6))
-    shapes[:, [0, 1, 2], [0, 1, 2]] = 1.0
-    for axis in range(3):
-        shapes[:, :, 3 + axis] = np.cross(np.eye(3)[axis], x)
-    noise = np.random.default_rng(0).standard_normal((3 * len(places), 1))
-    known = np.concatenate([shapes.reshape(-1, 6), noise], axis=1)
-    off = solve(matrix @ known) - known
-    wrong = np.linalg.norm(off, axis=0) / np.linalg.norm(known, axis=0)
-    return bool(np.isfinite(wrong).all() and wrong.max() < _MISSED)
-
-
-def multifrontal(matrix: csr_matrix, places: Array) -> Multifrontal | None:
-    """Factors of a symmetric (3n, 3n) with nodes at places (n, 3); None where a pivot is not positive."""
-    symbolic = Symbolic.of(matrix, places)
+    symbolic: of its pattern, where that is known.
+    """
+    symbolic = symbolic or Symbolic.of(matrix, places)
     return symbolic.factorised(matrix, np.float32) or symbolic.factorised(matrix, np.float64)
 
 
@@ -159,6 +127,12 @@ class Symbolic:
             [(3 * one[:, None] + np.arange(3)).ravel() for one in others],
             [part.children for part in parts],
         )
+
+    @property
+    def entries(self) -> int:
+        """Numbers that factors would have."""
+        fronts = zip(self.bounds, self.others, strict=True)
+        return sum((last - first + len(far)) * (last - first) for (first, last), far in fronts)
 
     def factorised(self, matrix: csr_matrix, kind: type[np.floating[Any]]) -> Multifrontal | None:
         """kind: in which precision it is factored. None where a pivot is not positive."""

@@ -52,6 +52,10 @@ class Problem(Searched, Protocol):
         """How far the motion at v takes the node that it takes farthest, m/s; infinite where not known."""
         ...
 
+    def secant(self, v: Array) -> tuple[Array, Array] | None:
+        """A way (f, 3) m/s that is known to change the gradient by (f, 3) N before a search from v; None for none."""
+        ...
+
     def accept(self, v: Array, value: float, gradient: Array) -> Accepted:
         """Is told where the search has come to, with psi and its gradient there; may change the problem a little."""
         ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,8 @@ from ..system.links import Joints
 from ..system.state import State
 from ..system.system import System
 from ..system.term import Factor
+from .law import Coefficients
+from .prefactored import Prefactored
 from .remembered import Remembered
 from .tangent import Part, Tangent
 
@@ -29,6 +32,22 @@ class Share:
     @property
     def uniform(self) -> bool:
         return np.ndim(self.theta) == 0 and np.ndim(self.sigma) == 0
+
+
+def shared_out(stepper: Prefactored, coefficients: Sequence[Coefficients]) -> Share:
+    """theta and sigma of all nodes from those of each region."""
+    found = [(one.theta, one.sigma) for one in coefficients]
+    if not found:
+        return Share(1.0, 0.0)
+    if all(np.ndim(theta) == 0 and np.ndim(sigma) == 0 for theta, sigma in found) and len(set(found)) == 1:
+        return Share(*found[0])
+    both = np.empty((len(stepper.free), 2))
+    both[:] = 1.0, 0.0
+    for region, (theta, sigma) in zip(stepper.system.regions, found, strict=True):
+        slots = stepper.slot[region.free]
+        both[slots, 0], both[slots, 1] = theta, sigma
+    # Hard pins go with the free node beside them.
+    return Share(both[stepper.beside, 0], both[stepper.beside, 1])
 
 
 class Potentials:
@@ -87,6 +106,11 @@ class Potentials:
     def elastic(self, x: Array) -> Array:
         """(n, 3) N, the gradient of the blocks' elastic energies over each one's stiffness factor, theta apart."""
         return self._at(x)[1] / _each(self._system, self._factors)
+
+    def shared(self, force: Array, nodes: Index) -> Array:
+        """What of forces (k, 3) N at nodes (k,), over their blocks' stiffness factors, counts in a step with theta."""
+        each = _each(self._system, self._factors)
+        return np.asarray(force * self._theta * (each if isinstance(each, float) else each[nodes]))
 
     def pushed(self, x: Array, nodes: Index) -> bool:
         """Whether what is not elastic, as a contact, acts on any of the nodes at positions (n, 3) m."""

@@ -15,8 +15,8 @@ from ..arrays import Array, Index
 from ..contact.metric import LOT, Compliance
 from ..solvers.factor import Solve
 from ..solvers.lbfgs import minimise_lbfgs
+from ..solvers.metric import metric_of
 from ..solvers.modes import largest_eigenvalue
-from ..solvers.multifrontal import metric_of
 from ..solvers.newton import minimise_newton
 from ..solvers.problem import Minimum, Outcome, Problem, Tolerance
 from ..system.inputs import Inputs, parted

@@ -18,7 +18,8 @@ from .controls import Controls
 from .held import Around
 from .inertia import RegionTerms, region_terms, waveform_terms
 from .keeping import Ending
-from .potentials import AtStart, Potentials, Share, at_start
+from .last_way import secant
+from .potentials import AtStart, Potentials, Share, at_start, shared_out
 from .prefactored import Prefactored
 from .remembered import forgotten
 from .touching import Metric, Touched
@@ -53,7 +54,7 @@ class StepProblem:
         self._coefficients = [
             law.calmer(h) if place in calmer else law.coefficients(h) for place, law in enumerate(controls.laws)
         ]
-        share = self._share()
+        share = shared_out(stepper, self._coefficients)
         self._potentials = Potentials(system, state, inputs, self._factors, share.theta)
         self._assemble_inertia(Moment.of(system, state, inputs, h), controls, share)
         # M/s + h theta e K = theta e (M/(s theta e) + h K) with the stiffness factor e.
@@ -70,27 +71,12 @@ class StepProblem:
         # A body in flight starts with what its weight does to it, so that no step along a search changes its momentum.
         self.start = self.allowed(self._predicted + h * self._flying[:, None] * system.pull(inputs, stepper.free))
         self._accepted = 0
+        self._changed: tuple[Array, list[tuple[Array, Array]]] | None = None
         self._rotation = stepper.turns.at(self.positions(self.start), self._regions)
         # Without a way back to the problem: a circle would keep factors until the collector happens to come by.
         self._metric = Metric(stepper, self._positive, self._solve, self._rotation, self._scale, h)
         self.value_noise = self._potentials.rounding / h
         self.noise = stepper.rounding(self._solve, self._far(state, share)) / np.sqrt(self._scale)
-
-    def _share(self) -> Share:
-        """theta and sigma of all nodes."""
-        found = [(one.theta, one.sigma) for one in self._coefficients]
-        if not found:
-            return Share(1.0, 0.0)
-        if all(np.ndim(theta) == 0 and np.ndim(sigma) == 0 for theta, sigma in found) and len(set(found)) == 1:
-            return Share(*found[0])
-        stepper = self._stepper
-        both = np.empty((len(stepper.free), 2))
-        both[:] = 1.0, 0.0
-        for region, (theta, sigma) in zip(stepper.system.regions, found, strict=True):
-            slots = stepper.slot[region.free]
-            both[slots, 0], both[slots, 1] = theta, sigma
-        # Hard pins go with the free node beside them.
-        return Share(both[stepper.beside, 0], both[stepper.beside, 1])
 
     def _assemble_inertia(self, moment: Moment, controls: Controls, share: Share) -> None:
         stepper = self._stepper
@@ -175,7 +161,7 @@ class StepProblem:
         if changes is None:
             return np.inf
         for (_, terms), one, (change, along) in zip(self._terms, self._coefficients, changes, strict=True):
-            stiff = float((terms.inertia * (1.0 + one.theta * one.q)) @ (change**2).sum(axis=1))
+            stiff = float((terms.inertia * (1.0 + one.theta * one.q)) @ np.einsum("fi,fi->f", change, change))
             # What is rigid in it is neither slowed nor stiff.
             total += stiff + float(along @ along) / self._h
         return float(np.sqrt(total))
@@ -188,6 +174,8 @@ class StepProblem:
         """Of each region, the velocities (f, 3) of its deformation, and what is rigid beside; None where not known."""
         if self._begin is None:
             return None
+        if self._changed is not None and self._changed[0] is v:
+            return self._changed[1]
         found = []
         for slots, terms in self._terms:
             if terms.ahead is None:
@@ -198,7 +186,19 @@ class StepProblem:
                 along = np.einsum("fik,fi,f->k", terms.flight.basis, change, self._stepper.system.mass[free])
                 change = change - terms.flight.basis @ along
             found.append((change, along))
+        self._changed = v, found
         return found
+
+    def secant(self, v: Array) -> tuple[Array, Array] | None:
+        begin, nodes = self._begin, self._stepper.free
+        if begin is None or begin.past is None or self._stepper.system.joints is not None:
+            return None
+        force = self._potentials.elastic(self.positions(v))
+        found = secant(begin, self._terms, self._coefficients, nodes, force, self._h)
+        if found is None:
+            return None
+        way, stress = found
+        return way, self._inertia[:, None] * way + self._h * self._potentials.shared(stress, nodes)
 
     def begun(self, guess: Array | None) -> Array:
         """Velocities (f, 3) to start from."""

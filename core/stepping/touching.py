@@ -78,6 +78,10 @@ class Turned:
         self._solve, self._rotation, self._scale = solve, rotation, scale
 
     def __call__(self, right: Array) -> Array:
+        if right.ndim == 1:
+            turned = np.einsum("fji,fj->fi", self._rotation, right.reshape(-1, 3))
+            answer = self._solve(turned.ravel()).reshape(-1, 3) / self._scale
+            return np.asarray(np.einsum("fij,fj->fi", self._rotation, answer).ravel())
         vectors = right.reshape(len(self._rotation), 3, -1)
         turned = (self._rotation.transpose(0, 2, 1) @ vectors).reshape(right.shape)
         answer = self._solve(turned).reshape(vectors.shape) / self._scale

@@ -24,7 +24,7 @@ _TIMES, _SOON, _SLIGHT = 4, 2, 0.3
 class Turns:
     """The mean deformation gradients at the free nodes of solids that something holds, and the rotations in them.
 
-    gradient: (3f, n), which makes rows of F^T of positions (n, 3) m.
+    gradient: (3f, n), which makes the columns of F of positions (n, 3) m, one after the other: each of all nodes.
     own: (f,) nodes that turn on their own; the others do as their region.
 
     What nothing holds turns as a whole, so that no direction of the search has a momentum; so does what is linked, as a
@@ -60,7 +60,7 @@ class Turns:
             (np.broadcast_to(values, shape).ravel(), (np.broadcast_to(rows, shape).ravel(), columns.ravel())),
             (3 * count, count),
         )
-        dof = (3 * free[:, None] + np.arange(3)).ravel()
+        dof = (3 * free + np.arange(3)[:, None]).ravel()
         return Turns(made[dof], (held & (around > 0.0))[free])
 
     def at(self, x: Array, regions: Array) -> Array:
@@ -70,10 +70,9 @@ class Turns:
         """
         if not self.own.any():
             return regions
-        F = (self.gradient @ x).reshape(-1, 3, 3).transpose(2, 1, 0)
-        apart = np.abs(F.transpose(2, 0, 1) - regions).max(axis=(1, 2))
+        F = np.stack([self.gradient @ place for place in np.ascontiguousarray(x.T)]).reshape(3, 3, -1)
         # What is not finite is told by the step.
-        most = float(apart[self.own].max())
+        most = float(np.abs(F - regions.transpose(1, 2, 0))[:, :, self.own].max())
         if not most > _ALIKE:
             return regions
         turn, upright = _turned(F, _SOON if most < _SLIGHT else _TIMES)

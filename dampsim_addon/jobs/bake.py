@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator, Iterable
+from contextlib import closing
 from dataclasses import dataclass, replace
 
 import bpy
@@ -119,9 +120,11 @@ def run_group(
             yield Step(done, total, "Copying")
         helped = 0
         with held(group.members[0]) as cache:
-            for progress in bake(simulation, cache, restart, start):
-                helped = max(helped, progress.helped)
-                yield Step(progress.done, progress.total, progress.stage)
+            # Closed before the folder is let go, so that nothing is written any more.
+            with closing(bake(simulation, cache, restart, start)) as steps:
+                for progress in steps:
+                    helped = max(helped, progress.helped)
+                    yield Step(progress.done, progress.total, progress.stage)
             cache.claim()
             sampler.leave()
             results, reports = [], (yield from _touched(simulation, cache))

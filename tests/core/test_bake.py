@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from dampsim.core.scene.body import Body
 from dampsim.core.scene.fingerprint import inputs
 from dampsim.core.scene.parameters import Settings
 from dampsim.core.scene.scene import Scene
-from dampsim.core.simulation.record import bake
+from dampsim.core.simulation.record import Progress, bake
 from dampsim.core.simulation.sag import stiffness_for_sag
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.stepping.controls import StepReport
@@ -173,6 +174,72 @@ def test_a_killed_bake_resumes_to_the_same_bytes(tmp_path: Path) -> None:
     done = len(FrameCache(folder, "Bar").numbers())
     assert 9 <= done < LAST
     assert run(swaying(), folder) == run(swaying(), tmp_path / "whole")
+
+
+def test_a_frame_that_is_told_of_is_on_the_disk_and_the_next_one_is_simulated_while_it_is_flushed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    simulation, cache = Simulation(swaying(last=6)), FrameCache(tmp_path, "Bar")
+    flush, ahead, asked, flushed = os.fsync, threading.Event(), [0], [0]
+    plain = simulation.step
+
+    def step(*what: Any) -> Any:
+        asked[0] += 1
+        ahead.set()
+        return plain(*what)
+
+    def slow(file: int) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            # Never set where a flush is waited for before anything else is done. The last frame has no next one.
+            assert flushed[0] == 5 or ahead.wait(30.0)
+            ahead.clear()
+            flushed[0] += 1
+        flush(file)
+
+    monkeypatch.setattr(simulation, "step", step)
+    monkeypatch.setattr(os, "fsync", slow)
+    for progress in bake(simulation, cache):
+        if progress.stage == "Simulating":
+            assert progress.done <= flushed[0]
+            assert cache.numbers()[: progress.done] == list(range(1, progress.done + 1))
+    assert (asked[0], flushed[0]) == (5, 6)
+    monkeypatch.undo()
+    assert contents(tmp_path) == run(swaying(last=6), tmp_path / "at once")
+
+
+def test_what_the_disk_refuses_beside_the_simulation_is_said_and_costs_no_other_frame(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flush, count = os.fsync, [0]
+    told: list[Progress] = []
+
+    def refusing(file: int) -> None:
+        count[0] += 1
+        # The first one is the header's.
+        if count[0] == 5:
+            raise OSError(28, "No space left on device")
+        flush(file)
+
+    monkeypatch.setattr(os, "fsync", refusing)
+    cache = FrameCache(tmp_path, "Bar")
+    with pytest.raises(CacheError, match=r"Bar: the cache folder .* cannot be written \(No space left"):
+        told.extend(bake(Simulation(swaying(last=8)), cache))
+    assert told[-1].done == 3
+    assert cache.numbers() == [1, 2, 3]
+    monkeypatch.undo()
+    assert run(swaying(last=8), tmp_path) == run(swaying(last=8), tmp_path / "whole")
+
+
+def test_a_bake_that_is_left_ends_what_it_writes_and_keeps_it(tmp_path: Path) -> None:
+    cache = FrameCache(tmp_path, "Bar")
+    steps = bake(Simulation(swaying(last=8)), cache)
+    for progress in steps:
+        if progress.done == 4 and progress.stage == "Simulating":
+            break
+    steps.close()
+    # With the next one, which was simulated meanwhile.
+    assert cache.numbers() == [1, 2, 3, 4, 5]
+    assert not [path for path in tmp_path.iterdir() if path.name.endswith(".part")]
 
 
 def test_a_longer_range_goes_on_from_the_last_frame(tmp_path: Path) -> None:

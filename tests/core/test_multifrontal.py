@@ -15,8 +15,9 @@ from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.solvers.dissection import dissect
 from dampsim.core.solvers.factor import factorise
+from dampsim.core.solvers.metric import metric_of
 from dampsim.core.solvers.modes import smallest_eigenvalue
-from dampsim.core.solvers.multifrontal import _RUNS, Multifrontal, Symbolic, _add, metric_of, multifrontal
+from dampsim.core.solvers.multifrontal import _RUNS, Multifrontal, Symbolic, _add, multifrontal
 from dampsim.core.system.system import System
 
 Case = tuple[csr_matrix, np.ndarray]

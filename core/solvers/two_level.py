@@ -1,0 +1,161 @@
+"""A solve with a very large symmetric positive definite matrix, about: a coarse grid's factors, and smoothing.
+
+For the metric of a search where the factors of all nodes would take longer to be read than anything else does. What is
+smooth is found on a grid twice as coarse as the nodes, whose matrix is P^T A P; what is left beside, at the nodes, by
+Chebyshev's polynomials before and after, alike, so that the inverse is symmetric. Brandt, *Multi-level adaptive
+solutions to boundary-value problems* (1977); Adams, Brezina, Hu, Tuminaro, *Parallel multigrid smoothing: polynomial
+versus Gauss-Seidel* (2003).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import bsr_matrix, csr_matrix, identity, kron
+
+from ..arrays import Array, Index, Single
+from .multifrontal import Multifrontal, Symbolic
+
+# The grid's cells, in lengths of what couples two nodes.
+_COARSE = 1.75
+# Nodes of the grid that carry less than this much of a node are left out: they would hardly be held.
+_LEAST = 0.3
+# Smoothing takes what is above this part of the largest eigenvalue; that is found by so many products, a little more is
+# taken for it.
+_SMOOTHED, _PRODUCTS, _SAFE = 0.2, 12, 1.05
+# Where it serves conjugate gradients come within this part, in so many of their steps.
+_STEPS, _NEAR = 6, 1e-3
+
+
+class TwoLevel:
+    """The inverse of a matrix, about; symmetric and positive. In single precision, as if the blocks on the diagonal
+    were 1."""
+
+    def __init__(self, scaled: csr_matrix, inverse: Single, spread: csr_matrix, coarse: Multifrontal) -> None:
+        """scaled: (3n, 3n), L^-1 A L^-T with the Cholesky factors L of A's blocks on the diagonal.
+
+        inverse: (n, 3, 3), L^-1.  spread: (3n, 3c), L^T P.  coarse: a solve with P^T A P.
+        """
+        self._scaled, self._inverse, self._coarse = scaled, inverse, coarse
+        self._spread, self._gathered = spread, spread.T.tocsr()
+        top = _largest(scaled)
+        # Chebyshev's iteration of two steps from nothing, on [_SMOOTHED top, top].
+        middle, half = 0.5 * top * (1.0 + _SMOOTHED), 0.5 * top * (1.0 - _SMOOTHED)
+        ratio = half / middle
+        second = ratio / (2.0 - ratio**2)
+        again = 2.0 * second / half
+        self._once, self._twice = np.float32((1.0 + second * ratio) / middle + again), np.float32(again / middle)
+
+    @staticmethod
+    def of(matrix: csr_matrix, places: Array) -> TwoLevel | None:
+        """Of a matrix (3n, 3n) whose nodes are at places (n, 3); None where it is not positive."""
+        count = len(places)
+        blocks = matrix.tobsr((3, 3))
+        rows = np.repeat(np.arange(count), np.diff(blocks.indptr))
+        own = np.zeros((count, 3, 3))
+        own[rows[rows == blocks.indices]] = blocks.data[rows == blocks.indices]
+        try:
+            lower = np.linalg.cholesky(own)
+        except np.linalg.LinAlgError:
+            return None
+        inverse = np.linalg.inv(lower)
+        data = inverse[rows] @ blocks.data @ inverse[blocks.indices].transpose(0, 2, 1)
+        scaled = bsr_matrix((data.astype(np.float32), blocks.indices, blocks.indptr), shape=matrix.shape).tocsr()
+        ways = places[rows] - places[blocks.indices]
+        length = np.sqrt(np.einsum("ki,ki->k", ways, ways))
+        spread, corners = _grid(places, _COARSE * float(np.median(length[length > 0.0])))
+        threefold = kron(spread, identity(3), format="csr")
+        small = (threefold.T @ (matrix @ threefold)).tocsr()
+        coarse = Symbolic.of(small, corners).factorised(small, np.float32)
+        if coarse is None:
+            return None
+        node = np.repeat(np.arange(count), np.diff(spread.indptr))
+        wide = (spread.data[:, None, None] * lower.transpose(0, 2, 1)[node]).astype(np.float32)
+        carried = bsr_matrix((wide, spread.indices, spread.indptr), shape=threefold.shape).tocsr()
+        return TwoLevel(scaled, inverse.astype(np.float32), carried, coarse)
+
+    def __call__(self, right: Array) -> Array:
+        """The inverse times right (3n,) or (3n, k)."""
+        # So that no power of ten is out of reach.
+        scale = float(np.abs(right).max(initial=0.0))
+        if not (np.isfinite(scale) and scale > 0.0):
+            return np.full(right.shape, 0.0 if scale == 0.0 else np.nan)
+        shape = (len(self._inverse), 3, -1)
+        b = np.einsum("nij,njk->nik", self._inverse, (right / scale).astype(np.float32).reshape(shape))
+        x = self._solved(b.reshape(right.shape)).reshape(shape)
+        return np.asarray(np.einsum("nji,njk->nik", self._inverse, x).reshape(right.shape).astype(float) * scale)
+
+    def _solved(self, b: Single) -> Single:
+        x = self._smoothed(b)
+        left = b - self._scaled @ x
+        more = self._spread @ self._coarse.columns(self._gathered @ left)
+        left -= self._scaled @ more
+        x += more
+        x += self._smoothed(left)
+        return x
+
+    def _smoothed(self, b: Single) -> Single:
+        """A polynomial of the matrix times b."""
+        found: Single = self._scaled @ b
+        found *= -self._twice
+        found += self._once * b
+        return found
+
+
+def _grid(places: Array, size: float) -> tuple[csr_matrix, Array]:
+    """How much of each corner of a grid's cells is at places (n, 3): (n, c), and where those corners are, (c, 3)."""
+    where = (places - places.min(axis=0)) / size + 0.5
+    cell = np.floor(where).astype(np.int64)
+    part = where - cell
+    sides = cell.max(axis=0) + 2
+    steps = np.array([[k & 1, k >> 1 & 1, k >> 2 & 1] for k in range(8)])
+    weights = np.where(steps, part[:, None], 1.0 - part[:, None]).prod(axis=2)
+    corners = cell[:, None] + steps
+    key = (corners[..., 0] * sides[1] + corners[..., 1]) * sides[2] + corners[..., 2]
+    known, number = np.unique(key, return_inverse=True)
+    carried = np.bincount(number.ravel(), weights.ravel())
+    kept = np.flatnonzero(carried >= _LEAST)
+    new = np.full(len(known), -1)
+    new[kept] = np.arange(len(kept))
+    column: Index = new[number.reshape(key.shape)]
+    there = column >= 0
+    rows = np.repeat(np.arange(len(places)), 8).reshape(key.shape)
+    spread = csr_matrix((weights[there], (rows[there], column[there])), shape=(len(places), len(kept)))
+    spread.sum_duplicates()
+    at = known[kept]
+    return spread, np.stack([at // (sides[1] * sides[2]), at // sides[2] % sides[1], at % sides[2]], axis=1) * 1.0
+
+
+def _largest(matrix: csr_matrix) -> float:
+    """About the largest eigenvalue, and hardly below it."""
+    v = np.random.default_rng(0).standard_normal(matrix.shape[0]).astype(np.float32)
+    for _ in range(_PRODUCTS):
+        v = matrix @ (v / np.linalg.norm(v))
+    return _SAFE * float(np.linalg.norm(v))
+
+
+def two_levels(matrix: csr_matrix, places: Array) -> TwoLevel | None:
+    """Of a matrix (3n, 3n) with nodes at places (n, 3), where that serves."""
+    found = TwoLevel.of(matrix, places)
+    return found if found is not None and serves(found, matrix) else None
+
+
+def serves(solve: Any, matrix: csr_matrix) -> bool:
+    """Whether conjugate gradients with it come near soon, for a noise: not where a matrix is nearly incompressible,
+    thin or long.
+    """
+    left = np.random.default_rng(0).standard_normal(matrix.shape[0])
+    way = at = solve(left)
+    first = before = float(left @ at)
+    for _ in range(_STEPS):
+        answer = matrix @ way
+        left = left - before / float(way @ answer) * answer
+        at = solve(left)
+        now = float(left @ at)
+        if not (np.isfinite(now) and now >= 0.0):
+            return False
+        if now <= _NEAR**2 * first:
+            return True
+        way, before = at + now / before * way, now
+    return False

@@ -1,0 +1,134 @@
+"""A metric of two levels: where the factors of all nodes would wait for memory, and a coarse grid will do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.linalg import eigh
+from scipy.sparse import csr_matrix, diags
+from test_multifrontal import body, grid, made
+from test_ways import shaken
+
+from builders import gridded, still
+from dampsim.core.frames.frame import Frame
+from dampsim.core.scene.scene import Scene
+from dampsim.core.simulation.simulation import Simulation
+from dampsim.core.solvers import metric, modes
+from dampsim.core.solvers.metric import metric_of, soon
+from dampsim.core.solvers.modes import smallest_eigenvalue
+from dampsim.core.solvers.multifrontal import Multifrontal, Symbolic
+from dampsim.core.solvers.two_level import TwoLevel, serves
+
+CASES = {
+    "a box": lambda: grid(14, 12, 10),
+    "a held body": lambda: body(True),
+    "a free body": lambda: body(False, 100.0),
+}
+
+
+def two(matrix: csr_matrix, places: np.ndarray) -> TwoLevel:
+    found = TwoLevel.of(matrix, places)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_smooth_and_what_is_rough_are_found_to_a_third(name: str) -> None:
+    matrix, places = CASES[name]()
+    solve = two(matrix, places)
+    rng = np.random.default_rng(1)
+    x = (places - places.mean(axis=0)) / np.ptp(places)
+    shift, bend = np.ones_like(x), np.stack([0.0 * x[:, 0], x[:, 0] * x[:, 1], x[:, 0] ** 2], axis=1)
+    for known in (rng.standard_normal(3 * len(x)), shift.ravel(), bend.ravel()):
+        left = known - solve(matrix @ known)
+        # Of the error by energy, which conjugate gradients count: without the grid all of a shift is left, without
+        # smoothing nine tenths of a noise.
+        assert left @ (matrix @ left) < 0.34**2 * (known @ (matrix @ known))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_it_is_symmetric_positive_and_the_same_each_time(name: str) -> None:
+    matrix, places = CASES[name]()
+    solve = two(matrix, places)
+    x, y = np.random.default_rng(2).standard_normal((2, matrix.shape[0]))
+    # Single precision, which rounds both alike but for the order of sums.
+    assert abs(x @ solve(y) - y @ solve(x)) < 1e-5 * abs(x @ solve(x))
+    assert x @ solve(x) > 0.0
+    assert two(matrix, places)(x).tobytes() == solve(x).tobytes()
+    columns = np.stack([x, y], axis=1)
+    np.testing.assert_allclose(solve(columns)[:, 1], solve(y), rtol=0, atol=1e-5 * np.abs(solve(y)).max())
+    np.testing.assert_allclose(solve(1e-60 * x), 1e-60 * solve(x), rtol=1e-4, atol=1e-66 * np.abs(solve(x)).max())
+    assert not solve(0.0 * x).any()
+    assert np.isnan(solve(np.full_like(x, np.nan))).all()
+
+
+def test_it_is_taken_where_factors_are_large_and_only_there() -> None:
+    matrix, places = body(True)
+    count = Symbolic.of(matrix, places).entries
+    direct = soon(matrix, places, count)
+    assert isinstance(direct, Multifrontal)
+    assert direct.entries == count
+    assert isinstance(soon(matrix, places, count - 1), TwoLevel)
+
+
+def thin(sides: tuple[float, float, float], poisson: float) -> tuple[csr_matrix, np.ndarray]:
+    system = made(True, sides, poisson=poisson, resolution=2000)
+    free = np.flatnonzero(~system.fixed)
+    dof = (3 * free[:, None] + np.arange(3)).ravel()
+    stiffness = system.stiffness_at_rest(np.ones(1), True).tocsr()[dof][:, dof]
+    return csr_matrix(stiffness + diags(system.mass[free].repeat(3))), system.rest[free]
+
+
+@pytest.mark.parametrize(("sides", "poisson"), [((4.0, 0.2, 0.2), 0.4), ((1.0, 0.5, 0.5), 0.495)])
+def test_a_rod_and_what_keeps_its_volume_are_left_to_factors(sides: tuple[float, float, float], poisson: float) -> None:
+    matrix, places = thin(sides, poisson)
+    assert not serves(two(matrix, places), matrix)
+    assert isinstance(soon(matrix, places, 0), Multifrontal)
+
+
+def test_what_is_not_positive_has_none() -> None:
+    matrix, places = body(True)
+    assert TwoLevel.of(csr_matrix(matrix - diags(2.0 * matrix.diagonal())), places) is None
+    # Where the blocks on the diagonal are positive, and the whole is not, it does not serve.
+    shifted = csr_matrix(matrix - diags(0.2 * matrix.diagonal()))
+    found = TwoLevel.of(shifted, places)
+    assert found is None or not serves(found, shifted)
+
+
+@pytest.mark.parametrize("bounce", [0.0, 30.0])
+def test_frames_are_those_of_direct_factors_within_the_tolerance(
+    monkeypatch: pytest.MonkeyPatch, bounce: float
+) -> None:
+    def run() -> list[Frame]:
+        surface = gridded("Cube", (0, 0, 0), (1, 1, 1), 0.125)
+        pins = (surface.vertices[:, 2] < 0.3).astype(float)
+        one = shaken(still(surface, pins, resolution=2500, stiffness=300.0, bounce=bounce))
+        return list(Simulation(Scene((one,), 24.0, np.array([0.0, 0.0, -9.81]), 1, 16)).frames())
+
+    taken, plain = [], metric_of
+    direct = run()
+    monkeypatch.setattr(metric.soon, "__defaults__", (0,))
+    monkeypatch.setattr(modes, "_ONCE", 0)
+    monkeypatch.setattr("dampsim.core.stepping.step.metric_of", lambda *what: taken.append(plain(*what)) or taken[-1])
+    two_levels = run()
+    assert taken
+    assert all(isinstance(one, TwoLevel) for one in taken)
+    way = max(float(np.abs(frame.surface - direct[0].surface).max()) for frame in direct)
+    off = max(float(np.abs(one.surface - two.surface).max()) for one, two in zip(direct, two_levels, strict=True))
+    assert off < 1e-3 * way
+    # Each iteration is three times as soon where it is meant for; some more of them are taken.
+    counts = [sum(frame.iterations for frame in one[1:]) for one in (two_levels, direct)]
+    assert counts[0] < 1.4 * counts[1]
+
+
+def test_the_first_eigenvalue_by_it_is_that_of_the_dense_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(modes, "_ONCE", 0)
+    # Nothing else is asked.
+    monkeypatch.setattr(modes, "multifrontal", None)
+    monkeypatch.setattr(modes, "eigsh", None)
+    system = made(True)
+    free = np.flatnonzero(~system.fixed)
+    dof = (3 * free[:, None] + np.arange(3)).ravel()
+    K = system.stiffness_at_rest(np.ones(1), True)
+    values = eigh(K.toarray()[np.ix_(dof, dof)], np.diag(system.mass[free].repeat(3)), eigvals_only=True)
+    assert smallest_eigenvalue(K, system.mass, free, 0, places=system.rest) == pytest.approx(values[0], rel=1e-6)
