@@ -161,9 +161,7 @@ class Touched:
         self._potentials, self._metric, self._free, self._h = potentials, metric, free, h
         energy = ContactEnergy(rows, pressing)
         potentials.touch(energy)
-        # A prediction may lead deep into things, the step does not.
-        branches = energy.branches(x)
-        self._stiffen(energy, x, np.where(branches % 4 == 2, branches - 1, branches))
+        self._stiffen(energy, x, energy.branches(x))
         self._slope = energy.value_gradient(x)[1][free]
         self._followed = 0
 
@@ -187,7 +185,10 @@ class Touched:
             slope = new[self._free]
         self._slope = slope
         branches = energy.branches(x)
-        fresh = int((self._branches != branches).sum()) > _CHANGED * max(int((self._branches > 0).sum()), 1)
+        changed = int((self._branches != branches).sum())
+        # One that is twenty times as stiff as the metric takes it for cuts all steps short.
+        hard = ((self._branches % 4 == 2) != (branches % 4 == 2)).any()
+        fresh = bool(hard) or changed > _CHANGED * max(int((self._branches > 0).sum()), 1)
         if fresh:
             self._stiffen(energy, x, branches)
         return Accepted(value, gradient, apart, fresh)

@@ -131,9 +131,7 @@ def dense(problem: StepProblem, v: np.ndarray, stiffness: csr_matrix) -> tuple[n
     A += low.columns @ np.diag(low.signs[0]) @ low.columns.T
     energy, x = problem.contacts, problem.positions(v)
     assert energy is not None
-    branches = energy.branches(x)
-    # What is predicted may be deeper than it gets.
-    stiff = energy.stiffness(x, np.where(branches % 4 == 2, branches - 1, branches))
+    stiff = energy.stiffness(x)
     weights, C = energy.rows.weights.toarray(), np.zeros_like(A)
     for row, block in zip(weights, stiff, strict=True):
         there = np.flatnonzero(row)
