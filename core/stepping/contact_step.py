@@ -86,10 +86,12 @@ class ContactStep:
         )
 
     @property
-    def _least(self) -> float:
-        """m, the least contact distance of a body."""
+    def _stayed(self) -> float:
+        """m, what moved by no more than this touches what it touched. Sheets, which fold, are always looked at again."""
+        if self.detection.model.threads or any(block.is_sheet for block in self.system.blocks):
+            return -1.0
         moment = self.detection.moment
-        return float(moment.distance[[not one.is_obstacle for one in moment.model.surfaces]].min())
+        return _STAYED * float(moment.distance[[not one.is_obstacle for one in moment.model.surfaces]].min())
 
     @property
     def _predicted(self) -> Array:
@@ -145,7 +147,7 @@ class ContactStep:
             x = problem.positions(v)
             there = self.detection.model.operator @ x
             found, agree = soft, True
-            if float(np.abs(there - looked).max()) > _STAYED * self._least:
+            if float(np.abs(there - looked).max()) > self._stayed:
                 found = cornered(soft, self.detection(x), x, self.memory or ContactMemory())
                 found = lingering(soft, found, x, self.detection.model.threads)
                 looked, agree = there, same(rows, found, x)

@@ -12,7 +12,7 @@ from ..arrays import Array, Index
 from ..contact.rows import ContactEnergy, Rows
 from ..elements.triangles import normals_of
 from ..energies import Energy, Membrane, ShellBending
-from ..solvers.factor import LowRank, LowRankUpdate, Solve, factorise
+from ..solvers.factor import LowRankUpdate, Solve, factorise
 from ..solvers.inexact import Product, minimise_inexact
 from ..solvers.problem import Accepted
 from ..system.inputs import Inputs
@@ -38,57 +38,22 @@ def has_sheet(system: System) -> bool:
     return any(block.is_sheet for block in system.blocks)
 
 
-class Threefold:
-    """A solve of each coordinate by itself.
+def _over(solve: Solve, scale: float) -> Solve:
+    """The solve over a number."""
+    return lambda right: solve(right) / scale
 
-    matrix: (f, f).
+
+class Constant(Metric):
+    """A metric without what presses: that is as stiff as the sheet, and conjugate gradients see to it.
+
+    What is alike for each coordinate knows no turning either.
     """
 
-    def __init__(self, matrix: csr_matrix) -> None:
-        self.matrix = matrix
-        self._solve = factorise(matrix)
-
-    def __call__(self, right: Array) -> Array:
-        # Pins may leave none free.
-        columns = 3 * (right.shape[1] if right.ndim > 1 else 1)
-        return np.asarray(self._solve(right.reshape(self.matrix.shape[0], columns)).reshape(right.shape))
-
-
-class Alike(Metric):
-    """A metric that is alike for each coordinate, and so knows no turning.
-
-    It takes what presses for as stiff in all directions as it is in one: that is stiffer by a thousand times than
-    cloth, and each contact that it does not know costs steps of conjugate gradients.
-    """
-
-    def __init__(self, solve: Threefold, scale: float, update: LowRank, h: float, free: Index) -> None:
-        """scale: what the solved matrix was divided by.  update: what is constant beside it.  free: (f,) nodes."""
-        self._matrix, self._update, self._h, self._free = scale * solve.matrix, update, h, free
-        self._bare = LowRankUpdate(lambda right: solve(right) / scale, update)
-        self.forget()
-
-    def forget(self) -> None:
-        """From now on without what presses."""
-        self.base, self._stiff = self._bare, None
-        self._pressing: tuple[ContactEnergy, Array, Index] | None = None
+    def __init__(self, base: LowRankUpdate) -> None:
+        self.base, self._stiff = base, None
 
     def stiffen(self, energy: ContactEnergy, x: Array, branches: Index) -> None:
-        """Once it is renewed: while an error is compared with one before, it stays as it is."""
-        self._pressing = energy, x, branches
-
-    def renew(self) -> None:
-        if self._pressing is None:
-            return
-        (energy, x, branches), self._pressing = self._pressing, None
-        which, ways = energy.resisted(x, branches)
-        stiffness = np.zeros(len(energy.rows))
-        np.maximum.at(stiffness, which, (ways * ways).sum(axis=1))
-        some = np.flatnonzero(stiffness)
-        self.base = self._bare
-        if len(some):
-            weights = energy.rows.weights[some][:, self._free]
-            pressed = weights.T @ diags(stiffness[some]) @ weights
-            self.base = LowRankUpdate(Threefold((self._matrix + self._h * pressed).tocsr()), self._update)
+        pass
 
 
 class SheetProblem(StepProblem):
@@ -98,9 +63,7 @@ class SheetProblem(StepProblem):
         super().__init__(*given, **named)
         system = self._stepper.system
         size = min((block.size for block in system.blocks if block.groups), default=0.0)
-        # SheetSteppers factorise nothing else.
-        solve = cast(Threefold, self._solve)
-        self._metric = self._alike = Alike(solve, self._scale, self._low_rank, self._h, self._stepper.free)
+        self._metric = Constant(LowRankUpdate(_over(self._solve, self._scale), self._low_rank))
         self._across: Across | None = None
         self.noise = max(self.noise, _MEANT * size / self._h * float(np.sqrt(self._inertia.sum())))
 
@@ -122,11 +85,7 @@ class SheetProblem(StepProblem):
         return product
 
     def sharpened(self, v: Array) -> Product:
-        """The same; from now on the metric knows how little the sheet, as it lies at v, resists across itself.
-
-        And what presses it.
-        """
-        self._alike.renew()
+        """The same; from now on the metric knows how little the sheet, as it lies at v, resists across itself."""
         x, free = self.positions(v), self._stepper.free
         found = self._potentials.tangent(x)
         self._across = Across.of(self._normals(x), found, self._inertia, self._h, free)
@@ -137,9 +96,7 @@ class SheetProblem(StepProblem):
         return found if self._across is None else found + self._across(gradient)
 
     def touch(self, rows: Rows, pressing: Array, v: Array) -> None:
-        self._alike.forget()
         super().touch(rows, pressing, v)
-        self._alike.renew()
         self._across = None
 
     def _normals(self, x: Array) -> Array:
@@ -182,7 +139,14 @@ class SheetStepper(Stepper):
         key = self._key(h, inertia, factors, share)
         if key not in self._factors:
             metric = diags(rounded(inertia)) + h * self._scalar(factors, share)
-            self._keep(key, Threefold(metric.tocsr()))
+            solve = factorise(metric.tocsr())
+
+            def threefold(right: Array) -> Array:
+                # Pins may leave none free.
+                columns = 3 * (right.shape[1] if right.ndim > 1 else 1)
+                return np.asarray(solve(right.reshape(len(inertia), columns)).reshape(right.shape))
+
+            self._keep(key, threefold)
         return self._factors[key]
 
     def halved_first(self, state: State, inputs: Inputs, h: float, controls: Controls) -> int:

@@ -11,16 +11,13 @@ from scipy.linalg import LinAlgWarning, block_diag
 from scipy.sparse import csr_matrix
 from scipy.spatial.transform import Rotation
 from test_contact_reports import plane
-from test_contact_rows import random_rows
 
 from builders import gridded, scene, still
 from dampsim.core.contact.metric import Compliance, Compliant, ContactMetric
-from dampsim.core.contact.rows import ContactEnergy
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.solvers.factor import LowRank, LowRankUpdate
 from dampsim.core.solvers.lbfgs import minimise_lbfgs
 from dampsim.core.solvers.problem import Minimum, Tolerance
-from dampsim.core.stepping.sheet_step import Alike, Threefold
 from dampsim.core.stepping.step_problem import StepProblem
 
 # Columns are kept in single precision.
@@ -171,30 +168,3 @@ def test_a_steps_metric_is_the_dense_inverse_of_its_stiffness_and_that_of_what_p
     # The metric changes how it is found and not what.
     monkeypatch.undo()
     assert np.array_equal(list(blocks().frames())[-1].state.positions, frame.state.positions)
-
-
-def test_the_metric_of_a_sheet_takes_what_presses_it_for_as_stiff_in_all_directions_once_it_is_renewed() -> None:
-    rng = np.random.default_rng(5)
-    rows, pressing, x = random_rows(1)
-    free, scale, h = np.array([0, 1, 3, 4, 6]), 3.0, 0.04
-    own = 1e3 * spd(rng, len(free))
-    metric = Alike(Threefold(csr_matrix(own)), scale, LowRank.of(len(free), [], []), h, free)
-    energy = ContactEnergy(rows, pressing)
-    most = np.linalg.eigvalsh(energy.stiffness(x))[:, 2]
-    weights = rows.weights.toarray()[:, free]
-    bare = np.linalg.inv(np.kron(scale * own, np.eye(3)))
-    wanted = np.linalg.inv(np.kron(scale * own + h * weights.T @ np.diag(most) @ weights, np.eye(3)))
-    assert np.abs(wanted - bare).max() > 0.05 * np.abs(bare).max()
-
-    def found() -> np.ndarray:
-        return np.stack([metric(one) for one in np.eye(3 * len(free))], axis=1)
-
-    # Double precision, of matrices whose condition is below 10^4.
-    metric.stiffen(energy, x, energy.branches(x))
-    np.testing.assert_allclose(found(), bare, atol=1e-11 * np.abs(bare).max())
-    metric.renew()
-    np.testing.assert_allclose(found(), wanted, atol=1e-11 * np.abs(bare).max())
-    # Conjugate gradients know nothing of an inverse that is told apart from what they minimise.
-    assert metric.pushed(rng.normal(size=(len(free), 3))) is None
-    metric.forget()
-    np.testing.assert_allclose(found(), bare, atol=1e-11 * np.abs(bare).max())
