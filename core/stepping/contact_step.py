@@ -87,7 +87,7 @@ class ContactStep:
 
     @property
     def _stayed(self) -> float:
-        """m, what moved by no more than this touches what it touched. Sheets, which fold, are always looked at again."""
+        """m, what moved by no more than this touches what it touched. Sheets, which fold, are looked at again."""
         if self.detection.model.threads or any(block.is_sheet for block in self.system.blocks):
             return -1.0
         moment = self.detection.moment
