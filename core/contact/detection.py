@@ -87,14 +87,14 @@ class Detection:
         one, part = self.model.surfaces[place], self.model.points_of(place)
         if one.is_obstacle:
             if place not in self._still:
-                self._still[place] = Triangles(points[part], one.triangles)
+                self._still[place] = Triangles(points[part], one.triangles, one.topology)
             return self._still[place]
-        return Triangles(points[part], one.triangles)
+        return Triangles(points[part], one.triangles, one.topology)
 
     def _start(self, place: int) -> Triangles:
         if place not in self._began:
-            part = self.model.points_of(place)
-            self._began[place] = Triangles(self.moment.start[part], self.model.surfaces[place].triangles)
+            one, part = self.model.surfaces[place], self.model.points_of(place)
+            self._began[place] = Triangles(self.moment.start[part], one.triangles, one.topology)
         return self._began[place]
 
     def _above(self, a: int, b: int, points: Array) -> Meeting:

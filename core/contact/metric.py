@@ -1,13 +1,22 @@
 """The inverse of a metric with the stiffness of contacts added, by Woodbury's formula on its constant factors.
 
-(H + C)^-1 = H^-1 - H^-1 C (1 + S C)^-1 H^-1, with the stiffness C of the contacts on the nodes that they press, and the
-compliance S = H^-1 among those alone. C is taken as it is: two bodies that press each other are coupled by it.
+With the stiffness C = L L^T of the contacts on the nodes that they press, and the compliance S = H^-1 among those,
+
+    (H + C)^-1 = H^-1 - H^-1 L (1 + L^T S L)^-1 L^T H^-1 = H^-1 - H^-1 C (1 + S C)^-1 H^-1
+
+the first where the ways that L resists are fewer than the nodes' coordinates. C is taken as it is: two bodies that
+press each other are coupled by it, while S is none between bodies that do not hang together.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, product
+
 import numpy as np
 from scipy.linalg import lu_factor, lu_solve
+from scipy.linalg.lapack import spotrf, spotrs
 from scipy.sparse import csr_matrix
 
 from ..arrays import Array, Index, Single
@@ -69,33 +78,107 @@ def _single(solve: Solve, right: Array) -> Single:
     return np.asarray(solve(right), dtype=np.float32)
 
 
+@dataclass(frozen=True)
+class Compliant:
+    """A part of the nodes that carry contacts, which hangs together with no other.
+
+    places: (b,) of them among those nodes.  inverse: (3b, 3b) m/(N s), H^-1 among them.
+    """
+
+    places: Index
+    inverse: Single
+
+    @property
+    def dof(self) -> Index:
+        """(3b,) their coordinates."""
+        return np.asarray((3 * self.places[:, None] + np.arange(3)).ravel())
+
+
 class ContactMetric:
     """The inverse of H + C."""
 
-    def __init__(self, base: LowRankUpdate, compliance: Single, stiffness: csr_matrix, slots: Index) -> None:
-        """base: the inverse of H, a constant matrix A and a low rank.
+    def __init__(self, base: LowRankUpdate, parts: Sequence[Compliant], resisted: csr_matrix, slots: Index) -> None:
+        """base: the inverse of H.  parts: of all that carries contacts.
 
-        compliance: (3a, 3a), A^-1 among slots (a,) of the free nodes.  stiffness: (3a, 3a), C.
+        resisted: (q, 3a) sqrt(N s/m), L^T, by the coordinates of slots (a,) of the free nodes.
         """
-        self._base = base
-        self.stiffness = stiffness
-        self._dof = (3 * slots[:, None] + np.arange(3)).ravel()
-        # 1 + C S, the transpose of what is needed.
-        matrix = np.asarray(stiffness.astype(np.float32) @ (compliance - base.given(slots).astype(np.float32)))
-        # Beside what gives way without end, as a body that lies free where it is looked for at rest, 1 has no digit.
-        digit = np.finfo(np.float32).eps * float(np.abs(matrix).max(initial=0.0))
-        matrix[np.diag_indices(len(matrix))] += _LAST * digit if digit > 1.0 else 1.0
-        self._factors = lu_factor(matrix, overwrite_a=True, check_finite=False)
+        self._base, self._dof = base, (3 * slots[:, None] + np.arange(3)).ravel()
+        few = resisted.shape[0] <= len(self._dof)
+        self._resisted = _gathered(resisted, parts) if few and len(parts) > 1 else resisted
+        self._back = self._resisted.T.tocsr()
+        self._pull = (self._by_ways(parts) if few else None) or self._by_nodes(parts)
 
     def __call__(self, right: Array) -> Array:
         answer = self._base(right)
-        inner = lu_solve(self._factors, answer[self._dof].astype(np.float32), trans=1, check_finite=False)
         pull = np.zeros(len(answer))
-        pull[self._dof] = self.stiffness @ inner.astype(np.float64)
+        pull[self._dof] = self._pull(answer[self._dof])
         return np.asarray(answer - self._base(pull))
 
     def pushed(self, step: Array) -> Array:
         """C v for v (f, 3), (f, 3)."""
         answer = np.zeros(step.size)
-        answer[self._dof] = self.stiffness @ step.ravel()[self._dof]
+        answer[self._dof] = self._back @ (self._resisted @ step.ravel()[self._dof])
         return answer.reshape(step.shape)
+
+    def _by_ways(self, parts: Sequence[Compliant]) -> Callable[[Array], Array] | None:
+        """L (1 + L^T S L)^-1 L^T by Cholesky's factors; None where these lose a pivot to rounding."""
+        matrix = np.zeros((self._resisted.shape[0],) * 2, dtype=np.float32)
+        single = self._resisted.astype(np.float32)
+        for part in parts:
+            own = single[:, part.dof] if len(parts) > 1 else single
+            ways = np.flatnonzero(np.diff(own.indptr))
+            own = own[ways]
+            inner = own @ np.ascontiguousarray((own @ part.inverse).T)
+            # Piece by piece of what lies together, many times as fast as one by one.
+            cuts = [*np.flatnonzero(np.diff(ways, prepend=-2) != 1), len(ways)]
+            for (a, b), (c, d) in product(pairwise(cuts), repeat=2):
+                matrix[ways[a] : ways[b - 1] + 1, ways[c] : ways[d - 1] + 1] += inner[a:b, c:d]
+        _with_unit(matrix)
+        factor, wrong = spotrf(matrix.T, lower=1, clean=0, overwrite_a=1)
+        if wrong:
+            return None
+
+        def pull(way: Array) -> Array:
+            inner, _ = spotrs(factor, (self._resisted @ way).astype(np.float32), lower=1)
+            return np.asarray(self._back @ inner.astype(np.float64))
+
+        return pull
+
+    def _by_nodes(self, parts: Sequence[Compliant]) -> Callable[[Array], Array]:
+        """C (1 + S C)^-1."""
+        stiffness = (self._back @ self._resisted).tocsr()
+        single = stiffness.astype(np.float32)
+        # 1 + C S, the transpose of what is needed.
+        matrix = np.zeros(single.shape, dtype=np.float32)
+        for part in parts:
+            matrix[:, part.dof] = single[:, part.dof] @ part.inverse
+        _with_unit(matrix)
+        factors = lu_factor(matrix, overwrite_a=True, check_finite=False)
+
+        def pull(way: Array) -> Array:
+            inner = lu_solve(factors, way.astype(np.float32), trans=1, check_finite=False)
+            return np.asarray(stiffness @ inner.astype(np.float64))
+
+        return pull
+
+
+def _gathered(resisted: csr_matrix, parts: Sequence[Compliant]) -> csr_matrix:
+    """The same rows, those together that resist what moves the same parts."""
+    part = np.zeros(resisted.shape[1], dtype=np.int64)
+    for number, one in enumerate(parts):
+        part[one.dof] = number
+    of = part[resisted.indices]
+    first, last = np.full(resisted.shape[0], len(parts)), np.zeros(resisted.shape[0], dtype=np.int64)
+    row = np.arange(resisted.shape[0]).repeat(np.diff(resisted.indptr))
+    np.minimum.at(first, row, of)
+    np.maximum.at(last, row, of)
+    return resisted[np.lexsort((last, first))]
+
+
+def _with_unit(matrix: Single) -> None:
+    """Add 1 on the diagonal.
+
+    Beside what gives way without end, as a body that lies free where it is looked for at rest, 1 has no digit.
+    """
+    digit = np.finfo(np.float32).eps * float(np.abs(matrix).max(initial=0.0))
+    matrix[np.diag_indices(len(matrix))] += _LAST * digit if digit > 1.0 else 1.0

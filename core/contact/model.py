@@ -116,7 +116,7 @@ class Touchable:
     @cached_property
     def sharp(self) -> Index:
         """Which of the sides are sharp, or may become so: there the surface turns outwards, or ends. Wires are."""
-        found, _, _ = sharp_edges(self.rest, self.triangles, _SHARP)
+        found, _, _ = sharp_edges(self.rest, self.triangles, _SHARP, self.topology)
         count = len(self.rest)
         ends = self.sides[0]
         now = np.isin(ends @ np.array([count, 1]), np.sort(found, axis=1) @ np.array([count, 1]))
@@ -125,12 +125,16 @@ class Touchable:
         return np.flatnonzero(now | long | wires)
 
     @cached_property
+    def topology(self) -> Topology:
+        return Topology.of(self.triangles)
+
+    @cached_property
     def sides(self) -> tuple[Index, Index]:
         """All edges (e, 2), the lower end first, and their triangles (e, 2), -1 where there is but one.
 
         Behind them wires that are strung, of no triangle.
         """
-        hang = Topology.of(self.triangles)
+        hang = self.topology
         faces = np.full((len(hang.ends), 2), -1)
         flat = hang.sides.ravel()
         order = np.argsort(flat, kind="stable")

@@ -20,6 +20,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from ..arrays import Array, Index, Mask
+from ..geometry.triangles import cross_rows
 
 # So much stiffer is what has gone through this part of the contact distance: beyond all of it one could see it.
 BEYOND, PART = 20.0, 0.5
@@ -146,6 +147,26 @@ class ContactEnergy:
         total -= slides[:, None, None] * (unit[:, :, None] * unit[:, None, :])
         return total
 
+    def resisted(self, positions: Array, branches: Index) -> tuple[Index, Array]:
+        """The ways in which rows resist: which row each is of (q,), and (q, 3) sqrt(N/m).
+
+        Each row's ways times themselves add up to its stiffness() on the same branches.
+        """
+        rows, there = self.rows, self.at(positions)
+        steep = rows.stiffness * ((branches % 4 > 0) + BEYOND * (branches % 4 > 1))
+        length, most = self._sliding(there)
+        held, sticks = branches < 4, most > 0.0
+        across = np.where(held, rows.stiffness, most / np.maximum(length, _TINY)) * sticks
+        # Along the way that it slides friction gives way, across that it turns with it.
+        along = np.where(held[:, None], _aside(rows.normal), there.slip / np.maximum(length, _TINY)[:, None])
+        beside = cross_rows(rows.normal.T, along.T).T
+        found, ways = [], []
+        for amount, unit in ((steep, rows.normal), (np.where(held, across, 0.0), along), (across, beside)):
+            some = np.flatnonzero(amount > 0.0)
+            found.append(some)
+            ways.append(np.sqrt(amount[some])[:, None] * unit[some])
+        return np.concatenate(found), np.concatenate(ways)
+
     def noise(self, positions: Array, h: float) -> float:
         """The error estimate of a step of h s that rounding of positions leaves in what presses, sqrt(W s)."""
         pieces = self.branches(positions) % 4
@@ -175,6 +196,14 @@ class ContactEnergy:
         length = np.sqrt(np.einsum("ki,ki->k", there.slip, there.slip))
         most = self.rows.friction * there.force / np.maximum(self.rows.stiffness, _TINY)
         return np.asarray(there.slip * np.minimum(1.0, most / np.maximum(length, _TINY))[:, None])
+
+
+def _aside(normal: Array) -> Array:
+    """Unit vectors (k, 3) across unit vectors (k, 3)."""
+    other = np.zeros_like(normal)
+    other[np.arange(len(normal)), np.abs(normal).argmin(axis=1)] = 1.0
+    found = cross_rows(normal.T, other.T).T
+    return np.asarray(found / np.sqrt((found * found).sum(axis=1))[:, None])
 
 
 def spread(weights: csr_matrix, blocks: Array) -> csr_matrix:

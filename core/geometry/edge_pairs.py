@@ -10,10 +10,12 @@ from ..arrays import Array, Index
 from .closest import closest_of_lines
 from .near_balls import near_balls, pieces, sorted_pairs
 from .proximity import Forbidden, Triangles
-from .triangles import unit
+from .triangles import Topology, unit
 
 # Edges at a smaller angle (its sine) are parallel: their closest points are nowhere in particular.
 _PARALLEL = 0.05
+# Up to so many pairs, to look at all of them takes less time than to choose.
+_FEW = 3_000
 
 
 @dataclass(frozen=True)
@@ -61,13 +63,15 @@ def near_edges(
     )
 
 
-def sharp_edges(vertices: Array, triangles: Index, angle: float) -> tuple[Index, Array, Index]:
+def sharp_edges(
+    vertices: Array, triangles: Index, angle: float, topology: Topology | None = None
+) -> tuple[Index, Array, Index]:
     """Ridges, seen from outside, at which the faces' normals differ by more than angle (rad), and borders.
 
     Edges (m, 2), the unit means (m, 3) of their faces' normals, and their faces (m, 2), the second -1 at a border.
     Edges of more than two faces are left out, as are ridges beside triangles without area.
     """
-    surface = Triangles(vertices, triangles)
+    surface = Triangles(vertices, triangles, topology)
     ends, sides = surface.topology.ends, surface.topology.sides.ravel()
     order = np.argsort(sides, kind="stable")
     counts = np.bincount(sides, minlength=len(ends))
@@ -108,6 +112,8 @@ def _meeting(points_a: Array, edges_a: Index, points_b: Array, edges_b: Index, r
     none = np.zeros(0, dtype=np.int64)
     if len(edges_a) == 0 or len(edges_b) == 0:
         return none, none
+    if len(edges_a) * len(edges_b) <= _FEW:
+        return np.arange(len(edges_a)).repeat(len(edges_b)), np.tile(np.arange(len(edges_b)), len(edges_a))
     kept, spans = [], []
     for points, edges in ((points_a, edges_a), (points_b, edges_b)):
         start, end = points[edges[:, 0]], points[edges[:, 1]]

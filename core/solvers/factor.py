@@ -139,8 +139,8 @@ class LowRankUpdate:
         if self._update.empty:
             return np.zeros((len(dof), len(dof)))
         spread, part = self._spread[dof], self._update.part[dof]
-        if len(self._small) == 1:
-            return np.asarray(spread @ self._small[0] @ spread.T)
+        if (part == part[0]).all():
+            return np.asarray(spread @ self._small[part[0]] @ spread.T)
         total = np.zeros((len(dof), len(dof)))
         for one in np.unique(part):
             mine = np.flatnonzero(part == one)

@@ -31,6 +31,8 @@ from .touching import Meeting
 
 # How often contacts are looked for anew where a step has come out.
 _PASSES = 3
+# What has moved by less than this part of the contact distance since contacts were looked for touches the same.
+_STAYED = 0.02
 # How often what is pressed too far in is tried with harder contacts.
 _HARDENED = 3
 # A search of more iterations went far, and is looked at exactly.
@@ -84,6 +86,14 @@ class ContactStep:
         )
 
     @property
+    def _stayed(self) -> float:
+        """m, what moved by no more than this touches what it touched. Sheets, which fold, are looked at again."""
+        if self.detection.model.threads or any(block.is_sheet for block in self.system.blocks):
+            return -1.0
+        moment = self.detection.moment
+        return _STAYED * float(moment.distance[[not one.is_obstacle for one in moment.model.surfaces]].min())
+
+    @property
     def _predicted(self) -> Array:
         """(n, 3) m, where all would be at the step's end if nothing acted on it."""
         return self.system.placed(self.state.positions + self.h * self.state.velocities, self.inputs)
@@ -121,6 +131,7 @@ class ContactStep:
         iterations = evaluations = 0
         first = 0.0
         hardening, hardened, attempt, soft = Hardening(), 0, 0, rows
+        looked = self.detection.model.operator @ x
         while True:
             problem.touch(rows, pressing, v)
             noise = problem.noise + (problem.contacts.noise(problem.positions(v), self.h) if problem.contacts else 0.0)
@@ -134,9 +145,12 @@ class ContactStep:
                 break
             v = minimum.velocities
             x = problem.positions(v)
-            found = cornered(soft, self.detection(x), x, self.memory or ContactMemory())
-            found = lingering(soft, found, x, self.detection.model.threads)
-            agree = same(rows, found, x)
+            there = self.detection.model.operator @ x
+            found, agree = soft, True
+            if float(np.abs(there - looked).max()) > self._stayed:
+                found = cornered(soft, self.detection(x), x, self.memory or ContactMemory())
+                found = lingering(soft, found, x, self.detection.model.threads)
+                looked, agree = there, same(rows, found, x)
             if agree and (hardened == _HARDENED or not hardening.more(found, x)):
                 break
             hardened += agree

@@ -100,6 +100,8 @@ def balanced(system: System, problem: Slotted, v: Array, h: float, groups: list[
     What moves as a whole feels nothing but its inertia: there psi is a quadratic, and this its minimum. A search leaves
     a momentum of its metric's rounding.
     """
+    if not groups:
+        return v
     slot = problem.slots
     before, moved = problem.value_gradient(v)[1], v.copy()
     for nodes in groups:

@@ -8,8 +8,8 @@ from typing import Any, cast
 import numpy as np
 from scipy.sparse import block_diag, csr_matrix, diags
 
-from ..arrays import Array
-from ..contact.rows import Rows
+from ..arrays import Array, Index
+from ..contact.rows import ContactEnergy, Rows
 from ..elements.triangles import normals_of
 from ..energies import Energy, Membrane, ShellBending
 from ..solvers.factor import LowRankUpdate, Solve, factorise
@@ -52,7 +52,7 @@ class Constant(Metric):
     def __init__(self, base: LowRankUpdate) -> None:
         self.base, self._stiff = base, None
 
-    def stiffen(self, weights: csr_matrix, blocks: Array) -> None:
+    def stiffen(self, energy: ContactEnergy, x: Array, branches: Index) -> None:
         pass
 
 

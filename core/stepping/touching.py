@@ -8,8 +8,8 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from ..arrays import Array, Index
-from ..contact.metric import Compliance, ContactMetric
-from ..contact.rows import ContactEnergy, Rows, spread
+from ..contact.metric import Compliance, Compliant, ContactMetric
+from ..contact.rows import ContactEnergy, Rows
 from ..solvers.factor import LowRank, LowRankUpdate, Solve
 from ..solvers.problem import Accepted
 from .potentials import Potentials
@@ -112,30 +112,47 @@ class Metric:
     def __call__(self, right: Array) -> Array:
         return self.base(right) if self._stiff is None else self._stiff(right)
 
-    def stiffen(self, weights: csr_matrix, blocks: Array) -> None:
-        """With the stiffness (k, 3, 3) N/m of rows with weights (k, n), in the place of what it had of it."""
-        self._stiff = self._stiffened(weights, blocks)
+    def stiffen(self, energy: ContactEnergy, x: Array, branches: Index) -> None:
+        """With the stiffness of contacts at x (n, 3) m on branches (k,) in the place of what it had of it."""
+        self._stiff = self._stiffened(energy.rows.weights, *energy.resisted(x, branches))
 
     def pushed(self, step: Array) -> Array | None:
         """What that stiffness makes of a step (f, 3), N; None where there is none."""
         return None if self._stiff is None else self._stiff.pushed(step)
 
-    def _stiffened(self, weights: csr_matrix, blocks: Array) -> ContactMetric | None:
-        there = np.flatnonzero(np.abs(blocks).max(axis=(1, 2), initial=0.0) > 0.0)
-        weights = weights[there]
-        nodes = np.unique(weights.indices)
-        slots = self._stepper.slot[nodes]
-        nodes, slots = nodes[slots >= 0], slots[slots >= 0]
-        if not len(nodes):
+    def _stiffened(self, weights: csr_matrix, which: Index, ways: Array) -> ContactMetric | None:
+        """weights: (k, n).  which, ways: see ContactEnergy.resisted()."""
+        counts = np.diff(weights.indptr)[which]
+        first = weights.indptr[which] - np.concatenate([[0], np.cumsum(counts)[:-1]])
+        entries = np.arange(int(counts.sum())) + first.repeat(counts)
+        slots, row = self._stepper.slot[weights.indices[entries]], np.arange(len(which)).repeat(counts)
+        free = np.flatnonzero(slots >= 0)
+        slots, row, entries = slots[free], row[free], entries[free]
+        if not len(slots):
             return None
+        hangs = self._update.part[::3]
+        known = np.unique(slots)
+        # What hangs together lies together.
+        known = known[np.argsort(hangs[known], kind="stable")]
+        place = np.empty(len(self._rotation), dtype=np.int64)
+        place[known] = np.arange(len(known))
+        values = np.sqrt(self._h) * weights.data[entries][:, None] * ways[row]
+        columns = 3 * place[slots][:, None] + np.arange(3)
+        starts = 3 * np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(which)))])
+        resisted = csr_matrix((values.ravel(), columns.ravel(), starts), shape=(len(which), 3 * len(known)))
+        cuts = np.flatnonzero(np.diff(hangs[known])) + 1
+        parts = [self._compliant(known, one) for one in np.split(np.arange(len(known)), cuts)]
+        return ContactMetric(self.base, parts, resisted, known)
+
+    def _compliant(self, known: Index, places: Index) -> Compliant:
+        """Q A^-1 Q^T / scale less the low rank, node by node. known: (a,) slots.  places: (b,) of some among them."""
+        slots, count = known[places], 3 * len(places)
         turn = (self._rotation[slots] / np.sqrt(self._scale)).astype(np.float32)
         own = self._stepper.compliance(self._solve).among(slots)
-        # Q A^-1 Q^T / scale, node by node: first the columns, then the rows.
-        count = 3 * len(slots)
+        # First the columns, then the rows.
         own = np.matmul(turn, own.reshape(len(slots), 3, count)).reshape(count, len(slots), 3)
         own = np.matmul(turn, own.transpose(1, 2, 0)).reshape(count, count)
-        stiffness = self._h * spread(weights[:, nodes].tocsr(), blocks[there])
-        return ContactMetric(self.base, own, stiffness.tocsr(), slots)
+        return Compliant(places, own - self.base.given(slots).astype(np.float32))
 
 
 class Touched:
@@ -148,15 +165,13 @@ class Touched:
         self._potentials, self._metric, self._free, self._h = potentials, metric, free, h
         energy = ContactEnergy(rows, pressing)
         potentials.touch(energy)
-        # A prediction may lead deep into things, the step does not.
-        branches = energy.branches(x)
-        self._stiffen(energy, x, np.where(branches % 4 == 2, branches - 1, branches))
+        self._stiffen(energy, x, energy.branches(x))
         self._slope = energy.value_gradient(x)[1][free]
         self._followed = 0
 
     def _stiffen(self, energy: ContactEnergy, x: Array, branches: Index) -> None:
         self._branches = branches
-        self._metric.stiffen(energy.rows.weights, energy.stiffness(x, branches))
+        self._metric.stiffen(energy, x, branches)
 
     def accept(self, x: Array, value: float, gradient: Array) -> Accepted:
         """See Problem.accept. x: (n, 3) m."""
@@ -174,7 +189,10 @@ class Touched:
             slope = new[self._free]
         self._slope = slope
         branches = energy.branches(x)
-        fresh = int((self._branches != branches).sum()) > _CHANGED * max(int((self._branches > 0).sum()), 1)
+        changed = int((self._branches != branches).sum())
+        # One that is twenty times as stiff as the metric takes it for cuts all steps short.
+        hard = ((self._branches % 4 == 2) != (branches % 4 == 2)).any()
+        fresh = bool(hard) or changed > _CHANGED * max(int((self._branches > 0).sum()), 1)
         if fresh:
             self._stiffen(energy, x, branches)
         return Accepted(value, gradient, apart, fresh)

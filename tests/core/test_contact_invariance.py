@@ -10,14 +10,18 @@ import numpy as np
 import pytest
 
 from builders import gridded, scene, still
+from dampsim.core.contact.detection import Detection
+from dampsim.core.contact.rows import Rows
 from dampsim.core.frames.cache import FrameCache
 from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.record import bake
 from dampsim.core.simulation.simulation import Run, Simulation
+from dampsim.core.stepping import contact_step
 from dampsim.core.stepping.ground import Impact, Touch, impacted
 from dampsim.core.system.state import OF
 from grounds import block, collider, plane
 from pairs import extruded
+from test_contact_hard import stack
 
 SIZE = 0.2 * 3**0.5
 R = 0.005 * SIZE
@@ -193,3 +197,32 @@ def test_a_block_on_a_moving_plate_knows_nothing_of_one_on_a_still_plate() -> No
         found.append(np.array([one.shapes["Here"] for one in Simulation(made).frames()]))
     # To the tolerance of the steps.
     assert np.abs(found[0] - found[1]).max() < 1e-3 * SIZE
+
+
+def test_what_hardly_moved_in_a_step_is_not_looked_for_again_and_nothing_differs_by_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked = []
+    find = Detection.__call__
+
+    def counted(detection: Detection, positions: np.ndarray) -> Rows:
+        looked.append(1)
+        return find(detection, positions)
+
+    def run() -> tuple[np.ndarray, np.ndarray]:
+        counts, places = [], []
+        for frame in stack(2, 60).frames():
+            counts.append(len(looked))
+            looked.clear()
+            places.append(frame.state.positions)
+        return np.array(counts), np.array(places)
+
+    monkeypatch.setattr(Detection, "__call__", counted)
+    counts, places = run()
+    monkeypatch.setattr(contact_step, "_STAYED", 0.0)
+    every, wanted = run()
+    # While it lands it is looked for where the step has come out, too; by the end it moves by 10^-5 of the distance.
+    assert (counts[1:8] >= 2).all()
+    assert (counts[-20:] == 1).all()
+    assert (every[1:] >= 2).all()
+    assert np.array_equal(places, wanted)

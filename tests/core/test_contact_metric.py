@@ -13,8 +13,7 @@ from scipy.spatial.transform import Rotation
 from test_contact_reports import plane
 
 from builders import gridded, scene, still
-from dampsim.core.contact.metric import Compliance, ContactMetric
-from dampsim.core.contact.rows import spread
+from dampsim.core.contact.metric import Compliance, Compliant, ContactMetric
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.solvers.factor import LowRank, LowRankUpdate
 from dampsim.core.solvers.lbfgs import minimise_lbfgs
@@ -41,32 +40,56 @@ def test_a_frame_of_springs_that_lies_free_has_a_metric_that_is_not_singular_whe
 
 
 @pytest.mark.parametrize("low", [0, 3])
-def test_woodbury_with_coupled_contacts_is_the_dense_inverse(low: int) -> None:
+@pytest.mark.parametrize("bodies", [1, 2])
+@pytest.mark.parametrize("count", [5, 20])
+def test_woodbury_with_coupled_contacts_is_the_dense_inverse(low: int, bodies: int, count: int) -> None:
+    # Five rows resist fewer ways than their nodes have, twenty more.
     rng = np.random.default_rng(low)
-    nodes, count = 12, 20
-    A = spd(rng, 3 * nodes)
+    nodes = 12
+    body = np.arange(nodes) * bodies // nodes
+    A = block_diag(*(spd(rng, 3 * int((body == k).sum())) for k in range(bodies)))
     columns = 0.5 * rng.normal(size=(3 * nodes, low))
-    signs = np.array([1.0, 1.0, -1.0])[:low]
-    base = LowRankUpdate(
-        lambda right: np.linalg.solve(A, right), LowRank(columns, signs[None], np.zeros(3 * nodes, dtype=np.int64))
-    )
+    signs = np.tile(np.array([1.0, 1.0, -1.0])[:low], (bodies, 1))
+    update = LowRank(columns, signs, body.repeat(3))
+    base = LowRankUpdate(lambda right: np.linalg.solve(A, right), update)
     # Rows join nodes of both bodies, on a few of them only.
+    slots = np.array([1, 2, 5, 6, 8, 9, 11])
     weights = np.zeros((count, nodes))
     for row in weights:
-        row[rng.choice(7, 4, replace=False)] = rng.normal(size=4)
-    blocks = np.array([spd(rng, 3) * rng.choice([0.0, 1.0, 100.0]) for _ in range(count)])
-    stiffness = spread(csr_matrix(weights[:, :7]), blocks)
-    slots = np.arange(7)
+        row[rng.choice(slots, 4, replace=False)] = rng.normal(size=4)
+    blocks = np.array([spd(rng, 3) * rng.choice([0.01, 1.0, 100.0]) for _ in range(count)])
+    # (w x 1)^T L for each row's B = L L^T.
+    ways = [np.kron(row[slots], np.linalg.cholesky(block).T) for row, block in zip(weights, blocks, strict=True)]
+    resisted = csr_matrix(np.concatenate(ways))
     compliance = Compliance(lambda right: np.linalg.solve(A, right), nodes, np.arange(nodes))
-    metric = ContactMetric(base, compliance.among(slots).reshape(21, 21), stiffness, slots)
+    parts = []
+    for k in range(bodies):
+        places = np.flatnonzero(body[slots] == k)
+        own = compliance.among(slots[places]).reshape(3 * len(places), -1)
+        parts.append(Compliant(places, own - base.given(slots[places]).astype(np.float32)))
+    metric = ContactMetric(base, parts, resisted, slots)
     C = np.zeros((3 * nodes, 3 * nodes))
     for row, block in zip(weights, blocks, strict=True):
         C += np.kron(np.outer(row, row), block)
-    wanted = np.linalg.inv(A + columns @ np.diag(signs) @ columns.T + C)
+    apart = block_diag(*(columns[body.repeat(3) == k] for k in range(bodies)))
+    wanted = np.linalg.inv(A + apart @ np.diag(signs.ravel()) @ apart.T + C)
     found = np.stack([metric(one) for one in np.eye(3 * nodes)], axis=1)
     np.testing.assert_allclose(found, wanted, atol=SINGLE * np.abs(np.linalg.inv(A)).max())
     step = rng.normal(size=(nodes, 3))
     np.testing.assert_allclose(metric.pushed(step).ravel(), C @ step.ravel(), atol=1e-9 * np.abs(C).max())
+
+
+@pytest.mark.parametrize("large", [1e3, 1e9, 1e16])
+def test_what_gives_way_without_end_has_a_metric_that_is_positive(large: float) -> None:
+    # Of one shift of all nodes: rounding of it is more than all that the rest is.
+    rng = np.random.default_rng(4)
+    inverse = np.eye(12) + large * np.kron(np.ones((4, 4)), np.eye(3))
+    base = LowRankUpdate(lambda right: inverse @ right, LowRank.of(4, [], []))
+    resisted = csr_matrix(rng.normal(size=(9, 12)))
+    metric = ContactMetric(base, [Compliant(np.arange(4), inverse.astype(np.float32))], resisted, np.arange(4))
+    for way in rng.normal(size=(20, 12)):
+        assert np.isfinite(metric(way)).all()
+        assert way @ metric(way) > 0.0
 
 
 def test_it_is_the_inverse_among_nodes_whatever_was_asked_before() -> None:
@@ -108,9 +131,7 @@ def dense(problem: StepProblem, v: np.ndarray, stiffness: csr_matrix) -> tuple[n
     A += low.columns @ np.diag(low.signs[0]) @ low.columns.T
     energy, x = problem.contacts, problem.positions(v)
     assert energy is not None
-    branches = energy.branches(x)
-    # What is predicted may be deeper than it gets.
-    stiff = energy.stiffness(x, np.where(branches % 4 == 2, branches - 1, branches))
+    stiff = energy.stiffness(x)
     weights, C = energy.rows.weights.toarray(), np.zeros_like(A)
     for row, block in zip(weights, stiff, strict=True):
         there = np.flatnonzero(row)

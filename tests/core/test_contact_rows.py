@@ -102,6 +102,23 @@ def test_slope_and_stiffness_are_those_of_the_potential(seed: int) -> None:
         np.testing.assert_allclose(found, wanted, atol=1e-6 * np.abs(wanted).max())
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_the_ways_in_which_rows_resist_are_their_stiffness(seed: int) -> None:
+    rows, pressing, x = random_rows(seed)
+    energy = ContactEnergy(rows, pressing)
+    there = energy.branches(x)
+    # As where the metric is made, too: what is predicted deep counts as half as deep.
+    for branches in (there, np.where(there % 4 == 2, there - 1, there)):
+        which, ways = energy.resisted(x, branches)
+        found = np.zeros((COUNT, 3, 3))
+        np.add.at(found, which, ways[:, :, None] * ways[:, None, :])
+        wanted = energy.stiffness(x, branches)
+        # Sums of a few products: to rounding.
+        np.testing.assert_allclose(found, wanted, atol=1e-13 * np.abs(wanted).max())
+        # All kinds are there: what is open, and what sticks, slides, or has no friction.
+        assert set(np.bincount(which, minlength=COUNT)) == {0, 1, 2, 3}
+
+
 def test_potential_and_slope_are_continuous_where_pieces_meet() -> None:
     rows, pressing, x = random_rows(5)
     way = np.asarray(rows.weights @ x)
