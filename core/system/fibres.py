@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ..arrays import Array
 from ..energies import ElasticDensity, Energy
 from ..energies.fibres import FibreEnergy, striven
-from .inputs import BlockInputs
+from .block import Block
+from .inputs import BlockInputs, Inputs
 from .term import Memory, Potential
 
 # Energies of other contractions that are kept: those of a step's start and end are asked for again and again.
@@ -41,3 +43,11 @@ class Fibres(Potential):
                 self._made.pop(next(iter(self._made)))
             self._made[contraction] = self.energy.striving(*striven(self.law, contraction, self.modulus, self.young))
         return self._made[contraction]
+
+
+def draws(blocks: Iterable[Block], inputs: Inputs) -> bool:
+    """Whether fibres of any of a system's blocks are to be shorter or longer at the end of a step."""
+    return any(
+        one.contraction[1] != 0.0 and any(isinstance(term, Fibres) for term in block.terms)
+        for block, one in zip(blocks, inputs, strict=True)
+    )
