@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from ..arrays import Array
+from ..arrays import Array, Mask
 from ..energies import ElasticDensity, Energy
 from ..energies.fibres import FibreEnergy, striven
 from .block import Block
@@ -22,12 +22,14 @@ class Fibres(Potential):
 
     law, young: of the flesh around them, Pa.  modulus: Pa, theirs where they are painted fully.
     strengths: (m,) 0 to 1, how they are painted in each of their tetrahedra.
+    within: (m,) which of these lie in the flesh for the most part: the others stick out of the artist's surface.
     """
 
     law: ElasticDensity = field(kw_only=True)
     young: float = field(kw_only=True)
     modulus: float = field(kw_only=True)
     strengths: Array = field(kw_only=True)
+    within: Mask = field(kw_only=True)
     _made: dict[float, Energy] = field(init=False, default_factory=dict, compare=False, repr=False)
 
     def prepare(self, inputs: BlockInputs, memory: Memory) -> Energy:

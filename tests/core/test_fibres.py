@@ -20,7 +20,10 @@ from dampsim.core.errors import DampSimError
 from dampsim.core.frames.cache import FrameCache
 from dampsim.core.frames.frame import Frame
 from dampsim.core.geometry.box import box_tets
+from dampsim.core.geometry.crossings import inside_depth
+from dampsim.core.geometry.proximity import Triangles
 from dampsim.core.geometry.surface import Surface
+from dampsim.core.measure.fibres import fibres_at
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.fingerprint import changes, inputs
 from dampsim.core.scene.scene import Scene
@@ -34,6 +37,7 @@ from dampsim.core.system.inputs import BlockInputs
 from promise import Outcome
 from references.elastic import gradient
 from references.fibres import drawn, fibre_density, lag, stretched
+from shapes import tube
 
 ROOT = Path(__file__).parents[2]
 NOTHING = np.zeros(3)
@@ -358,6 +362,19 @@ def test_painted_fibres_lie_along_what_is_painted() -> None:
     # A tetrahedron of a tenth of a metre spans six degrees of the ring; what stands out of it says little.
     assert np.median(angle) < 4.0
     assert angle.max() < 30.0
+
+
+def test_fibres_are_drawn_in_the_flesh() -> None:
+    rod = tube(2.0, 0.2, 24, 20)
+    body = muscle(None, surface=Surface("Rod", rod.vertices, rod.triangles), fibres_along="LENGTH")
+    simulation = Simulation(weightless(body, last=1))
+    (frame,) = simulation.frames()
+    found = fibres_at(simulation, frame, "Rod")
+    assert found is not None
+    assert len(found.lines) == len(found.stretches) == len(found.strengths) > 50
+    outside = inside_depth(found.lines.reshape(-1, 3), Triangles(rod.vertices, rod.triangles)) == 0.0
+    # Of all tetrahedra around it a third of the ends are outside; of those that are flesh, some at its ends.
+    assert outside.mean() < 0.1
 
 
 def test_the_length_of_the_group_is_found_however_it_lies() -> None:
