@@ -19,6 +19,8 @@ from ..system.fibres import Fibres
 
 # Weaker ones than this part pull nothing that can be seen.
 _LEAST = 1e-3
+# What of a tetrahedron has to be flesh, in parts of the fullest, for its fibre to be drawn: its middle is in it then.
+_WITHIN = 0.5
 # A group whose second longest way is more than this part of the longest has no length.
 _ROUND = 0.95
 # What is painted along the fibres is smoothed over about the fourth root of this, in parts of the body's size.
@@ -56,7 +58,8 @@ def fibre_terms(
     modulus = body.settings.fibre_stiffness * young
     weights, (_, most) = modulus * strong[own] * stiff[own], striven(law, 0.0, modulus, young)
     energy = FibreEnergy.of(cover.nodes, cover.tets[own], ways[known], weights, most)
-    return (Fibres(energy, law=law, young=young, modulus=modulus, strengths=strong[own]),)
+    within = cover.fill[own] > _WITHIN * cover.fill[own].max()
+    return (Fibres(energy, law=law, young=young, modulus=modulus, strengths=strong[own], within=within),)
 
 
 def _directions(body: Body, cover: Cover, own: Index, parts: Array) -> tuple[Array, Array]:

@@ -79,7 +79,9 @@ def lingering(rows: Rows, found: Rows, positions: Array, threads: frozenset[int]
     before = ContactEnergy(rows, np.zeros(len(rows))).at(positions)
     near = np.linalg.norm(before.way, axis=1) < _ALONG * rows.distance
     mine = np.isin(rows.key[:, 0], sorted(threads)) & (rows.key[:, 1] == EDGE)
-    pressing = np.flatnonzero(near & mine & (before.gap < 0.0))
+    # What lies behind an edge without meeting it is beyond that edge's end, and in nothing.
+    ahead = before.gap + rows.out > 0.0
+    pressing = np.flatnonzero(near & mine & ahead & (before.gap < 0.0))
     left = pressing[_places(found, rows.key[pressing]) < 0]
     return joined(found, rows.some(left)) if len(left) else found
 

@@ -19,11 +19,11 @@ _PART = 0.4
 
 @dataclass(frozen=True)
 class FibresNow:
-    """Of the tetrahedra that have some.
+    """Of the tetrahedra that have some and lie in the flesh for the most part.
 
     lines: (m, 2, 3) m, the ends of a piece in the middle of each, along its fibre as it is.
     stretches: (m,) over the length at rest.  strengths: (m,) 0 to 1.
-    mean: of the stretches, each with its strength and volume.
+    mean: of all stretches, each with its strength and volume.
     """
 
     lines: Array
@@ -47,6 +47,6 @@ def fibres_at(simulation: Simulation, frame: Frame, name: str) -> FibresNow | No
     # The shape functions' slopes tell how far an element goes along its fibre.
     reach = _PART / np.maximum(np.abs(strain.shares).max(axis=1), 1e-30)
     middle, half = corners.mean(axis=1), 0.5 * reach[:, None] * along
-    lines = np.stack([middle - half, middle + half], axis=1)
-    strengths = term.strengths
-    return FibresNow(lines, stretches, strengths, float(weights @ stretches / weights.sum()))
+    lines, within = np.stack([middle - half, middle + half], axis=1), term.within
+    mean = float(weights @ stretches / weights.sum())
+    return FibresNow(lines[within], stretches[within], term.strengths[within], mean)

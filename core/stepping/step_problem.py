@@ -7,9 +7,11 @@ from scipy.sparse import csr_matrix, diags
 
 from ..arrays import Array, Index
 from ..contact.rows import ContactEnergy, Rows
-from ..solvers.factor import LowRank
+from ..solvers.factor import LowRank, Solve
+from ..solvers.metric import metric_of
 from ..solvers.problem import Accepted
 from ..solvers.ways import longest
+from ..system.fibres import draws
 from ..system.inputs import Inputs
 from ..system.state import State
 from ..system.term import Term
@@ -22,10 +24,8 @@ from .last_way import secant
 from .potentials import AtStart, Potentials, Share, at_start, shared_out
 from .prefactored import Prefactored
 from .remembered import forgotten
+from .renewing import Renewing
 from .touching import Metric, Touched
-
-# After so many iterations the metric is turned as the nodes are then.
-_AGAIN = (4, 8, 16, 32, 64)
 
 
 class StepProblem:
@@ -70,11 +70,11 @@ class StepProblem:
         self._given = (self._next - state.positions) / h
         # A body in flight starts with what its weight does to it, so that no step along a search changes its momentum.
         self.start = self.allowed(self._predicted + h * self._flying[:, None] * system.pull(inputs, stepper.free))
-        self._accepted = 0
         self._changed: tuple[Array, list[tuple[Array, Array]]] | None = None
-        self._rotation = stepper.turns.at(self.positions(self.start), self._regions)
+        rotation = stepper.turns.at(self.positions(self.start), self._regions)
         # Without a way back to the problem: a circle would keep factors until the collector happens to come by.
-        self._metric = Metric(stepper, self._positive, self._solve, self._rotation, self._scale, h)
+        self._metric = Metric(stepper, self._positive, self._solve, rotation, self._scale, h)
+        self._renewing = Renewing(stepper.turns, self._regions, self._metric, draws(system.blocks, inputs))
         self.value_noise = self._potentials.rounding / h
         self.noise = stepper.rounding(self._solve, self._far(state, share)) / np.sqrt(self._scale)
 
@@ -265,17 +265,11 @@ class StepProblem:
 
     def accept(self, v: Array, value: float, gradient: Array) -> Accepted:
         if self._touched is None:
-            return Accepted(value, gradient, fresh=self._turned_again(v))
+            return Accepted(value, gradient, fresh=self._renewing.again(v, self.positions, self._factorised))
         return self._touched.accept(self.positions(v), value, gradient)
 
-    def _turned_again(self, v: Array) -> bool:
-        """Turn the metric as the nodes are by now, at some points of a long search; whether it is another one since."""
-        self._accepted += 1
-        if self._accepted not in _AGAIN or not self._stepper.turns.own.any():
-            return False
-        self._rotation = self._stepper.turns.at(self.positions(v), self._regions)
-        self._metric.turn(self._rotation)
-        return True
+    def _factorised(self, v: Array) -> Solve:
+        return metric_of(self.hessian(v, True).tocsr(), self._stepper.system.rest[self._stepper.free])
 
     def apart(self, step: Array) -> Array | None:
         return None if self._touched is None else self._metric.pushed(step)

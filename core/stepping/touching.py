@@ -109,6 +109,11 @@ class Metric:
         self.base = LowRankUpdate(Turned(self._solve, rotation, self._scale), self._update)
         self._stiff: ContactMetric | None = None
 
+    def renew(self, solve: Solve) -> None:
+        """From now on with another solve, of a matrix as it is in space. Nothing presses."""
+        self._solve, self._scale = solve, 1.0
+        self.turn(np.broadcast_to(np.eye(3), self._rotation.shape))
+
     def __call__(self, right: Array) -> Array:
         return self.base(right) if self._stiff is None else self._stiff(right)
 

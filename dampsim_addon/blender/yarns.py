@@ -1,7 +1,7 @@
 """The yarns of a woven mesh as threads that one sees: a mesh of chains, which Geometry Nodes make round.
 
 Each point lies at a vertex of the woven mesh, half a yarn above it or below; so it does whatever moves that mesh,
-playback or bake.
+playback or bake. Which mesh that is, is an input of the modifier: a copy of both shows the copy's yarns.
 """
 
 from __future__ import annotations
@@ -15,43 +15,81 @@ from ...core.arrays import Array, Index
 
 MODIFIER = "DampSim Yarns"
 _VERTEX, _SIDE = ".dampsim_vertex", ".dampsim_side"
+# Inputs of the modifier.
+_WOVEN, _RADIUS, _MATERIAL = "Woven", "Radius", "Material"
 # Points of a spline between two crossings, and around the yarn.
 _FINE, _ROUND = 6, 8
 
 
-def threads(woven: bpy.types.Object, vertices: Index, edges: Index, sides: Array, thickness: float) -> bpy.types.Object:
-    """A new object beside a woven one, whose yarns it shows.
+def threads(
+    woven: bpy.types.Object, places: Array, edges: Index, vertices: Index, sides: Array, thickness: float
+) -> bpy.types.Object:
+    """A new object beside a woven one, whose yarns it shows, in place of the one that did.
 
-    vertices: (p,) of the woven mesh, one for each point.  edges: (e, 2) of points.  sides: (p,) of the yarn's middle
-    over the vertex, in half thicknesses.  thickness: m.
+    places: (p, 3) m of the yarns' points.  edges: (e, 2) of them.  vertices: (p,) of the woven mesh, one for each
+    point.  sides: (p,) of the yarn's middle over the vertex, in half thicknesses.  thickness: m.
     """
-    places = np.empty(3 * len(woven.data.vertices), dtype=np.float32)
-    woven.data.vertices.foreach_get("co", places)
+    before = threads_of(woven)
+    if before is not None:
+        old = before.data
+        bpy.data.objects.remove(before)
+        if not old.users:
+            bpy.data.meshes.remove(old)
     mesh = bpy.data.meshes.new(f"{woven.name} Yarns")
-    mesh.from_pydata(places.reshape(-1, 3)[vertices].tolist(), edges.tolist(), [])
+    mesh.from_pydata(places.tolist(), edges.tolist(), [])
     for name, kind, values in ((_VERTEX, "INT", vertices.astype(np.int32)), (_SIDE, "FLOAT", sides.astype(np.float32))):
         mesh.attributes.new(name, kind, "POINT").data.foreach_set("value", np.ascontiguousarray(values))
-    if woven.data.materials:
-        mesh.materials.append(woven.data.materials[0])
+    material = woven.data.materials[0] if woven.data.materials else None
+    if material is not None:
+        mesh.materials.append(material)
     obj = bpy.data.objects.new(mesh.name, mesh)
     for collection in woven.users_collection:
         collection.objects.link(obj)
     obj.parent = woven
-    obj.modifiers.new(MODIFIER, "NODES").node_group = _nodes(woven, 0.5 * thickness)
+    tree = _nodes()
+    # A new modifier has the sockets' own values as its own: so it is in every Blender.
+    given = {_WOVEN: woven, _RADIUS: 0.5 * thickness, _MATERIAL: material}
+    _preset(tree, given)
+    obj.modifiers.new(MODIFIER, "NODES").node_group = tree
+    _preset(tree, {_WOVEN: None, _MATERIAL: None})
     return obj
 
 
 def threads_of(woven: bpy.types.Object) -> bpy.types.Object | None:
-    """The object that shows a woven one's yarns."""
+    """The object that shows a woven one's yarns. It looks through the file's objects."""
     return next((child for child in woven.children if MODIFIER in child.modifiers), None)
 
 
-def _nodes(woven: bpy.types.Object, radius: float) -> Any:
-    tree: Any = bpy.data.node_groups.new(f"{MODIFIER} {woven.name}", "GeometryNodeTree")
+def woven_by(obj: bpy.types.Object) -> bpy.types.Object | None:
+    """The woven object whose yarns an object shows; None where it shows none."""
+    return obj.parent if MODIFIER in obj.modifiers else None
+
+
+def _preset(tree: Any, values: dict[str, object]) -> None:
+    for socket in tree.interface.items_tree:
+        if socket.item_type == "SOCKET" and socket.in_out == "INPUT" and socket.name in values:
+            socket.default_value = values[socket.name]
+
+
+def _inputs(tree: Any) -> set[str]:
+    return {one.name for one in tree.interface.items_tree if one.item_type == "SOCKET" and one.in_out == "INPUT"}
+
+
+def _nodes() -> Any:
+    """The one node group of all yarns of the file."""
+    known = bpy.data.node_groups.get(MODIFIER)
+    inputs = {"Geometry", _WOVEN, _RADIUS, _MATERIAL}
+    # One that was linked, or is of somebody else, is left alone.
+    if known is not None and known.library is None and _inputs(known) == inputs:
+        return known
+    tree: Any = bpy.data.node_groups.new(MODIFIER, "GeometryNodeTree")
     tree.interface.new_socket("Geometry", in_out="INPUT", socket_type="NodeSocketGeometry")
     tree.interface.new_socket("Geometry", in_out="OUTPUT", socket_type="NodeSocketGeometry")
-    size = tree.interface.new_socket("Radius", in_out="INPUT", socket_type="NodeSocketFloat")
-    size.default_value, size.min_value, size.subtype = radius, 0.0, "DISTANCE"
+    shown = tree.interface.new_socket(_WOVEN, in_out="INPUT", socket_type="NodeSocketObject")
+    shown.description = "The object whose mesh the yarns follow"
+    size = tree.interface.new_socket(_RADIUS, in_out="INPUT", socket_type="NodeSocketFloat")
+    size.min_value, size.subtype = 0.0, "DISTANCE"
+    tree.interface.new_socket(_MATERIAL, in_out="INPUT", socket_type="NodeSocketMaterial")
     link = tree.links.new
 
     def added(kind: str, **values: Any) -> Any:
@@ -70,7 +108,7 @@ def _nodes(woven: bpy.types.Object, radius: float) -> Any:
 
     start, end = added("NodeGroupInput"), added("NodeGroupOutput")
     info = added("GeometryNodeObjectInfo", transform_space="RELATIVE")
-    info.inputs["Object"].default_value = woven
+    link(start.outputs[_WOVEN], info.inputs["Object"])
     vertex = attribute(_VERTEX, "INT")
 
     def sampled(source: Any) -> Any:
@@ -82,7 +120,7 @@ def _nodes(woven: bpy.types.Object, radius: float) -> Any:
 
     away = added("ShaderNodeMath", operation="MULTIPLY")
     link(attribute(_SIDE, "FLOAT"), away.inputs[0])
-    link(start.outputs["Radius"], away.inputs[1])
+    link(start.outputs[_RADIUS], away.inputs[1])
     raised = added("ShaderNodeVectorMath", operation="SCALE")
     link(sampled(added("GeometryNodeInputNormal").outputs["Normal"]), raised.inputs[0])
     link(away.outputs[0], raised.inputs["Scale"])
@@ -99,13 +137,13 @@ def _nodes(woven: bpy.types.Object, radius: float) -> Any:
     link(smooth.outputs["Curve"], fine.inputs[0])
     circle = added("GeometryNodeCurvePrimitiveCircle", mode="RADIUS")
     circle.inputs["Resolution"].default_value = _ROUND
-    link(start.outputs["Radius"], of(circle.inputs, "Radius"))
+    link(start.outputs[_RADIUS], of(circle.inputs, "Radius"))
     tube = added("GeometryNodeCurveToMesh")
     link(fine.outputs[0], tube.inputs["Curve"])
     link(circle.outputs["Curve"], tube.inputs["Profile Curve"])
     tube.inputs["Fill Caps"].default_value = True
     look = added("GeometryNodeSetMaterial")
-    look.inputs["Material"].default_value = woven.data.materials[0] if woven.data.materials else None
+    link(start.outputs[_MATERIAL], look.inputs["Material"])
     link(tube.outputs["Mesh"], look.inputs["Geometry"])
     link(look.outputs["Geometry"], end.inputs[0])
     return tree

@@ -9,6 +9,7 @@ from typing import Any
 import bpy
 from bpy.app.handlers import persistent
 
+from ...core.errors import ParameterError
 from ...core.scene.parameters import COLLIDER_PARAMETERS, ColliderDials
 from ..blender.animation import animated_paths
 from ..blender.modifiers import makes
@@ -133,8 +134,11 @@ def _settings(other: bpy.types.Object) -> str:
 
 
 def read_dials(obj: bpy.types.Object) -> ColliderDials:
-    """A collider's dials as they are now; raises ParameterError."""
-    return ColliderDials(**{name: getattr(obj.dampsim_collider, name) for name in COLLIDER_PARAMETERS})
+    """A collider's dials as they are now; raises ParameterError, which names it."""
+    try:
+        return ColliderDials(**{name: getattr(obj.dampsim_collider, name) for name in COLLIDER_PARAMETERS})
+    except ParameterError as error:
+        raise ParameterError(f"{obj.name}: {error}") from None
 
 
 def layer_of(scene: bpy.types.Scene) -> bpy.types.ViewLayer:

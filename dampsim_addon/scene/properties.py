@@ -17,6 +17,7 @@ from bpy.props import (
 from bpy.types import Collection, Object, PropertyGroup, WindowManager
 
 from ...core.bodies.registry import KINDS
+from ...core.errors import ParameterError
 from ...core.scene.parameters import PARAMETERS, Settings, StiffnessBy
 from ..targets import TARGETS, HasTarget
 from . import new_dials
@@ -220,9 +221,12 @@ class DampSimProgress(PropertyGroup):
 
 
 def read_settings(obj: Object) -> Settings:
-    """The object's dials; raises ParameterError."""
+    """The object's dials; raises ParameterError, which names it: a keyframe may have no number."""
     group = obj.dampsim
-    return Settings(**{name: getattr(group, name) for name in PARAMETERS})
+    try:
+        return Settings(**{name: getattr(group, name) for name in PARAMETERS})
+    except ParameterError as error:
+        raise ParameterError(f"{obj.name}: {error}") from None
 
 
 for _name in VARIED:

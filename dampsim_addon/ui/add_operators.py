@@ -10,6 +10,7 @@ from ...core.geometry.surface import THINNEST, is_shell, open_part
 from ..blender.modifiers import simulated_makers
 from ..blender.own_operators import called
 from ..blender.sampler import Sampler, positions
+from ..blender.yarns import woven_by
 from ..scene import new_dials
 from ..scene.objects import chosen, is_simulated
 from ..scene.proposed_pins import from_bones
@@ -25,7 +26,8 @@ CONVERTIBLE = ("CURVE", "SURFACE", "FONT", "META", "CURVES", "POINTCLOUD")
 
 
 def addable(obj: bpy.types.Object) -> bool:
-    return obj.type == "MESH" and obj.library is None and not is_simulated(obj)
+    """Whether it is a mesh of this file that is not simulated, and no drawing of what is."""
+    return obj.type == "MESH" and obj.library is None and not is_simulated(obj) and woven_by(obj) is None
 
 
 class DAMPSIM_OT_add(Operator):

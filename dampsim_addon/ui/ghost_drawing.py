@@ -11,8 +11,9 @@ from ...core.arrays import Array, Index
 from ..scene.results import Ghosts
 
 _TINTS = ((0.95, 0.6, 0.25), (0.35, 0.65, 0.95), (0.5, 0.85, 0.4), (0.85, 0.5, 0.9))
-# Ghosts stand so far apart, in parts of the object's width on the screen.
-_APART = 1.15
+# Ghosts stand so far apart, in parts of the object's width on the screen; in lanes of the scene, which are seen from
+# the side and have what each one came written below it, in parts of its width there.
+_APART, _LANES = 1.15, 1.6
 # Part of its length that an object is wide at least: a wire seen from its side is a line.
 _SLENDER = 0.2
 # Where the light comes from, by the screen's axes.
@@ -50,7 +51,9 @@ def ghosts(shown: Ghosts, frame: int, turn: Array) -> list[Ghost]:
     """Those at a frame. turn: (3, 3), the screen's axes in the scene, in columns."""
     number = int(np.clip(frame - shown.first, 0, len(shown.surfaces[0]) - 1))
     first, right = shown.surfaces[0][0].astype(float), turn[:, 0] if shown.lane is None else shown.lane
-    apart = _APART * max(float(np.ptp(first @ right)), _SLENDER * float(np.ptp(first, axis=0).max()))
+    apart = (_APART if shown.lane is None else _LANES) * max(
+        float(np.ptp(first @ right)), _SLENDER * float(np.ptp(first, axis=0).max())
+    )
     found = []
     for k, (tint, surfaces, text) in enumerate(zip(_TINTS, shown.surfaces, shown.labels, strict=False)):
         points = surfaces[number].astype(float) + (k + 1) * apart * right

@@ -7,6 +7,7 @@ from bpy.types import Context, Panel, UILayout
 
 from ...core.scene.parameters import PARAMETERS, StiffnessBy
 from .. import live
+from ..blender.yarns import woven_by
 from ..compare.ghosts import NAMES
 from ..scene import results
 from ..scene.groups import group_of, named
@@ -37,7 +38,7 @@ from .live_line import draw_draft, standing, touching
 from .muscle_panel import DAMPSIM_PT_muscles
 from .operators import DAMPSIM_OT_calibrate, DAMPSIM_OT_measure, DAMPSIM_OT_remove
 from .plastic_panel import DAMPSIM_PT_plastic
-from .weave_operators import DAMPSIM_OT_weave
+from .weave_operators import DAMPSIM_OT_select_woven, DAMPSIM_OT_weave
 
 # In percent: what hangs nearer to what was modelled is kept.
 _KEPT = 0.01
@@ -63,6 +64,8 @@ class DAMPSIM_PT_main(Sidebar, Panel):
         if group.kind_note:
             field(column, group, "kind", "Kind", context)
             wrapped(column, group.kind_note[:1].upper() + group.kind_note[1:], "INFO", context)
+        if group.kind == "WEAVE":
+            column.operator(DAMPSIM_OT_weave.bl_idname, text="Draw Yarns Anew", icon="MESH_GRID")
         if group.kind == "CLOTH":
             draw_fabrics(column, group)
         else:
@@ -98,6 +101,11 @@ def _draw_add(layout: UILayout, context: Context) -> None:
     """What to do first, with whatever is selected."""
     obj = context.object
     others = any(addable(one) for one in context.selected_objects)
+    woven = woven_by(obj) if obj is not None else None
+    if woven is not None:
+        wrapped(layout, f"{obj.name} shows the yarns of {woven.name}, which is what is simulated", "INFO", context)
+        layout.operator(DAMPSIM_OT_select_woven.bl_idname, text=f"Select {woven.name}", icon="RESTRICT_SELECT_OFF")
+        return
     if obj is not None and obj.library is not None:
         wrapped(layout, f"{obj.name} is linked from another file, which DampSim does not change", "INFO", context)
         layout.operator(DAMPSIM_OT_local_add.bl_idname, icon="LIBRARY_DATA_INDIRECT")

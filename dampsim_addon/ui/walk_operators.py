@@ -121,9 +121,10 @@ class DAMPSIM_UL_walks(UIList):
 
 def draw_walks(context: Context, layout: UILayout, group: bpy.types.PropertyGroup) -> None:
     """The button, what it asks for, and what it found."""
-    row = split(layout.row(align=True), context)
-    row.prop(group, "walk_seed")
-    row.prop(group, "walk_seconds")
+    # In a row the second one would have no label.
+    column = split(layout.column(align=True), context)
+    column.prop(group, "walk_seed")
+    column.prop(group, "walk_seconds")
     layout.operator(DAMPSIM_OT_find_walk.bl_idname, icon="VIEWZOOM")
     if len(group.walks):
         layout.template_list(DAMPSIM_UL_walks.__name__, "", group, "walks", group, "active_walk", rows=2)

@@ -7,7 +7,7 @@ import numpy as np
 from bpy.props import FloatProperty, IntProperty
 from bpy.types import Context, Operator
 
-from ...core.arrays import Index
+from ...core.arrays import Array, Index
 from ...core.bodies.vertices import Moved
 from ...core.bodies.weave import Weave
 from ...core.errors import DampSimError
@@ -17,8 +17,9 @@ from ...core.scene.parameters import Settings
 from ...core.system.weave import weave_of
 from ...core.weave.sides import sides
 from ...core.weave.woven import Woven
-from ..blender.sampler import positions
-from ..blender.yarns import threads, threads_of
+from ..blender.modifiers import simulated_makers
+from ..blender.sampler import Sampler, positions
+from ..blender.yarns import threads, woven_by
 from ..scene import new_dials
 from ..scene.objects import free, is_simulated
 from ..scene.snapshot import edges, triangles
@@ -26,7 +27,8 @@ from .add_operators import addable, added
 
 
 class DAMPSIM_OT_weave(Operator):
-    """Weave yarns along the loops of edges of the active mesh of quads, or a new swatch where none is active"""
+    """Weave yarns along the loops of edges of the active mesh of quads, or a new swatch where none is active. What is
+    woven already keeps its dials, and its yarns are drawn anew, as its mesh and Thickness are now"""
 
     bl_idname = "dampsim.weave"
     bl_label = "Weave"
@@ -44,42 +46,70 @@ class DAMPSIM_OT_weave(Operator):
 
     def execute(self, context: Context) -> set[str]:
         obj, made = context.object, None
-        if obj is None or not obj.select_get() or not (addable(obj) or _lacks_yarns(obj)):
+        if obj is None or not obj.select_get() or not (addable(obj) or is_simulated(obj)):
             made = obj = _swatch(context, self.across, self.along, self.size)
         try:
-            vertices, cloth = _woven(obj)
+            cloth, vertices, places = _woven(obj, context)
         except DampSimError as error:
             self.report({"ERROR"}, str(error))
             return {"CANCELLED"}
         if not is_simulated(obj):
             added(obj, context.scene)
-        obj.dampsim.kind = "WEAVE"
-        new_dials.dial(obj, context.scene)
+        if obj.dampsim.kind != "WEAVE" or made is not None:
+            obj.dampsim.kind = "WEAVE"
+            new_dials.dial(obj, context.scene)
         obj.dampsim.kind_note = f"{len(cloth.crossings)} crossings of yarns, which slide"
         scale = float(np.mean(np.abs(tuple(obj.matrix_world.to_scale()))))
         thickness = 1e-3 * obj.dampsim.thickness / max(scale, 1e-12)
-        threads(obj, vertices[cloth.node], cloth.segments, sides(cloth), thickness)
+        yarns = threads(obj, places, cloth.segments, vertices, sides(cloth), thickness)
         obj.hide_render, obj.display_type = True, "WIRE"
-        text = f"{obj.name}: {len(cloth.crossings)} crossings; its yarns are shown by {threads_of(obj).name}"
-        self.report({"INFO"}, text if made is None else f"{text}; pin what holds it")
+        text = f"{obj.name}: {len(cloth.crossings)} crossings; its yarns are shown by {yarns.name}"
+        self.report({"INFO"}, text if made is None else f"{text}; it hangs by its upper tails")
         return {"FINISHED"}
 
 
-def _woven(obj: bpy.types.Object) -> tuple[Index, Woven]:
-    """The vertices that are crossings or tails, and the cloth of them. Raises the errors for the artist."""
-    surface = Surface(obj.name, positions(obj.data).astype(float), triangles(obj.data))
-    body = Body(
-        surface, np.zeros(len(surface.vertices)), Settings(), lambda _: surface.vertices, "WEAVE", edges(obj.data)
-    )
+class DAMPSIM_OT_select_woven(Operator):
+    """Select the mesh that is simulated, whose yarns this object shows"""
+
+    bl_idname = "dampsim.select_woven"
+    bl_label = "Select What Is Woven"
+    bl_options = {"REGISTER", "UNDO"}
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        return context.mode == "OBJECT" and context.object is not None and woven_by(context.object) is not None
+
+    def execute(self, context: Context) -> set[str]:
+        woven = woven_by(context.object)
+        if woven is None or woven.name not in context.view_layer.objects:
+            self.report({"ERROR"}, f"{context.object.name}: what it shows the yarns of is not in this view layer; "
+                        "bring it back, or delete the yarns.")  # fmt: skip
+            return {"CANCELLED"}
+        for other in context.selected_objects:
+            other.select_set(False)
+        woven.select_set(True)
+        context.view_layer.objects.active = woven
+        return {"FINISHED"}
+
+
+def _woven(obj: bpy.types.Object, context: Context) -> tuple[Woven, Index, Array]:
+    """The cloth; and of its points the vertices, crossings or tails, and the places (p, 3). Raises the errors for the
+    artist."""
+    if not simulated_makers(obj):
+        return _woven_of(obj.name, obj.data)
+    with Sampler(context.scene, context.view_layer, obj) as sampler, sampler.resting() as (_, mesh):
+        return _woven_of(obj.name, mesh)
+
+
+def _woven_of(name: str, mesh: bpy.types.Mesh) -> tuple[Woven, Index, Array]:
+    surface = Surface(name, positions(mesh).astype(float), triangles(mesh))
+    body = Body(surface, np.zeros(len(surface.vertices)), Settings(), lambda _: surface.vertices, "WEAVE", edges(mesh))
     model = Weave.build(body)
     term = weave_of(model.block.terms)
     assert term is not None
     assert isinstance(model.skin, Moved)
-    return model.skin.vertices, term.cloth
-
-
-def _lacks_yarns(obj: bpy.types.Object) -> bool:
-    return is_simulated(obj) and threads_of(obj) is None
+    vertices = model.skin.vertices[term.cloth.node]
+    return term.cloth, vertices, surface.vertices[vertices]
 
 
 def _swatch(context: Context, across: int, along: int, size: float) -> bpy.types.Object:
@@ -112,6 +142,6 @@ def _swatch(context: Context, across: int, along: int, size: float) -> bpy.types
     return obj
 
 
-CLASSES = (DAMPSIM_OT_weave,)
+CLASSES = (DAMPSIM_OT_weave, DAMPSIM_OT_select_woven)
 
 register, unregister = bpy.utils.register_classes_factory(CLASSES)

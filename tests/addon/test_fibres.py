@@ -136,6 +136,20 @@ def test_a_direction_painted_alike_is_refused_with_the_mend(load: Load, tmp_path
     assert result.problem.startswith("Tongue: its Direction Group is painted alike where its fibres are; paint it from")
 
 
+def test_a_keyframe_that_is_no_number_is_said_of_the_object_baked_and_live(
+    load: Load, live: ModuleType, tmp_path: Path
+) -> None:
+    scene = fresh(LAST)
+    obj = tongue(tmp_path)
+    obj.dampsim.contraction = float("nan")
+    obj.keyframe_insert("dampsim.contraction", frame=6)
+    (result,) = load("dampsim_addon.api").bake([obj])
+    assert result.problem.startswith("Tongue: contraction: nan % is outside of its range, -100 to 60 %")
+    scene.frame_set(1)
+    play(6)
+    assert live.find(obj).problem == result.problem
+
+
 def test_the_panel_and_the_viewport_show_how_short_they_are_and_look_at_no_disk(
     load: Load, live: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

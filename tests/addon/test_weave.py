@@ -9,6 +9,7 @@ import bpy
 import numpy as np
 import pytest
 from scenes import LAST, fresh
+from test_drawing import redraw
 
 pytestmark = pytest.mark.bpy
 
@@ -65,6 +66,88 @@ def test_yarns_are_tubes_that_go_over_and_under_and_follow_the_bake(load: Any, t
         assert near.max() < 0.045
     assert np.abs(shown(yarns, LAST) - plain).max() > 0.01
     assert bpy.ops.dampsim.clear() == {"FINISHED"}
+
+
+def _alone(*objects: bpy.types.Object) -> None:
+    """Select these, the first one active."""
+    bpy.ops.object.select_all(action="DESELECT")
+    for obj in objects:
+        obj.select_set(True)
+    bpy.context.view_layer.objects.active = objects[0]
+
+
+def test_a_copy_of_a_swatch_and_its_yarns_shows_its_own(tmp_path: Path) -> None:
+    fresh()
+    obj = woven(tmp_path)
+    obj.animation_data_clear()
+    (yarns,) = obj.children
+    plain = shown(yarns, 1)
+    _alone(obj, yarns)
+    bpy.ops.object.duplicate()
+    copy = bpy.context.object
+    (twin,) = copy.children
+    copy.location.x = 5.0
+    for vertex in copy.data.vertices:
+        vertex.co.y += 2.0
+    # Single precision of what lies some metres off.
+    np.testing.assert_allclose(shown(twin, 1), plain + np.array([5.0, 2.0, 0.0]), atol=1e-5)
+    np.testing.assert_allclose(shown(yarns, 1), plain, atol=1e-6)
+    # One that was copied without them gets some, and is dialled as it was.
+    _alone(copy)
+    bpy.ops.object.duplicate()
+    bare = bpy.context.object
+    bare.dampsim.stiffness = 77.0
+    assert bpy.ops.dampsim.weave() == {"FINISHED"}
+    assert bpy.context.object == bare
+    assert len(bare.children) == 1
+    assert bare.dampsim.stiffness == 77.0
+
+
+def test_yarns_are_no_body_of_their_own_and_lead_to_what_is(load: Any, tmp_path: Path) -> None:
+    fresh()
+    obj = woven(tmp_path)
+    (yarns,) = obj.children
+    _alone(yarns)
+    assert not bpy.ops.dampsim.add.poll()
+    texts = redraw(load)
+    assert any("shows the yarns of Swatch" in text for text in texts)
+    assert bpy.ops.dampsim.select_woven() == {"FINISHED"}
+    assert bpy.context.object == obj
+    assert bpy.context.selected_objects == [obj]
+    bpy.data.objects.remove(obj)
+    _alone(yarns)
+    assert not bpy.ops.dampsim.select_woven.poll()
+
+
+def test_yarns_drawn_anew_are_those_of_the_edited_mesh_at_its_thickness(tmp_path: Path) -> None:
+    fresh()
+    obj = woven(tmp_path)
+    obj.animation_data_clear()
+    obj.location.y = 0.0
+    assert "20 crossings" in obj.dampsim.kind_note
+    bpy.ops.object.mode_set(mode="EDIT")
+    bpy.ops.mesh.select_all(action="SELECT")
+    bpy.ops.mesh.subdivide()
+    bpy.ops.object.mode_set(mode="OBJECT")
+    obj.dampsim.thickness = 10.0
+    assert bpy.ops.dampsim.weave() == {"FINISHED"}
+    (yarns,) = obj.children
+    assert yarns.name == "Swatch Yarns"
+    # Of 9 by 7 those within, and of the border those with tails.
+    assert f"{7 * 5 + 2 * (5 + 4) - 4} crossings" in obj.dampsim.kind_note
+    assert shown(yarns, 1)[:, 1].max() == pytest.approx(0.01, rel=0.15)
+    assert obj.dampsim.thickness == 10.0
+
+
+def test_what_a_mirror_makes_has_yarns_too(tmp_path: Path) -> None:
+    fresh()
+    bpy.ops.mesh.primitive_grid_add(x_subdivisions=4, y_subdivisions=4, size=2.0)
+    obj = bpy.context.object
+    for vertex in obj.data.vertices:
+        vertex.co.x += 1.0
+    obj.modifiers.new("Mirror", "MIRROR")
+    assert bpy.ops.dampsim.weave() == {"FINISHED"}
+    assert np.ptp(shown(obj.children[0], 1)[:, 0]) == pytest.approx(4.0 + 1e-3 * obj.dampsim.thickness, rel=0.01)
 
 
 def test_a_mesh_of_quads_is_woven_along_its_loops_of_edges_and_one_of_triangles_is_refused(tmp_path: Path) -> None:

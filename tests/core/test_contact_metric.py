@@ -125,7 +125,7 @@ def blocks() -> Simulation:
 
 def dense(problem: StepProblem, v: np.ndarray, stiffness: csr_matrix) -> tuple[np.ndarray, np.ndarray]:
     """(1.5) and h C of section 7 for a search that starts at v. stiffness: at rest, of the free nodes."""
-    turned = block_diag(*problem._rotation)
+    turned = block_diag(*problem._metric._rotation)
     A = np.diag(problem._inertia.repeat(3)) + problem._h * problem._scale * turned @ stiffness.toarray() @ turned.T
     low = problem._low_rank.joined()
     A += low.columns @ np.diag(low.signs[0]) @ low.columns.T

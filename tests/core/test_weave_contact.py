@@ -240,3 +240,17 @@ def test_going_on_from_a_kept_frame_gives_the_same_bytes_while_it_falls_and_slid
             assert frame.state.memory.keys() == other.state.memory.keys()
             for name, value in frame.state.memory.items():
                 assert value.tobytes() == other.state.memory[name].tobytes()
+
+
+@pytest.mark.slow
+def test_thick_yarns_that_hit_a_plain_box_are_in_nothing_and_no_sentence_says_they_are() -> None:
+    """A yarn that passes above a corner, beyond the end of an upright edge, was counted as deep behind that edge."""
+    vertices = np.array([(x, y, z) for x in (-0.25, 0.25) for y in (-0.25, 0.25) for z in (-0.5, 0.0)])
+    quads = ((0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3))
+    faces = np.array([three for a, b, c, d in quads for three in ((a, b, c), (a, c, d))])
+    box = collider(Surface("Box", vertices, faces))
+    # As Weave makes it: yarns of 0.4 of what is between them. A frame after it has fallen 30 cm it is bent round.
+    simulation = Simulation(scene(lying(16, 0.3, thickness=23.5, settle=24.0), last=8, obstacles=(box,)))
+    for frame in simulation.frames():
+        assert depth(simulation, frame.state.positions, box, frame.number) == 0.0
+        assert not touched(simulation, frame.state, "Swatch").sunk
