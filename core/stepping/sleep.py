@@ -12,7 +12,7 @@ from ..system.state import State
 from ..system.system import System
 from .controls import Controls
 from .law import Coefficients
-from .remembered import CONTACTS, DIALS, Remembered, shared
+from .remembered import DIALS, Remembered, presses, shared
 
 # So many steps one after the other it must hardly have moved: at a turning point one alone may be short.
 _STEPS = 3
@@ -31,11 +31,9 @@ def asleep(system: System, state: State, inputs: Inputs, controls: Controls) -> 
         dials = state.memory.get(shared(system, DIALS))
         if dials is None or not np.array_equal(dials, touch_dials(inputs)):
             return False
-    if any(region.rigid_modes for region in system.regions):
-        # What nothing holds may lie on something; what flies without any pull goes on.
-        pressed = state.memory.get(shared(system, CONTACTS))
-        if not touching or pressed is None or not len(pressed):
-            return False
+    # What nothing holds may lie on something; what flies without any pull goes on.
+    if any(region.rigid_modes for region in system.regions) and not (touching and presses(system, state)):
+        return False
     if not all(law.waveform for law in controls.laws):
         return False
     past = Remembered.of(system, state)

@@ -11,7 +11,7 @@ from ..system.system import System
 from ..system.term import Memory
 from ..system.weave import PLACES, STILL
 from .controls import Controls
-from .remembered import CONTACTS, DIALS, shared
+from .remembered import DIALS, presses
 from .sleep import alike, touch_dials
 
 # So many steps one after the other nothing of it, nor of its yarns, moves by more than this part of the size.
@@ -32,8 +32,7 @@ def asleep(system: System, state: State, inputs: Inputs, controls: Controls) -> 
         return False
     if any(region.rigid_modes for region in system.regions):
         # What nothing holds may lie on something; what flies without any pull goes on.
-        pressed = state.memory.get(shared(system, CONTACTS))
-        return touching and pressed is not None and len(pressed) > 0
+        return touching and presses(system, state)
     return True
 
 
