@@ -14,6 +14,7 @@ import pytest
 
 from builders import DOWN, still, wire
 from dampsim.core.damping.registry import DAMPINGS
+from dampsim.core.frames.behind import Behind
 from dampsim.core.frames.cache import FrameCache
 from dampsim.core.frames.frame import Frame
 from dampsim.core.geometry.surface import Surface
@@ -88,9 +89,9 @@ def measure(shot: str, first: int, last: int, kept: str, folder: Path) -> None:
     if kept == "frames":
         append = cache.append
 
-        def remembering(frame: Frame) -> None:
+        def remembering(frame: Frame, behind: Behind | None = None) -> None:
             leak.append(frame)
-            append(frame)
+            append(frame, behind)
 
         cache.append = remembering  # type: ignore[method-assign]
     grown = 0.0
