@@ -26,14 +26,14 @@ def further_sides(
 ) -> list[Meeting]:
     """Of points that touch their own sheet the other sides, nearest first, that a fold has there.
 
-    known: the nearest ones.  areas: (v,) m^2 that points stand for.  distance: m.  forbidden: of pairs of the sheet's
-    points and triangles.
+    known: the nearest ones, one at least.  areas: (v,) m^2 that points stand for.  distance: m.  forbidden: of pairs of
+    the sheet's points and triangles.
 
     A side is another one where its normal is, and lies in a fold with those that are known where each lies in front of
     the others' planes.
     """
     points = surface.vertices
-    start = int(known.points[0, 0] - known.feature[0]) if len(known) else 0
+    start = int(known.points[0, 0] - known.feature[0])
     sides, touched, out = (np.zeros((len(points), 1 + len(CORNERS), 3)) for _ in range(3))
     mine = known.feature
     there = points[known.points[:, 1:] - start]

@@ -66,7 +66,8 @@ def settled(
     still = tuple(one.ended() for one in inputs)
     if woven:
         state = fallen(stepper, state, still, controls)
-    state, calm = _descended(stepper, state, still, h, controls, limit, _NEAR / part if thin and not touching else None)
+    near = _NEAR / part if thin and not touching else None
+    state, calm = _descended(stepper, state, still, h, controls, limit, near)
     # What presses on something may be held by it.
     for _ in range(_SADDLES if thin and calm else 0):
         way = None if presses(system, state) else way_out(system, state, scale)
@@ -75,7 +76,7 @@ def settled(
         state = replace(state, positions=state.positions + way)
         if woven:
             state = fallen(stepper, state, still, controls)
-        state, _ = _descended(stepper, state, still, h, controls, limit, _NEAR / part if not touching else None)
+        state, _ = _descended(stepper, state, still, h, controls, limit, near)
     return state
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from killed import bytes_of, kill_bake
 
 from builders import DOWN, gridded, scene, still
 from dampsim.core.energies import ELASTIC_MODELS, Material
 from dampsim.core.energies.fibres import FibreEnergy, striven
 from dampsim.core.errors import DampSimError
-from dampsim.core.frames.cache import FrameCache
 from dampsim.core.frames.frame import Frame
 from dampsim.core.geometry.box import box_tets
 from dampsim.core.geometry.crossings import inside_depth
@@ -27,7 +25,6 @@ from dampsim.core.measure.fibres import fibres_at
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.fingerprint import changes, inputs
 from dampsim.core.scene.scene import Scene
-from dampsim.core.simulation.record import bake
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.stepping import renewing
 from dampsim.core.stepping.following import lagged
@@ -39,7 +36,6 @@ from references.elastic import gradient
 from references.fibres import drawn, fibre_density, lag, stretched
 from shapes import tube
 
-ROOT = Path(__file__).parents[2]
 NOTHING = np.zeros(3)
 YOUNG, POISSON = 3e5, 0.45
 LAWS = [law.name for law in ELASTIC_MODELS]
@@ -240,30 +236,9 @@ def curled() -> Scene:
     return scene(replace(body, fibre_map=painted), last=14)
 
 
-def bytes_of(folder: Path, given: Scene) -> dict[str, bytes]:
-    """Of the frames that a bake leaves in a folder, whatever was there."""
-    for _ in bake(Simulation(given), FrameCache(folder, "Bar")):
-        pass
-    return {path.name: path.read_bytes() for path in sorted(folder.rglob("*")) if path.name.startswith("frame_")}
-
-
 def test_a_bake_that_is_killed_while_it_curls_ends_in_the_same_bytes(tmp_path: Path) -> None:
-    script = (
-        "import sys; sys.path[:0] = ['tests', 'tests/core']; import conftest; from pathlib import Path\n"
-        "import time, test_fibres as t\n"
-        "for p in t.bake(t.Simulation(t.curled()), t.FrameCache(Path(sys.argv[1]), 'Bar')):\n"
-        "    print(p.done, flush=True); time.sleep(0.02)"
-    )
     folder = tmp_path / "killed"
-    with subprocess.Popen(
-        [sys.executable, "-c", script, str(folder)], cwd=ROOT, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            if int(line) == 6:
-                break
-        process.kill()
-    assert 6 <= len(FrameCache(folder, "Bar").numbers()) < 14
+    assert 6 <= kill_bake(folder, "test_fibres", "curled", 6) < 14
     whole = bytes_of(tmp_path / "whole", curled())
     assert whole
     assert bytes_of(folder, curled()) == whole

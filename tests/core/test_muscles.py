@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,10 +9,10 @@ import creatures
 import numpy as np
 import pytest
 from creatures import frames, looper, walk, way
+from killed import bytes_of, kill_bake
 
 from builders import scene, still, wire
 from dampsim.core.errors import DampSimError
-from dampsim.core.frames.cache import FrameCache
 from dampsim.core.geometry.surface import Surface
 from dampsim.core.measure.contacts import touched
 from dampsim.core.measure.report import Touched
@@ -23,13 +21,11 @@ from dampsim.core.scene.fingerprint import inputs
 from dampsim.core.scene.muscles import FORCES, Controller, Force, Muscle, Sense, Sensor, Watched, check_controller
 from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.controlled import next_tick
-from dampsim.core.simulation.record import bake
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.system.muscular import MUSCLES, SENSORS, Muscular
 from dampsim.core.system.state import OF
 from references.muscles import Wanting, damped_spring
 
-ROOT = Path(__file__).parents[2]
 NOTHING = np.zeros(3)
 
 
@@ -231,33 +227,13 @@ def test_in_a_preroll_nothing_is_switched() -> None:
     assert f"Looper{OF}{SENSORS}" in first.state.memory
 
 
-def bytes_of(folder: Path, given: Scene) -> dict[str, bytes]:
-    for _ in bake(Simulation(given), FrameCache(folder, given.name)):
-        pass
-    return {path.name: path.read_bytes() for path in sorted(folder.rglob("*")) if path.name.startswith("frame_")}
-
-
 def short_walk() -> Scene:
     return walk(looper(delay=3), 1.5)
 
 
 def test_a_killed_bake_of_a_walk_ends_in_the_same_bytes(tmp_path: Path) -> None:
-    script = (
-        "import sys; sys.path[:0] = ['tests', 'tests/core']; import conftest; from pathlib import Path\n"
-        "import time, test_muscles as t\n"
-        "for p in t.bake(t.Simulation(t.short_walk()), t.FrameCache(Path(sys.argv[1]), 'Looper')):\n"
-        "    print(p.done, flush=True); time.sleep(0.02)"
-    )
     folder = tmp_path / "killed"
-    with subprocess.Popen(
-        [sys.executable, "-c", script, str(folder)], cwd=ROOT, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            if int(line) == 15:
-                break
-        process.kill()
-    assert 15 <= len(FrameCache(folder, "Looper").numbers()) < 36
+    assert 15 <= kill_bake(folder, "test_muscles", "short_walk", 15) < 36
     whole = bytes_of(tmp_path / "whole", short_walk())
     assert whole
     assert bytes_of(folder, short_walk()) == whole

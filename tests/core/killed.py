@@ -1,0 +1,44 @@
+"""Bakes that are killed in the middle, and the frames that they leave."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from dampsim.core.frames.cache import FrameCache
+from dampsim.core.scene.scene import Scene
+from dampsim.core.simulation.record import bake
+from dampsim.core.simulation.simulation import Simulation
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def bytes_of(folder: Path, given: Scene) -> dict[str, bytes]:
+    """Of the frames that a bake leaves in a folder, whatever was there."""
+    for _ in bake(Simulation(given), FrameCache(folder, given.name)):
+        pass
+    return {path.name: path.read_bytes() for path in sorted(folder.rglob("*")) if path.name.startswith("frame_")}
+
+
+def kill_bake(folder: Path, module: str, shot: str, frames: int) -> int:
+    """How many frames are there after a bake in a process of its own was killed when so many were.
+
+    module, shot: the name of a module of tests, and of what makes the scene there.
+    """
+    script = (
+        "import sys; sys.path[:0] = ['tests', 'tests/core']; import conftest; from pathlib import Path\n"
+        f"import time, killed as k, {module} as t\n"
+        f"given = t.{shot}()\n"
+        "for p in k.bake(k.Simulation(given), k.FrameCache(Path(sys.argv[1]), given.name)):\n"
+        "    print(p.done, flush=True); time.sleep(0.02)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script, str(folder)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if int(line) == frames:
+                break
+        process.kill()
+    return len(FrameCache(folder, "Killed").numbers())
