@@ -16,6 +16,8 @@ from ..geometry.rigid import rigid_motion
 _NEIGHBOURS = 12
 # How much the whole body's turn steadies a node's own where its neighbours leave an axis open.
 _STEADY = 1e-3
+# Leaders that are this much of their extent off from one rigid motion, what float32 leaves of places, turn as one.
+_RIGID = 1e-7
 
 
 class Followers(Protocol):
@@ -84,12 +86,15 @@ class Tied:
         """The turn (p, 3, 3) of the surface (v, 3) around each point since rest, and its place there (p, 3)."""
         new = surface[self.near]
         b0 = (self.weights[:, None] @ new)[:, 0]
-        whole, _ = rigid_motion(self._leading, surface[self._leaders])
+        there = surface[self._leaders]
+        whole, shift = rigid_motion(self._leading, there)
+        turns = np.tile(whole, (len(self.points), 1, 1))
+        if np.abs(self._leading @ whole.T + shift - there).max() <= _RIGID * self._extent:
+            return turns, b0
         # The weighted leaders' places at rest are about their mean, so that b0 drops out of the products.
         products = new[self.turning].transpose(0, 2, 1) @ self._levers + self._steadied * whole
         left, _, right = np.linalg.svd(products)
         left[:, :, 2] *= np.sign(np.linalg.det(left @ right))[:, None]
-        turns = np.tile(whole, (len(self.points), 1, 1))
         turns[self.turning] = left @ right
         return turns, b0
 
@@ -101,6 +106,11 @@ class Tied:
     def _leading(self) -> Array:
         """(l, 3) m, the leaders at rest."""
         return self.rest[self._leaders]
+
+    @cached_property
+    def _extent(self) -> float:
+        """m, of the leaders at rest."""
+        return float(np.ptp(self._leading, axis=0).max())
 
     @cached_property
     def _places(self) -> Array:

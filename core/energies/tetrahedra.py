@@ -13,6 +13,9 @@ from ..elements.assembly import Pattern, positive
 from ..elements.strains import gradients
 from .density import ElasticDensity
 
+# Strains and turns up to this are none: what rounding leaves of them at rest, far away from the origin.
+_AT_REST = 1e-9
+
 
 class TetElasticity:
     """Sum over tetrahedra of weight * Psi(F), F = D_s D_m^-1 (constant per element).
@@ -97,14 +100,19 @@ class TetElasticity:
 
     def hessian(self, positions: Array, project: bool) -> csr_matrix:
         """Sparse (3n, 3n) N/m; with project, each element's part has its negative eigenvalues set to zero."""
-        F = self.deformation_gradients(positions)
+        F, one = self.deformation_gradients(positions), np.eye(3)[:, :, None]
+        # At rest, where each set-up asks for it, all elements are as stiff.
+        alike = bool(len(self.tets) and np.abs(F - one).max() < _AT_REST)
 
         def blocks(some: slice) -> Array:
-            C = self.model.stiffness(F[:, :, some])
+            C = self.model.stiffness(one if alike else F[:, :, some])
             if project:
                 C = positive(C)
-            C = (C * self.weights[some, None, None]).reshape(-1, 3, 3, 3, 3)
-            shape = self._shape[some]
+            C, shape = C.reshape(-1, 3, 3, 3, 3), self._shape[some]
+            if alike:
+                weighted = shape * self.weights[some, None, None]
+                return np.asarray(np.einsum("eac,rcsd,ebd->earbs", weighted, C[0], shape, optimize=True))
+            C *= self.weights[some, None, None, None, None]
             return np.asarray(np.einsum("eac,ercsd,ebd->earbs", shape, C, shape, optimize=True))
 
         return self._added(blocks)

@@ -74,7 +74,7 @@ def bake(
             helped += frame.helped
             begun = Progress(done, total, "Simulating", helped)
     finally:
-        behind.wait()
+        behind.end()
     if begun is not None:
         yield begun
     if [number for number in cache.numbers() if number <= scene.last] != list(range(scene.first, scene.last + 1)):

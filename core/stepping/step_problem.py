@@ -66,8 +66,8 @@ class StepProblem:
         self._drag = system.drag(state.memory, place, self._factors)
         if stepper.viscous is not None:
             self._drag = stepper.viscous(place).tocsr() + (0 if self._drag is None else self._drag)
-        # Of the pins, which the drag feels.
-        self._given = (self._next - state.positions) / h
+        self._from = state.positions[stepper.free]
+        self._placed: tuple[Array, Array] | None = None
         # A body in flight starts with what its weight does to it, so that no step along a search changes its momentum.
         self.start = self.allowed(self._predicted + h * self._flying[:, None] * system.pull(inputs, stepper.free))
         self._changed: tuple[Array, list[tuple[Array, Array]]] | None = None
@@ -120,10 +120,11 @@ class StepProblem:
 
     def positions(self, v: Array) -> Array:
         """Of all nodes, (n, 3) m, where the step ends with velocities v (f, 3)."""
-        free = self._stepper.free
-        x = self._next.copy()
-        x[free] = self._state.positions[free] + self._h * v
-        return x
+        if self._placed is None or self._placed[0] is not v:
+            x = self._next.copy()
+            x[self._stepper.free] = self._from + self._h * v
+            self._placed = v, x
+        return self._placed[1]
 
     def value_gradient(self, v: Array) -> tuple[float, Array]:
         # A trial may go too far; its value then is infinite or none, and the search turns back.
@@ -143,7 +144,8 @@ class StepProblem:
             gradient += self._low_rank.combined(self._low_rank.columns, self._low_rank.signs * along).reshape(-1, 3)
         value -= float(np.vdot(self._load, v))
         if self._drag is not None:
-            given = self._given.copy()
+            # The pins go as they are led.
+            given = (self._next - self._state.positions) / self._h
             given[free] = v
             pull = (self._drag @ given.ravel()).reshape(-1, 3)
             value += 0.5 * float(np.vdot(pull, given))

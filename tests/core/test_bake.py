@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 from dampsim.core.bodies.followers import Tied
 from dampsim.core.bodies.volume import Solid
@@ -126,6 +127,25 @@ def test_followers_go_rigidly_with_a_turning_surface() -> None:
     turn = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
     shift = np.array([1.0, 2.0, 3.0])
     np.testing.assert_allclose(follow(surface @ turn.T + shift), points @ turn.T + shift, atol=1e-9)
+
+
+def test_followers_turn_with_what_is_next_to_them_and_with_all_where_all_moves_as_one() -> None:
+    surface = sphere().vertices
+    follow = Tied.tie(surface, surface, np.arange(len(surface)))
+    whole, shift = Rotation.from_rotvec([0.3, -0.8, 0.5]), np.array([1.0, 2.0, 3.0])
+    moved = whole.apply(surface) + shift
+    # To the last bit: nothing is found vertex by vertex.
+    assert np.ptp(follow.frames(moved)[0], axis=0).max() == 0.0
+    np.testing.assert_allclose(follow.frames(moved)[0][0], whole.as_matrix(), atol=1e-12)
+    # Above half of its height it is twisted by another thousandth of a turn for each metre.
+    twisted = moved.copy()
+    high = np.maximum(surface[:, 2] - 0.5, 0.0)
+    twisted[:] = whole.apply(Rotation.from_rotvec(np.outer(1e-3 * high, [0.0, 0.0, 1.0])).apply(surface)) + shift
+    turns = follow.frames(twisted)[0]
+    low, top = surface[:, 2] < 0.0, np.argmax(surface[:, 2])
+    assert np.abs(turns[low] - whole.as_matrix()).max() < 1e-6
+    way = (whole.inv() * Rotation.from_matrix(turns[top])).as_rotvec()
+    assert 0.3e-3 < way[2] < 0.6e-3  # half a metre above, and its neighbours lower
 
 
 def test_two_ears_on_a_pinned_head_are_two_regions_with_one_settle_time() -> None:

@@ -102,6 +102,19 @@ def test_elastic_energy_is_zero_and_at_rest_in_every_rigid_place(model: type) ->
     assert np.abs(gradient).max() < 1e-11 * MATERIAL.young
 
 
+@pytest.mark.parametrize("far", [0.0, 1000.0])
+@pytest.mark.parametrize("project", [False, True])
+@pytest.mark.parametrize("model", ELASTIC_MODELS)
+def test_the_hessian_at_rest_is_that_a_hairs_breadth_beside_it(model: type, project: bool, far: float) -> None:
+    rest, dice = REST + far, np.random.default_rng(2)
+    energy = TetElasticity(rest, TETS, dice.uniform(0.1, 1.0, len(TETS)), model(MATERIAL))
+    there = energy.hessian(rest, project).toarray()
+    # A strain of 1e-6 changes stiffnesses by some times as much; at rest all elements are taken for alike.
+    beside = energy.hessian(rest + 1e-6 * dice.standard_normal(rest.shape), project).toarray()
+    np.testing.assert_allclose(there, beside, atol=1e-4 * np.abs(there).max())
+    assert np.abs(there - beside).max() > 0.0
+
+
 @pytest.mark.parametrize("name", THIN)
 def test_what_is_thin_is_at_rest_in_every_rigid_place(name: str) -> None:
     flat = np.array([1.0, 1.0, 0.0 if "flat" in name else 1.0])
