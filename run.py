@@ -17,13 +17,17 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 import venv
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
 ROOT = Path(__file__).resolve().parent
 SUPPORTED = ((3, 11), (3, 13))
-# Follow the core's tests, so that both cores are busy about as long.
+# So many commands at a time, looked at so often, s.
+LANES, POLL = 2, 0.05
+# Run on their own, when one of the cores is free, so that both are busy about as long.
 BESIDE = ("tests/addon/test_faults.py", "tests/addon/test_walks.py")
 # What an option leaves of the tests, as pytest's -m; nothing is left out where tests are named.
 CHOICES = {"": "not slow and not long", "--all": ""}
@@ -73,6 +77,45 @@ def test_path(part: str) -> str:
     return path.relative_to(ROOT).as_posix() + colons + node if is_path else ""
 
 
+def side_by_side(parts: Sequence[tuple[str, Sequence[str]]]) -> list[int]:
+    """How Python ends with these arguments in these environments, two at a time: where one is done the next begins.
+
+    One of them speaks to the terminal; what another says is told when that is silent.
+    """
+    waiting, codes, untold = list(parts), list[int](), list[IO[str]]()
+    running: list[tuple[subprocess.Popen[str], IO[str] | None]] = []
+    try:
+        while waiting or running:
+            while waiting and len(running) < LANES:
+                name, arguments = waiting.pop(0)
+                speaking = any(said is None for _, said in running)
+                # Closed when it is told.
+                said = tempfile.TemporaryFile("w+", encoding="utf-8") if speaking else None  # noqa: SIM115
+                # An environment is set up while the first of them runs.
+                running.append((start(environment(name), *arguments, said=said), said))
+            for process, said in [one for one in running if one[0].poll() is not None]:
+                running.remove((process, said))
+                codes.append(process.returncode)
+                untold += [said] if said else []
+            if all(said for _, said in running):
+                tell(untold)
+            time.sleep(POLL)
+    finally:
+        for process, said in running:
+            process.kill()  # where it was interrupted
+            process.wait()
+            untold += [said] if said else []
+        tell(untold)
+    return codes
+
+
+def tell(untold: list[IO[str]]) -> None:
+    while untold:
+        with untold.pop(0) as said:
+            said.seek(0)
+            print(said.read(), flush=True)
+
+
 def test(requirements: str | None, rest: list[str]) -> None:
     """Core tests in an environment without Blender, the others in Blender's; side by side, as two cores are for."""
     common, chosen = ["-m", "pytest"], []
@@ -91,29 +134,10 @@ def test(requirements: str | None, rest: list[str]) -> None:
         chosen = ["tests/core", "tests/addon"]
     core = [part for part in chosen if f"{part}/".startswith("tests/core/")]
     addon = [part for part in chosen if part not in core]
-    lane = [("core", [*marks, *core])] if core else []
-    if "tests/addon" in addon:
-        addon += [f"--ignore={name}" for name in BESIDE]
-        lane.append(("bpy", [*marks, *BESIDE]))
-    if addon:
-        addon = [*marks, *addon]
-    if not lane:
-        lane, addon = [("bpy", addon)], []
-    codes, beside = [], None
-    with tempfile.TemporaryFile("w+", encoding="utf-8") as said:
-        try:
-            if addon:  # first, so that it goes on while the light environment is set up
-                beside = start(environment(requirements or "bpy"), *common, *addon, said=said)
-            for name, part in lane:
-                codes.append(start(environment(requirements or name), *common, *part).wait())
-            if beside:
-                codes.append(beside.wait())
-        finally:
-            if beside:
-                beside.kill()  # where it was interrupted
-                beside.wait()
-                said.seek(0)
-                print(said.read(), flush=True)
+    whole = "tests/addon" in addon
+    left_out = [f"--ignore={name}" for name in BESIDE] if whole else []
+    lanes = [("bpy", [*addon, *left_out]), ("core", core), ("bpy", BESIDE if whole else [])]
+    codes = side_by_side([(requirements or name, [*common, *marks, *paths]) for name, paths in lanes if paths])
     # A choice such as `-k` may leave one of them without tests, but not all.
     failed = [code for code in codes if code not in (0, NO_TESTS)]
     if failed or 0 not in codes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -20,12 +21,10 @@ SLOW = {"pytest.mark.slow", "pytest.mark.long"}
 
 class _Done:
     def __init__(self, code: int) -> None:
-        self.code = code
+        self.returncode = code
 
-    def wait(self) -> int:
-        return self.code
-
-    kill = wait
+    def poll(self) -> int:
+        return self.returncode
 
 
 @pytest.fixture
@@ -114,6 +113,20 @@ def test_a_choice_may_leave_one_side_without_tests(
     runner: ModuleType, monkeypatch: pytest.MonkeyPatch, codes: tuple[int, int]
 ) -> None:
     started(runner, monkeypatch, "-k dial", codes=codes)
+
+
+def test_where_one_of_two_is_done_the_next_begins_and_all_that_is_said_is_told(
+    runner: ModuleType, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(runner, "environment", lambda name: sys.executable)
+    # The first one waits for what the third one makes, half a minute at most.
+    there = tmp_path / "there"
+    wait = (
+        f"import os, sys, time\nfor _ in range(600): os.path.exists({str(there)!r}) and sys.exit(0); time.sleep(0.05)\n"
+    )
+    parts = [f"{wait}sys.exit(3)", "print('second'); exit(4)", f"open({str(there)!r}, 'x'); print('third')"]
+    assert runner.side_by_side([("any", ["-c", part]) for part in parts]) == [4, 0, 0]
+    assert capfd.readouterr().out.split() == ["second", "third"]
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: p.stem)
