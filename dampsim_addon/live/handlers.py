@@ -8,6 +8,7 @@ from typing import Any
 import bpy
 from bpy.app.handlers import persistent
 
+from ..blender.handlers import unwatch, watch
 from ..blender.sampler import SAMPLING, GroupSampler
 from ..blender.views import redraw
 from ..scene import results
@@ -271,8 +272,7 @@ _HANDLERS = {
 
 def install() -> None:
     waiting_render.register()
-    for name, handler in _HANDLERS.items():
-        getattr(bpy.app.handlers, name).append(handler)
+    watch(_HANDLERS)
 
 
 def installed() -> bool:
@@ -282,10 +282,7 @@ def installed() -> bool:
 def detach() -> None:
     """Watch and show nothing from now on. What is simulated is kept, to be looked at again before it is shown."""
     waiting_render.unregister()
-    for name, handler in _HANDLERS.items():
-        handlers = getattr(bpy.app.handlers, name)
-        if handler in handlers:
-            handlers.remove(handler)
+    unwatch(_HANDLERS)
     display.remove_all()
     for session in SESSIONS.values():
         session.touch()

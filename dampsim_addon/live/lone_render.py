@@ -8,6 +8,7 @@ from __future__ import annotations
 import bpy
 from bpy.app.handlers import persistent
 
+from ..blender.handlers import unwatch, watch
 from ..blender.sampler import SAMPLING
 from ..scene.groups import groups_of
 from ..scene.objects import simulated_in
@@ -54,12 +55,8 @@ _HANDLERS = {
 
 
 def register() -> None:
-    for name, handler in _HANDLERS.items():
-        getattr(bpy.app.handlers, name).append(handler)
+    watch(_HANDLERS)
 
 
 def unregister() -> None:
-    for name, handler in _HANDLERS.items():
-        known = getattr(bpy.app.handlers, name)
-        if handler in known:
-            known.remove(handler)
+    unwatch(_HANDLERS)

@@ -12,6 +12,7 @@ from bpy.app.handlers import persistent
 from ...core.errors import ParameterError
 from ...core.scene.parameters import COLLIDER_PARAMETERS, ColliderDials
 from ..blender.animation import animated_paths
+from ..blender.handlers import unwatch, watch
 from ..blender.modifiers import makes
 from .asked import Asked
 from .groups import Group, group_of
@@ -168,11 +169,9 @@ _HANDLERS = {
 
 
 def register() -> None:
-    for name, handler in _HANDLERS.items():
-        getattr(bpy.app.handlers, name).append(handler)
+    watch(_HANDLERS)
 
 
 def unregister() -> None:
-    for name, handler in _HANDLERS.items():
-        getattr(bpy.app.handlers, name).remove(handler)
+    unwatch(_HANDLERS)
     forget()

@@ -17,6 +17,7 @@ from ...core.scene.body import hanging_size
 from ...core.scene.parameters import DampingBy, StiffnessBy, Struts
 from ...core.simulation.earlier_law import settle_factor
 from ..blender.animation import bags_of, curves_of, scale
+from ..blender.handlers import unwatch, watch
 from ..blender.sampler import positions
 from ..blender.vertex_groups import weights
 from .groups import group_of
@@ -171,13 +172,11 @@ _HANDLERS = {
 
 
 def register() -> None:
-    for name, handler in _HANDLERS.items():
-        getattr(bpy.app.handlers, name).append(handler)
+    watch(_HANDLERS)
     # Switched on with a file open; while Blender starts there is none.
     if isinstance(bpy.data, bpy.types.BlendData):
         look_at_all()
 
 
 def unregister() -> None:
-    for name, handler in _HANDLERS.items():
-        getattr(bpy.app.handlers, name).remove(handler)
+    unwatch(_HANDLERS)

@@ -10,6 +10,7 @@ from bpy.app.handlers import persistent
 
 from ..blender.animation import animated_paths
 from ..blender.fields import has_field, unfollowed
+from ..blender.handlers import unwatch, watch
 from .asked import Asked
 
 # What is set of a field, and by which names it may be keyframed.
@@ -104,11 +105,9 @@ _HANDLERS = {
 
 
 def register() -> None:
-    for name, handler in _HANDLERS.items():
-        getattr(bpy.app.handlers, name).append(handler)
+    watch(_HANDLERS)
 
 
 def unregister() -> None:
-    for name, handler in _HANDLERS.items():
-        getattr(bpy.app.handlers, name).remove(handler)
+    unwatch(_HANDLERS)
     forget()

@@ -15,6 +15,7 @@ import bpy
 from bpy.app.handlers import persistent
 
 from ...core.frames.cache import FrameCache
+from ..blender.handlers import unwatch, watch
 from ..blender.marks import MODIFIER
 from ..blender.views import redraw
 from ..targets.cache_file import played
@@ -134,8 +135,7 @@ _HANDLERS = {
 
 
 def register() -> None:
-    for name, handler in _HANDLERS.items():
-        getattr(bpy.app.handlers, name).append(handler)
+    watch(_HANDLERS)
     if not bpy.app.background:
         bpy.app.timers.register(_again, first_interval=_PAUSE, persistent=True)
 
@@ -143,6 +143,5 @@ def register() -> None:
 def unregister() -> None:
     if bpy.app.timers.is_registered(_again):
         bpy.app.timers.unregister(_again)
-    for name, handler in _HANDLERS.items():
-        getattr(bpy.app.handlers, name).remove(handler)
+    unwatch(_HANDLERS)
     forget()

@@ -14,6 +14,7 @@ from bpy.app.handlers import persistent
 from ...core.scene.parameters import PARAMETERS, Parameter
 from ..blender.animation import animated_paths
 from ..blender.fields import gravity_moves
+from ..blender.handlers import unwatch, watch
 from ..blender.modifiers import makers
 from ..blender.sampler import frame_rate, gravity
 from ..blender.views import redraw
@@ -168,8 +169,7 @@ _HANDLERS = {
 
 
 def register() -> None:
-    for name, handler in _HANDLERS.items():
-        getattr(bpy.app.handlers, name).append(handler)
+    watch(_HANDLERS)
     if not bpy.app.background:
         bpy.app.timers.register(_again, first_interval=_PAUSE, persistent=True)
 
@@ -177,6 +177,5 @@ def register() -> None:
 def unregister() -> None:
     if bpy.app.timers.is_registered(_again):
         bpy.app.timers.unregister(_again)
-    for name, handler in _HANDLERS.items():
-        getattr(bpy.app.handlers, name).remove(handler)
+    unwatch(_HANDLERS)
     _seen.clear()

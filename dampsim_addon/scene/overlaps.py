@@ -14,6 +14,7 @@ from ...core.geometry.winding import WindingNumber
 from ...core.scene.body import Body
 from ...core.scene.collider import Obstacle
 from ...core.scene.scene import Scene
+from ..blender.handlers import unwatch, watch
 from .measured import first_pose
 
 # On a surface the winding number is a half.
@@ -92,15 +93,13 @@ def _closed(triangles: Index) -> bool:
     return bool((count == 2).all())
 
 
-_HANDLERS = ("load_pre",)
+_HANDLERS = {"load_pre": forget}
 
 
 def register() -> None:
-    for name in _HANDLERS:
-        getattr(bpy.app.handlers, name).append(forget)
+    watch(_HANDLERS)
 
 
 def unregister() -> None:
-    for name in _HANDLERS:
-        getattr(bpy.app.handlers, name).remove(forget)
+    unwatch(_HANDLERS)
     forget()

@@ -16,6 +16,8 @@ import numpy as np
 from bpy.app.handlers import persistent
 from numpy.typing import NDArray
 
+from ..blender.handlers import unwatch, watch
+
 Numbers = NDArray[np.int32]
 
 
@@ -161,11 +163,9 @@ _HANDLERS = {
 
 def register() -> None:
     forget()
-    for name, handler in _HANDLERS.items():
-        getattr(bpy.app.handlers, name).insert(0, handler)
+    watch(_HANDLERS, first=True)
 
 
 def unregister() -> None:
-    for name, handler in _HANDLERS.items():
-        getattr(bpy.app.handlers, name).remove(handler)
+    unwatch(_HANDLERS)
     forget()

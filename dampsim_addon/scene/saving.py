@@ -9,6 +9,7 @@ import bpy
 from bpy.app.handlers import persistent
 
 from ...core.errors import CacheError
+from ..blender.handlers import unwatch, watch
 from .caches import frame_cache
 from .objects import everywhere
 
@@ -59,19 +60,12 @@ def after_save(_path: str, _: object = None) -> None:
 
 
 # A save that fails leaves the file its name, as a copy does.
-HANDLERS = (
-    (bpy.app.handlers.save_pre, before_save),
-    (bpy.app.handlers.save_post, after_save),
-    (bpy.app.handlers.save_post_fail, after_save),
-)
+_HANDLERS = {"save_pre": before_save, "save_post": after_save, "save_post_fail": after_save}
 
 
 def register() -> None:
-    for handlers, handler in HANDLERS:
-        handlers.append(handler)
+    watch(_HANDLERS)
 
 
 def unregister() -> None:
-    for handlers, handler in HANDLERS:
-        if handler in handlers:
-            handlers.remove(handler)
+    unwatch(_HANDLERS)
