@@ -1,7 +1,7 @@
 """DampSim's task runner: makes a private environment from requirements/ and calls the real tools in it.
 
     python run.py demo          bake the sample creature without a window; pictures and files go to out/
-    python run.py test          run the quick tests, about five minutes; with --all all of them
+    python run.py test          run the quick tests, about eight minutes; with --all all of them
     python run.py lint          style and types
     python run.py docs          make the tables and plots of docs/ anew; with --parameters only the page of parameters
     python run.py compare       run a scene under several dampings; table and plots

@@ -63,7 +63,8 @@ def tailored(name: str) -> bpy.types.Object:
     obj.vertex_groups.clear()
     smooth(obj)
     place, out = CUTS[0]
-    group(obj, "Pin", ramp((points(obj) - np.array(place)) @ np.array(out), -0.010, -0.004))
+    # Two rows of the collar: one alone gave way where an arm pulls at it.
+    group(obj, "Pin", ramp((points(obj) - np.array(place)) @ np.array(out), -0.035, -0.020))
     return obj
 
 
@@ -82,7 +83,7 @@ def shirt() -> None:
 
     pose = rig.pose.bones
     for end, turns in (
-        ("L", {1: 0.0, 4: 0.0, 20: -0.60, 34: -0.35, 46: -0.60, 58: 0.45, 66: 0.45, 80: -0.60}),
+        ("L", {1: 0.0, 4: 0.0, 20: -0.60, 34: -0.35, 46: -0.60, 58: 0.15, 66: 0.15, 80: -0.60}),
         ("R", {1: 0.0, 4: 0.0, 20: -0.60, 34: -0.60, 46: -0.35, 58: -0.60, 80: -0.60}),
     ):
         way = -1.0 if end == "L" else 1.0
