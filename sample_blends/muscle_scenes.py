@@ -100,7 +100,8 @@ def walker() -> None:
         group.sensors[-1].name, group.sensors[-1].low = f"Long {k + 1}", 80.0
     bpy.ops.object.mode_set(mode="OBJECT")
     for place, muscle in enumerate(group.muscles):
-        muscle.weights[place % ARCHES].weight = 2.0
+        for k, weight in enumerate(muscle.weights):
+            weight.weight = 2.0 * (k == place % ARCHES)
 
 
 SCENES: dict[str, Callable[[], None]] = {"walker": walker}

@@ -88,9 +88,15 @@ def find_walks(scene: Scene, name: str, search: Search) -> Generator[tuple[int, 
     least = 0.5 * body.surface.size
     kept = sorted((one for one in found if one.way > least), key=lambda one: -one.way)
     if not kept:
+        ahead, back = crowd.friction
+        mend = (
+            "try another Seed, more Seconds, shorter muscles or another sensor"
+            if back > 2.0 * ahead
+            else "its feet hardly hold: lower Friction, or raise Friction Backward"
+        )
         raise SceneError(
-            f"{name}: of {search.count * (search.generations + 1)} controllers none walks farther than half of its "
-            "length; try another Seed, more sensors or a larger difference between Friction and Friction Backward."
+            f"{name}: of {search.count * rounds} controllers none walks farther than half of its length, the best "
+            f"{max(one.way for one in found):.2g} m in {search.seconds:g} s; {mend}."
         )
     return tuple(kept)
 

@@ -31,10 +31,7 @@ def threads(
     """
     before = threads_of(woven)
     if before is not None:
-        old = before.data
-        bpy.data.objects.remove(before)
-        if not old.users:
-            bpy.data.meshes.remove(old)
+        dropped(before)
     mesh = bpy.data.meshes.new(f"{woven.name} Yarns")
     mesh.from_pydata(places.tolist(), edges.tolist(), [])
     for name, kind, values in ((_VERTEX, "INT", vertices.astype(np.int32)), (_SIDE, "FLOAT", sides.astype(np.float32))):
@@ -63,6 +60,19 @@ def threads_of(woven: bpy.types.Object) -> bpy.types.Object | None:
 def woven_by(obj: bpy.types.Object) -> bpy.types.Object | None:
     """The woven object whose yarns an object shows; None where it shows none."""
     return obj.parent if MODIFIER in obj.modifiers else None
+
+
+def left_behind(obj: bpy.types.Object, scene: bpy.types.Scene) -> bool:
+    """Whether an object of a scene shows yarns of what was deleted from it: the file keeps that, as it is shown."""
+    return MODIFIER in obj.modifiers and (obj.parent is None or obj.parent.name not in scene.objects)
+
+
+def dropped(obj: bpy.types.Object) -> None:
+    """Remove an object that shows yarns, and its mesh where nothing else has that."""
+    mesh = obj.data
+    bpy.data.objects.remove(obj)
+    if not mesh.users:
+        bpy.data.meshes.remove(mesh)
 
 
 def _preset(tree: Any, values: dict[str, object]) -> None:

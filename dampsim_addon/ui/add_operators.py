@@ -10,7 +10,7 @@ from ...core.geometry.surface import THINNEST, is_shell, open_part
 from ..blender.modifiers import simulated_makers
 from ..blender.own_operators import called
 from ..blender.sampler import Sampler, positions
-from ..blender.yarns import woven_by
+from ..blender.yarns import MODIFIER
 from ..scene import new_dials
 from ..scene.objects import chosen, is_simulated
 from ..scene.proposed_pins import from_bones
@@ -27,7 +27,7 @@ CONVERTIBLE = ("CURVE", "SURFACE", "FONT", "META", "CURVES", "POINTCLOUD")
 
 def addable(obj: bpy.types.Object) -> bool:
     """Whether it is a mesh of this file that is not simulated, and no drawing of what is."""
-    return obj.type == "MESH" and obj.library is None and not is_simulated(obj) and woven_by(obj) is None
+    return obj.type == "MESH" and obj.library is None and not is_simulated(obj) and MODIFIER not in obj.modifiers
 
 
 class DAMPSIM_OT_add(Operator):

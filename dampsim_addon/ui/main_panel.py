@@ -7,7 +7,7 @@ from bpy.types import Context, Panel, UILayout
 
 from ...core.scene.parameters import PARAMETERS, StiffnessBy
 from .. import live
-from ..blender.yarns import woven_by
+from ..blender.yarns import left_behind, woven_by
 from ..compare.ghosts import NAMES
 from ..scene import results
 from ..scene.groups import group_of, named
@@ -38,7 +38,7 @@ from .live_line import draw_draft, standing, touching
 from .muscle_panel import DAMPSIM_PT_muscles
 from .operators import DAMPSIM_OT_calibrate, DAMPSIM_OT_measure, DAMPSIM_OT_remove
 from .plastic_panel import DAMPSIM_PT_plastic
-from .weave_operators import DAMPSIM_OT_select_woven, DAMPSIM_OT_weave
+from .weave_operators import DAMPSIM_OT_drop_yarns, DAMPSIM_OT_select_woven, DAMPSIM_OT_weave
 
 # In percent: what hangs nearer to what was modelled is kept.
 _KEPT = 0.01
@@ -102,6 +102,10 @@ def _draw_add(layout: UILayout, context: Context) -> None:
     obj = context.object
     others = any(addable(one) for one in context.selected_objects)
     woven = woven_by(obj) if obj is not None else None
+    if obj is not None and left_behind(obj, context.scene):
+        wrapped(layout, f"{obj.name} shows the yarns of what was deleted, and stays as it is", "INFO", context)
+        layout.operator(DAMPSIM_OT_drop_yarns.bl_idname, icon="TRASH")
+        return
     if woven is not None:
         wrapped(layout, f"{obj.name} shows the yarns of {woven.name}, which is what is simulated", "INFO", context)
         layout.operator(DAMPSIM_OT_select_woven.bl_idname, text=f"Select {woven.name}", icon="RESTRICT_SELECT_OFF")

@@ -50,7 +50,8 @@ class _Switched:
 
 
 class DAMPSIM_OT_muscle_add(_Switched, Operator):
-    """Add a muscle or a sensor. In Edit Mode, the selected edges are its own"""
+    """Add a muscle or a sensor. In Edit Mode, the selected edges are its own. A new sensor switches the active
+    muscle, if none does yet"""
 
     bl_idname = "dampsim.muscle_add"
     bl_label = "Add"
@@ -75,6 +76,9 @@ class DAMPSIM_OT_muscle_add(_Switched, Operator):
                     muscle.weights.add()
             source = active(group, "MUSCLE")
             one.attribute = source.attribute if source is not None else ""
+            if source is not None and not any(weight.weight for weight in source.weights):
+                # What nothing switches yet shall be on while it reads 1: at a weight of 0 nothing would move.
+                source.weights[-1].weight = max(source.threshold, 0.0) + 1.0
         setattr(group, place, len(items) - 1)
         if obj.mode == "EDIT" and selected(obj).any():
             _assign(obj, one)

@@ -19,7 +19,7 @@ from ...core.weave.sides import sides
 from ...core.weave.woven import Woven
 from ..blender.modifiers import simulated_makers
 from ..blender.sampler import Sampler, positions
-from ..blender.yarns import threads, woven_by
+from ..blender.yarns import dropped, left_behind, threads, woven_by
 from ..scene import new_dials
 from ..scene.objects import free, is_simulated
 from ..scene.snapshot import edges, triangles
@@ -92,6 +92,25 @@ class DAMPSIM_OT_select_woven(Operator):
         return {"FINISHED"}
 
 
+class DAMPSIM_OT_drop_yarns(Operator):
+    """Delete those of the selected objects that show yarns of what was deleted; nothing moves them any more"""
+
+    bl_idname = "dampsim.drop_yarns"
+    bl_label = "Delete Yarns Left Behind"
+    bl_options = {"REGISTER", "UNDO"}
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        return context.mode == "OBJECT" and any(left_behind(one, context.scene) for one in context.selected_objects)
+
+    def execute(self, context: Context) -> set[str]:
+        alone = [obj for obj in context.selected_objects if left_behind(obj, context.scene)]
+        for obj in alone:
+            dropped(obj)
+        self.report({"INFO"}, f"Objects of yarns deleted: {len(alone)}")
+        return {"FINISHED"}
+
+
 def _woven(obj: bpy.types.Object, context: Context) -> tuple[Woven, Index, Array]:
     """The cloth; and of its points the vertices, crossings or tails, and the places (p, 3). Raises the errors for the
     artist."""
@@ -142,6 +161,6 @@ def _swatch(context: Context, across: int, along: int, size: float) -> bpy.types
     return obj
 
 
-CLASSES = (DAMPSIM_OT_weave, DAMPSIM_OT_select_woven)
+CLASSES = (DAMPSIM_OT_weave, DAMPSIM_OT_select_woven, DAMPSIM_OT_drop_yarns)
 
 register, unregister = bpy.utils.register_classes_factory(CLASSES)

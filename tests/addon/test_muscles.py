@@ -124,6 +124,24 @@ def test_a_rope_has_muscles_that_are_keyed_and_no_walk_is_looked_for_with_it(loa
         bpy.ops.dampsim.find_walk()
 
 
+def test_a_new_sensor_switches_the_active_muscle_if_nothing_does(load: Load, tmp_path: Path) -> None:
+    fresh(LAST)
+    obj = looper(tmp_path)
+    group = obj.dampsim
+    while group.sensors:
+        assert bpy.ops.dampsim.muscle_remove(what="SENSOR") == {"FINISHED"}
+    group.active_muscle, group.muscles[0].threshold = 0, 1.5
+    for _ in range(2):
+        assert bpy.ops.dampsim.muscle_add(what="SENSOR") == {"FINISHED"}
+    assert [[one.weight for one in muscle.weights] for muscle in group.muscles] == [[2.5, 0.0], [0.0, 0.0]]
+    (result,) = load("dampsim_addon.api").bake([obj])
+    assert result.problem == ""
+    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+    on = np.array([cache.read(number).state.memory[f"Looper{OF}muscles"][:, 0] for number in range(2, LAST + 1)])
+    assert on[:, 0].any()
+    assert not on[:, 1].any()
+
+
 def test_weights_stay_with_their_sensors(load: Load, tmp_path: Path) -> None:
     fresh(LAST)
     group = looper(tmp_path).dampsim

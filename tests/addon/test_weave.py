@@ -119,6 +119,25 @@ def test_yarns_are_no_body_of_their_own_and_lead_to_what_is(load: Any, tmp_path:
     assert not bpy.ops.dampsim.select_woven.poll()
 
 
+def test_yarns_of_what_was_deleted_say_so_and_are_deleted_by_a_button(load: Any, tmp_path: Path) -> None:
+    fresh()
+    keeps = woven(tmp_path, 3, 3)
+    bpy.ops.object.select_all(action="DESELECT")
+    obj = woven(tmp_path)
+    (yarns,), (kept,) = obj.children, keeps.children
+    _alone(kept)
+    assert not bpy.ops.dampsim.drop_yarns.poll()
+    mesh = yarns.data.name
+    _alone(obj)
+    assert bpy.ops.object.delete() == {"FINISHED"}
+    _alone(yarns, kept)
+    assert not bpy.ops.dampsim.add.poll()
+    assert "yarns of what was deleted" in " ".join(redraw(load))
+    assert bpy.ops.dampsim.drop_yarns() == {"FINISHED"}
+    assert mesh not in bpy.data.meshes
+    assert set(bpy.context.scene.objects) == {keeps, kept}
+
+
 def test_yarns_drawn_anew_are_those_of_the_edited_mesh_at_its_thickness(tmp_path: Path) -> None:
     fresh()
     obj = woven(tmp_path)

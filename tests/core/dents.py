@@ -21,6 +21,8 @@ from shapes import sphere, tube
 NOTHING = np.zeros(3)
 RATES = ((24.0, 1), (30.0, 1), (60.0, 1), (24.0, 4))
 """Frames a second and substeps at which a dent has to be the same."""
+ON_FRAMES = (0.0, 1.0 / 3.0, 5.0 / 6.0, 1.0)
+"""Keys, s, that lie on frames at all of RATES; of the usual ones those at 0.25 and 0.75 s do not at 30 a second."""
 CLAY: dict[str, Any] = {"plastic_yield": 5.0}
 
 
@@ -34,7 +36,7 @@ def volume(points: np.ndarray, triangles: np.ndarray) -> float:
 class Pressed:
     """A ball of 20 cm that a smaller one presses, for half a second, from one side; its other side is held.
 
-    settle: s.  deep: parts of the radius.
+    settle: s.  deep: parts of the radius.  keys: s, when it touches, is all in, is drawn back, and is away.
     """
 
     fps: float = 24.0
@@ -43,11 +45,12 @@ class Pressed:
     deep: float = 0.35
     settle: float = 0.5
     vertices: int = 400
+    keys: tuple[float, float, float, float] = (0.0, 0.25, 0.75, 1.0)
 
     @property
     def away(self) -> float:
         """When nothing touches it any more, s."""
-        return 1.0
+        return self.keys[-1]
 
     @property
     def along(self) -> np.ndarray:
@@ -70,7 +73,7 @@ class Pressed:
         tool = Surface("Tool", 0.035 * small.vertices, small.triangles)
 
         def path(frame: float) -> np.ndarray:
-            part = np.interp((frame - 1.0) / self.fps, [0.0, 0.25, 0.75, self.away], [0.0, 1.0, 1.0, -0.5])
+            part = np.interp((frame - 1.0) / self.fps, self.keys, [0.0, 1.0, 1.0, -0.5])
             return self.along * (0.14 - part * self.deep * 0.1)
 
         last = 1 + round((self.away + calm * self.settle) * self.fps)
@@ -88,8 +91,8 @@ def last_frame(given: Scene) -> tuple[Simulation, Frame]:
     return simulation, frame
 
 
-def card(fps: float, substeps: int, count: int = 11, turn: float = 0.0, **dials: Any) -> float:
-    """Degrees by which a clamped card stays bent that a rod bent down by more than a right angle, under its weight."""
+def carded(fps: float, substeps: int, count: int = 11, turn: float = 0.0, **dials: Any) -> Scene:
+    """A clamped card that a rod bends down by more than a right angle, under its weight. turn: degrees about z."""
     wide = max(count // 2, 3)
     x, y = np.meshgrid(np.linspace(0.0, 0.18, count), np.linspace(0.0, 0.1, wide), indexing="ij")
     flat = np.stack([x.ravel(), y.ravel(), 0.0 * x.ravel()], 1)
@@ -112,13 +115,21 @@ def card(fps: float, substeps: int, count: int = 11, turn: float = 0.0, **dials:
     pins = (flat[:, 0] < 0.037).astype(float)
     body = still(Surface("Card", flat @ R.T, faces), pins, kind="CLOTH", settle=fps, substeps=substeps, **given)
     tool = collider(Surface("Rod", across @ R.T, rod.triangles), path)
-    _, frame = last_frame(scene(body, fps=fps, last=1 + round(4.0 * fps), obstacles=(tool,)))
+    return scene(body, fps=fps, last=1 + round(4.0 * fps), obstacles=(tool,))
+
+
+def card(fps: float, substeps: int, count: int = 11, turn: float = 0.0, **dials: Any) -> float:
+    """Degrees by which the card of `carded` stays bent."""
+    made = carded(fps, substeps, count, turn, **dials)
+    _, frame = last_frame(made)
+    R = Rotation.from_euler("z", turn, degrees=True).as_matrix()
+    flat = made.bodies[0].surface.vertices @ R
     end = (frame.surface @ R)[flat[:, 0] > 0.1799].mean(axis=0)
     return float(-np.degrees(np.arctan2(end[2], end[0] - 0.036)))
 
 
-def stretched_wire(fps: float, substeps: int, **dials: Any) -> float:
-    """Length, m, of a wire of a metre that was pulled to one and a half for half a second."""
+def pulled_wire(fps: float, substeps: int, **dials: Any) -> Scene:
+    """A wire of a metre that is pulled to one and a half for half a second."""
     points = np.linspace([0.0, 0.0, 0.0], [1.0, 0.0, 0.0], 9)
 
     def motion(frame: float) -> np.ndarray:
@@ -126,12 +137,17 @@ def stretched_wire(fps: float, substeps: int, **dials: Any) -> float:
         return points * [pull, 1.0, 1.0]
 
     body = wire("Wire", points, (0, 8), stiffness=1e4, settle=fps, substeps=substeps, **{**CLAY, **dials})
-    _, frame = last_frame(scene(replace(body, motion=motion), fps=fps, last=1 + round(3.0 * fps), gravity=DOWN))
+    return scene(replace(body, motion=motion), fps=fps, last=1 + round(3.0 * fps), gravity=DOWN)
+
+
+def stretched_wire(fps: float, substeps: int, **dials: Any) -> float:
+    """Length, m, of the wire of `pulled_wire` at the end."""
+    _, frame = last_frame(pulled_wire(fps, substeps, **dials))
     return float(np.linalg.norm(np.diff(frame.surface, axis=0), axis=1).sum())
 
 
-def bent_frame(fps: float, substeps: int, **dials: Any) -> float:
-    """How far down, m, the end of a rod filled with springs stays after a ball pressed it down."""
+def pressed_frame(fps: float, substeps: int, **dials: Any) -> Scene:
+    """A rod filled with springs that a ball presses down."""
     body = strutted(settle=fps, bounce=0.0, substeps=substeps, **{"plastic_yield": 3.0, **dials})
     ball = sphere(200)
 
@@ -140,8 +156,14 @@ def bent_frame(fps: float, substeps: int, **dials: Any) -> float:
         return np.array([0.85, 0.0, 0.24 - 0.6 * part])
 
     tool = collider(Surface("Tool", 0.1 * ball.vertices, ball.triangles), path)
-    _, frame = last_frame(scene(body, fps=fps, last=1 + round(4.0 * fps), gravity=NOTHING, obstacles=(tool,)))
-    rest = body.surface.vertices
+    return scene(body, fps=fps, last=1 + round(4.0 * fps), gravity=NOTHING, obstacles=(tool,))
+
+
+def bent_frame(fps: float, substeps: int, **dials: Any) -> float:
+    """How far down, m, the end of the rod of `pressed_frame` stays."""
+    made = pressed_frame(fps, substeps, **dials)
+    _, frame = last_frame(made)
+    rest = made.bodies[0].surface.vertices
     return float((rest - frame.surface)[rest[:, 0] > 0.99, 2].mean())
 
 

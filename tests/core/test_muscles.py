@@ -13,6 +13,7 @@ from killed import bytes_of, kill_bake
 
 from builders import scene, still, wire
 from dampsim.core.errors import DampSimError
+from dampsim.core.frames.cache import FrameCache
 from dampsim.core.geometry.surface import Surface
 from dampsim.core.measure.contacts import touched
 from dampsim.core.measure.report import Touched
@@ -231,12 +232,19 @@ def short_walk() -> Scene:
     return walk(looper(delay=3), 1.5)
 
 
-def test_a_killed_bake_of_a_walk_ends_in_the_same_bytes(tmp_path: Path) -> None:
-    folder = tmp_path / "killed"
-    assert 15 <= kill_bake(folder, "test_muscles", "short_walk", 15) < 36
-    whole = bytes_of(tmp_path / "whole", short_walk())
-    assert whole
-    assert bytes_of(folder, short_walk()) == whole
+def roped() -> Scene:
+    return walk(replace(looper(delay=3), kind="ROPE"), 1.5)
+
+
+@pytest.mark.parametrize("shot", ["short_walk", "roped"])
+def test_a_killed_bake_of_muscles_ends_in_the_same_bytes(shot: str, tmp_path: Path) -> None:
+    folder, made = tmp_path / "killed", globals()[shot]
+    assert 15 <= kill_bake(folder, "test_muscles", shot, 15) < 36
+    whole = bytes_of(tmp_path / "whole", made())
+    on = [FrameCache(tmp_path / "whole", "Looper").read(k).state.memory[f"Looper{OF}{MUSCLES}"] for k in range(2, 36)]
+    # They switch before it is killed, and after.
+    assert all(len({one.tobytes() for one in part}) > 1 for part in (on[:14], on[15:]))
+    assert bytes_of(folder, made()) == whole
 
 
 def test_a_changed_muscle_is_named_and_what_has_none_is_as_before() -> None:

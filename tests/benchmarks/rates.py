@@ -1,0 +1,62 @@
+"""What [SRD]'s damping costs beside Rayleigh's: CPU times of a cloth of 33 x 33 that hangs or swings, in turns."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests")]
+
+import conftest  # noqa: E402, F401
+from dampsim.core.damping.damping import ByPotential  # noqa: E402
+from dampsim.core.damping.dissipation import Dissipation  # noqa: E402
+from dampsim.core.damping.rayleigh import StiffnessDrag  # noqa: E402
+from dampsim.core.elements.triangles import PlaneGreen  # noqa: E402
+from dampsim.core.energies import Fabric, StVKMembrane  # noqa: E402
+from dampsim.core.energies.strain_energy import isotropic  # noqa: E402
+from dampsim.core.papers.flat_scenes import cloth  # noqa: E402
+from dampsim.core.solvers.newton import minimise_newton  # noqa: E402
+from dampsim.core.stepping.controls import Controls  # noqa: E402
+from dampsim.core.stepping.law import BackwardEulerLaw  # noqa: E402
+from dampsim.core.stepping.step import Stepper  # noqa: E402
+from dampsim.core.system.state import State  # noqa: E402
+from dampsim.core.system.system import build_system  # noqa: E402
+
+STEPS, H, BETA = 40, 0.005, 0.15
+
+
+def main() -> None:
+    count = 33
+    flat = cloth(count, np.arange(count))
+    rest, (faces,) = flat.rest, flat.blocks[0].groups
+    energy = StVKMembrane(rest, faces, Fabric(150.0, 0.5))
+    held = np.arange(count), np.full(count, np.inf)
+    system = build_system(rest, faces, flat.blocks[0].mass, (energy,), flat.gravity, *held, modal=False)
+    drag = BETA * isotropic(energy.fabric.lam, energy.fabric.mu, 2)
+    rate = ByPotential(Dissipation(PlaneGreen(energy.shape, faces), drag, energy.weights, len(rest)))
+    rayleigh = ByPotential(StiffnessDrag((energy,), BETA))
+    dampings = {"rates of strain": rate.matrix, "Rayleigh": rayleigh.matrix, "none": None}
+    upright = np.column_stack([np.zeros(len(rest)), rest[:, 1], -rest[:, 0]])
+    for motion, start in (("hanging", upright), ("swinging", rest)):
+        states = {name: State.at_rest(start) for name in dampings}
+        steppers = {name: Stepper(system, minimise_newton, one) for name, one in dampings.items()}
+        controls = Controls(tuple(BackwardEulerLaw() for _ in system.regions), 1.0, 1e-3)
+        times, iterations = dict.fromkeys(dampings, 0.0), dict.fromkeys(dampings, 0)
+        for _ in range(STEPS):
+            for name, state in states.items():
+                begun = time.process_time()
+                states[name], report = steppers[name].step(state, system.still(state.positions), H, controls)
+                times[name] += time.process_time() - begun
+                iterations[name] += report.iterations
+        for name, spent in times.items():
+            each, per_step = 1e3 * spent / iterations[name], 1e3 * spent / STEPS
+            shares = f"{iterations[name] / STEPS:.1f} iterations of {each:.1f} ms"
+            print(f"{motion}, {name}: {per_step:.1f} ms a step, {shares}")
+
+
+if __name__ == "__main__":
+    main()
