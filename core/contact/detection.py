@@ -8,7 +8,7 @@ from ..arrays import Array, Index, Mask
 from ..geometry.box import around
 from ..geometry.penetration import consistent_depth
 from ..geometry.proximity import Forbidden, Nearest, Triangles, nearest, signed
-from ..geometry.swept import swept_points
+from ..geometry.swept import swept_into, swept_points
 from .edges import meeting_edges
 from .folds import further_sides
 from .meeting import Meeting, faced, pair_distance, rows_of
@@ -140,20 +140,23 @@ class Detection:
         if second.closed:
             doubtful = np.union1d(doubtful, np.flatnonzero(moved > second.thickness))
         if len(doubtful):
-            hits = swept_points(before[doubtful], there[doubtful], began.vertices, surface.vertices, second.triangles)
+            begin, end = before[doubtful], there[doubtful]
+            # Of a large surface a few triangles are where they come by.
+            among = swept_into(began, surface, *around(np.concatenate([begin, end])))
+            hits = swept_points(begin, end, began.vertices, surface.vertices, second.triangles[among])
             if len(hits.point):
-                hit = doubtful[hits.point]
+                hit, met = doubtful[hits.point], among[hits.triangle]
                 others = np.flatnonzero(~np.isin(near.point[keep], hit))
                 one, two, three, four = meetings[0]
                 meetings = [(one[others], two[others], three[others], four[others])]
                 side = hits.side
                 if not second.closed:
                     side = np.where(np.isin(which[hit], self._memory.behind(a, b)), -side, side)
-                outward = side[:, None] * surface.normals[hits.triangle]
+                outward = side[:, None] * surface.normals[met]
                 mine = np.ones(len(hit), dtype=bool)
                 if forbidden is not None:
-                    mine = ~forbidden(hit, hits.triangle)
-                meetings.append((hit[mine], hits.triangle[mine], hits.weights[mine], outward[mine]))
+                    mine = ~forbidden(hit, met)
+                meetings.append((hit[mine], met[mine], hits.weights[mine], outward[mine]))
         inside = self._inside(a, b, which, there, surface, meetings)
         if inside is not None:
             meetings.append(inside)
@@ -215,8 +218,7 @@ class Detection:
             return None
         rest, triangles = second.rest, second.triangles
         moved = self.model.moved[self.model.points_of(b)]
-        middle = rest[triangles].mean(axis=1) if mine else rest[:0]
-        radius = np.linalg.norm(rest[triangles] - middle[:, None], axis=2).max(axis=1) if mine else middle[:, :0]
+        middle, radius = second.balls if mine else (rest[:0], rest[:0, 0])
 
         def forbidden(point: Index, triangle: Index) -> Mask:
             no = np.zeros(len(point), dtype=bool)

@@ -4,8 +4,8 @@ With the stiffness C = L L^T of the contacts on the nodes that they press, and t
 
     (H + C)^-1 = H^-1 - H^-1 L (1 + L^T S L)^-1 L^T H^-1 = H^-1 - H^-1 C (1 + S C)^-1 H^-1
 
-the first where the ways that L resists are fewer than the nodes' coordinates. C is taken as it is: two bodies that
-press each other are coupled by it, while S is none between bodies that do not hang together.
+the first where the ways that L resists are not many more than the nodes' coordinates. C is taken as it is: two bodies
+that press each other are coupled by it, while S is none between bodies that do not hang together.
 """
 
 from __future__ import annotations
@@ -29,6 +29,10 @@ LOT = 16
 _LAST = 4.0
 # Bytes of columns that are kept for one factorisation.
 _MOST = 256_000_000
+# Lots of columns that are made in a step in which nothing presses yet.
+_AHEAD = 4
+# Cholesky's factors cost half of what LU's do: they serve for so many times as many ways as there are coordinates.
+_CHEAPER = 1.25
 
 
 class Compliance:
@@ -56,6 +60,12 @@ class Compliance:
             mine = np.flatnonzero(place // LOT == lot)
             found[mine] = self._lot(int(lot))[place[mine] % LOT][:, :, rows]
         return found.reshape(len(slots), 3, len(slots), 3)
+
+    def foresee(self, slots: Index) -> None:
+        """Make some of the columns of slots (a,) that will be asked for, so that not all of them are at once."""
+        lots = [int(lot) for lot in np.unique(self._place[slots] // LOT) if lot not in self._lots]
+        for lot in lots[:_AHEAD]:
+            self._lot(lot)
 
     def _lot(self, lot: int) -> Single:
         """(LOT, 3, 3s), columns of the nodes of a lot, at all of them."""
@@ -103,7 +113,7 @@ class ContactMetric:
         resisted: (q, 3a) sqrt(N s/m), L^T, by the coordinates of slots (a,) of the free nodes.
         """
         self._base, self._dof = base, (3 * slots[:, None] + np.arange(3)).ravel()
-        few = resisted.shape[0] <= len(self._dof)
+        few = resisted.shape[0] <= _CHEAPER * len(self._dof)
         self._resisted = _gathered(resisted, parts) if few and len(parts) > 1 else resisted
         self._back = self._resisted.T.tocsr()
         self._pull = (self._by_ways(parts) if few else None) or self._by_nodes(parts)

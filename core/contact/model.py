@@ -149,6 +149,21 @@ class Touchable:
         return hang.ends, faces
 
     @cached_property
+    def balls(self) -> tuple[Array, Array]:
+        """Around the triangles at rest: centres (t, 3) m, and radii (t,) m."""
+        corners = self.rest[self.triangles]
+        centres = corners.mean(axis=1)
+        return centres, np.linalg.norm(corners - centres[:, None], axis=2).max(axis=1)
+
+    def prepare(self) -> None:
+        """Find now what is found when first asked for, and would make the frame of the first contact a long one."""
+        if self.plane or not len(self.triangles):
+            return
+        found = [self.sides, self.sharp, self.corners, self.points, self.areas, self.edge_length]
+        if self.closed:
+            found += [self.thickness, self.around]
+
+    @cached_property
     def corners(self) -> Index:
         """Vertices that stick out."""
         return np.asarray(np.unique(self.sides[0][self.sharp]))

@@ -15,6 +15,7 @@ f is that of the last iteration: Coulomb's law has no potential of its own.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -82,17 +83,27 @@ class Pressing:
 class ContactEnergy:
     """U of rows, with the pressing forces that friction knows.
 
-    pressing: (k,) N.
+    pressing: (k,) N.  What was found at the last positions is kept: a search asks for it again and again.
     """
 
     rounding = 0.0
 
     def __init__(self, rows: Rows, pressing: Array) -> None:
         self.rows, self.pressing = rows, pressing
-        self._back = rows.weights.T.tocsr()
+        self._last: tuple[Array, Pressing] | None = None
+        self._found: tuple[Pressing, float, Array] | None = None
+
+    @cached_property
+    def _back(self) -> csr_matrix:
+        return self.rows.weights.T.tocsr()
 
     def at(self, positions: Array) -> Pressing:
         """At nodes' positions (n, 3) m."""
+        if self._last is None or not np.array_equal(self._last[0], positions):
+            self._last = positions, self._at(positions)
+        return self._last[1]
+
+    def _at(self, positions: Array) -> Pressing:
         rows = self.rows
         way = np.asarray(rows.weights @ positions) + rows.base
         gap = np.einsum("ki,ki->k", rows.normal, way) - rows.out
@@ -103,7 +114,13 @@ class ContactEnergy:
 
     def value_gradient(self, positions: Array) -> tuple[float, Array]:
         """J, and the gradient (n, 3) N."""
-        rows, there = self.rows, self.at(positions)
+        there = self.at(positions)
+        if self._found is None or self._found[0] is not there:
+            self._found = there, *self._value_gradient(there)
+        return self._found[1:]
+
+    def _value_gradient(self, there: Pressing) -> tuple[float, Array]:
+        rows = self.rows
         inner, outer = np.minimum(there.gap, 0.0), np.minimum(there.gap + PART * rows.distance, 0.0)
         value = 0.5 * float(rows.stiffness @ (inner**2 + BEYOND * outer**2))
         length, most = self._sliding(there)
@@ -188,7 +205,10 @@ class ContactEnergy:
 
     def pressed(self, positions: Array) -> ContactEnergy:
         """The same with the pressing forces as they are at positions."""
-        return ContactEnergy(self.rows, self.at(positions).force)
+        there = self.at(positions)
+        other = ContactEnergy(self.rows, there.force)
+        other._last, other._back = (positions, there), self._back
+        return other
 
     def stretched(self, positions: Array) -> Array:
         """(k, 3) m, what of the slip stays after a step that ends at positions: what friction can hold."""

@@ -6,6 +6,9 @@ A triangle of area A with the unit vectors n_e across its edges and the angles t
 
 which is 1/2 (theta - rest)^T K_b (theta - rest) with a constant K_b over the hinges. It bends alike along any direction
 of the mesh, which an energy of single hinges does not.
+
+A hinge that is folded all the way comes round to the other side, where its angle has the other sign. What couples it
+to others would jump there, and a search could not get by: so what couples fades in the last part of the fold.
 """
 
 from __future__ import annotations
@@ -24,6 +27,8 @@ from ..elements.triangles import Hinges
 # A hinge that is folded by less than this at rest is flat, rad.
 _FLAT = 1e-3
 _LEAST = 1e-30
+# Beyond this angle, rad, what couples a hinge to others fades, and is gone where it comes round.
+_FADES = 2.0 * np.pi / 3.0
 
 
 class Dihedral:
@@ -132,10 +137,18 @@ class ShellBending:
             pull = self._quadratic @ near
             return 0.5 * float(np.vdot(pull, near)), np.asarray(pull)
         corners = positions[self.hinges.nodes]
-        over = self._bent(corners)
-        moment = self.stiffness @ over
+        value, moment = self._folded(self._bent(corners))
         forces = moment[:, None] * self._angle.gradient(corners)[:, 0]
-        return 0.5 * float(moment @ over), gathered(forces, self.hinges.nodes, len(positions))
+        return value, gathered(forces, self.hinges.nodes, len(positions))
+
+    def _folded(self, over: Array) -> tuple[float, Array]:
+        """J, and its slope (h,) N m, for angles (h,) beyond those at rest."""
+        if not (np.abs(over) > _FADES).any():
+            moment = self.stiffness @ over
+            return 0.5 * float(moment @ over), np.asarray(moment)
+        own, (coupled, slope, _) = self.stiffness.diagonal(), _faded(over)
+        between = self.stiffness @ coupled - own * coupled
+        return 0.5 * float(coupled @ between + own @ over**2), np.asarray(slope * between + own * over)
 
     def bent(self, positions: Array) -> Array:
         """Angles beyond those at rest, (h,) rad, at positions (n, 3) m."""
@@ -170,12 +183,34 @@ class ShellBending:
         """Of a curved sheet, projected by leaving out how the angles' slopes change (Gauss and Newton)."""
         if self._quadratic is not None:
             return kron(self._quadratic, np.eye(3), format="csr")
-        found = self.strain_stiffness(positions)
+        corners = positions[self.hinges.nodes]
+        over = self._bent(corners)
+        J = self.jacobian(positions)
+        found = J.T @ self._slopes(over, project) @ J
         if not project:
-            corners = positions[self.hinges.nodes]
-            moment = self.stiffness @ self._bent(corners)
+            moment = self._folded(over)[1]
             found = found + assembled(self._angle.bent(corners, moment[:, None]), self.hinges.nodes, len(positions))
         return found.tocsr()
+
+    def _slopes(self, over: Array, project: bool) -> csr_matrix:
+        """How the moments change with angles, (h, h) N m; with project, never negative."""
+        if not (np.abs(over) > _FADES).any():
+            return self.stiffness
+        own, (coupled, slope, turn) = self.stiffness.diagonal(), _faded(over)
+        between = self.stiffness - diags(own)
+        if project:
+            slope = (np.abs(over) <= _FADES).astype(float)
+        found = diags(slope) @ between @ diags(slope) + diags(own)
+        return (found if project else found + diags(turn * (between @ coupled))).tocsr()
+
+
+def _faded(over: Array) -> tuple[Array, Array, Array]:
+    """Angles (h,) as other hinges meet them: as they are, but none where they come round; with two derivatives."""
+    beyond = np.maximum(np.abs(over) - _FADES, 0.0)
+    steep = np.pi / (np.pi - _FADES) ** 2
+    sign = np.sign(over)
+    turn = np.where(beyond > 0.0, -2.0 * steep * sign, 0.0)
+    return over - sign * steep * beyond**2, 1.0 - 2.0 * steep * beyond, turn
 
 
 def _is_flat(angles: Array) -> bool:

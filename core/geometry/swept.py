@@ -12,7 +12,7 @@ from .closest import closest_of_lines
 from .coplanar import Coplanar
 from .near_balls import near_balls, pieces, sorted_pairs
 from .proximity import Forbidden
-from .triangles import cross_rows
+from .triangles import Triangles, cross_rows
 
 # Weights may be below zero by so much, so that nothing passes between two triangles by rounding.
 _BESIDE = 1e-6
@@ -100,6 +100,17 @@ def swept_points(
     # Sorted by point, then triangle: the first of those at once.
     hit = hit[np.unique(point[hit], return_index=True)[1]]
     return Hits(point[hit], triangle[hit], time[hit], weights[hit], side[hit])
+
+
+def swept_into(began: Triangles, ended: Triangles, low: Array, high: Array) -> Index:
+    """The triangles that come into a box (3,), (3,) m on their way; those alone need be asked what passes in it."""
+    # What passes beside a triangle by less passes through it.
+    slack = 10.0 * _BESIDE * ended.size
+    meets = np.ones(len(began), dtype=bool)
+    for axis in range(3):
+        meets &= np.minimum(began.low[axis], ended.low[axis]) <= high[axis] + slack
+        meets &= np.maximum(began.high[axis], ended.high[axis]) >= low[axis] - slack
+    return np.flatnonzero(meets)
 
 
 def swept_edges(

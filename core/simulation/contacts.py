@@ -56,6 +56,8 @@ def contact_model(
             obstacles.append(-1)
     facing += [(finer.get(a, a), finer.get(b, b)) for a, b in facing if a in finer or b in finer]
     flesh_of = tuple((fine, body) for body, fine in finer.items())
+    for surface in surfaces:
+        surface.prepare()
     return ContactModel(tuple(surfaces), tuple(obstacles), tuple(facing), own, flesh_of)
 
 

@@ -55,6 +55,9 @@ class Constant(Metric):
     def stiffen(self, energy: ContactEnergy, x: Array, branches: Index) -> None:
         pass
 
+    def foresee(self, weights: csr_matrix) -> None:
+        pass
+
 
 class SheetProblem(StepProblem):
     """psi with its Hessian as a product."""

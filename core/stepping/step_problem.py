@@ -127,6 +127,8 @@ class StepProblem:
         return self._placed[1]
 
     def value_gradient(self, v: Array) -> tuple[float, Array]:
+        if self._touched:
+            self._touched.tried += 1
         # A trial may go too far; its value then is infinite or none, and the search turns back.
         with np.errstate(over="ignore", invalid="ignore"):
             return self._value_gradient(v)
@@ -219,8 +221,8 @@ class StepProblem:
     def lower(self, rows: Rows, pressing: Array, *found: Array) -> Array:
         """The velocities (f, 3) with the least psi, with contacts as in touch()."""
         self._potentials.touch(ContactEnergy(rows, pressing) if len(rows) else None)
-        values = [self.value_gradient(self.allowed(v))[0] for v in found]
-        return self.allowed(found[int(np.argmin(values))])
+        starts = [self.allowed(v) for v in found]
+        return min(starts, key=lambda v: self.value_gradient(v)[0])
 
     def allowed(self, v: Array) -> Array:
         """Velocities (f, 3) to start from, as many parts of them as terms allow from where the nodes are."""
@@ -259,6 +261,7 @@ class StepProblem:
         """From now on with these contacts, the metric as they are at v (f, 3). pressing: (k,) N, as friction has it."""
         self._touched, self.low_rank = None, self._low_rank
         self._potentials.touch(None)
+        self._metric.loosen()
         if len(rows):
             if len(self._low_rank.signs) > 1 and not self._low_rank.empty:
                 self.low_rank = self._low_rank.joined()

@@ -17,6 +17,8 @@ from .rigid_part import Slotted
 
 # The metric is made anew where more than this part of the contacts that press are others.
 _CHANGED = 0.1
+# The same after so many evaluations, more where steps are cut short, if anything slides or presses otherwise than then.
+_STALE = 8
 # Iterations of a step in which friction follows what presses.
 FOLLOWS = 40
 
@@ -121,6 +123,15 @@ class Metric:
         """With the stiffness of contacts at x (n, 3) m on branches (k,) in the place of what it had of it."""
         self._stiff = self._stiffened(energy.rows.weights, *energy.resisted(x, branches))
 
+    def loosen(self) -> None:
+        """From now on nothing presses."""
+        self._stiff = None
+
+    def foresee(self, weights: csr_matrix) -> None:
+        """Be ready for contacts that may press soon. weights: (k, n)."""
+        slots = np.unique(self._stepper.slot[weights.indices])
+        self._stepper.compliance(self._solve).foresee(slots[slots >= 0])
+
     def pushed(self, step: Array) -> Array | None:
         """What that stiffness makes of a step (f, 3), N; None where there is none."""
         return None if self._stiff is None else self._stiff.pushed(step)
@@ -166,16 +177,21 @@ class Touched:
     def __init__(
         self, potentials: Potentials, metric: Metric, free: Index, rows: Rows, pressing: Array, x: Array, h: float
     ) -> None:
-        """rows: not none.  pressing: (k,) N, as friction has it.  x: (n, 3) m, where the search starts."""
+        """rows: not none.  pressing: (k,) N, as friction has it.  x: (n, 3) m, where the search starts.
+
+        tried: how often psi was evaluated with the metric as it is; whoever does counts.
+        """
         self._potentials, self._metric, self._free, self._h = potentials, metric, free, h
         energy = ContactEnergy(rows, pressing)
         potentials.touch(energy)
         self._stiffen(energy, x, energy.branches(x))
+        if not self._branches.any():
+            metric.foresee(rows.weights)
         self._slope = energy.value_gradient(x)[1][free]
         self._followed = 0
 
     def _stiffen(self, energy: ContactEnergy, x: Array, branches: Index) -> None:
-        self._branches = branches
+        self._branches, self.tried = branches, 0
         self._metric.stiffen(energy, x, branches)
 
     def accept(self, x: Array, value: float, gradient: Array) -> Accepted:
@@ -198,6 +214,8 @@ class Touched:
         # One that is twenty times as stiff as the metric takes it for cuts all steps short.
         hard = ((self._branches % 4 == 2) != (branches % 4 == 2)).any()
         fresh = bool(hard) or changed > _CHANGED * max(int((self._branches > 0).sum()), 1)
+        # What of a contact the metric has wrong no secant tells, see Accepted.apart.
+        fresh |= self.tried >= _STALE and bool(changed or (branches >= 4).any())
         if fresh:
             self._stiffen(energy, x, branches)
         return Accepted(value, gradient, apart, fresh)

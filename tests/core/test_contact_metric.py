@@ -168,3 +168,13 @@ def test_a_steps_metric_is_the_dense_inverse_of_its_stiffness_and_that_of_what_p
     # The metric changes how it is found and not what.
     monkeypatch.undo()
     assert np.array_equal(list(blocks().frames())[-1].state.positions, frame.state.positions)
+
+
+def test_columns_that_are_made_ahead_are_those_that_are_made_when_asked_for() -> None:
+    rng = np.random.default_rng(5)
+    A, nodes = spd(rng, 3 * 100), np.arange(100)
+    one, other = (Compliance(lambda right: np.linalg.solve(A, right), 100, nodes) for _ in range(2))
+    one.foresee(np.array([3, 40, 77]))
+    # Others than those made ahead too.
+    slots = np.array([2, 41, 77, 95])
+    np.testing.assert_array_equal(one.among(slots), other.among(slots))

@@ -221,3 +221,18 @@ def test_what_is_pressed_through_all_of_its_distance_is_made_harder_twice_unless
         ContactEnergy(pinned, np.zeros(COUNT)).at(x).gap, ContactEnergy(rows, np.zeros(COUNT)).at(x).gap
     )
     assert not Hardening().more(pinned, x)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_what_is_kept_from_one_place_is_not_taken_for_another(seed: int) -> None:
+    rows, pressing, x = random_rows(seed)
+    other = x + 0.002 * np.random.default_rng(seed).normal(size=x.shape)
+    kept = ContactEnergy(rows, pressing)
+    for place in (x, other, other.copy(), x):
+        value, gradient = ContactEnergy(rows, pressing).value_gradient(place)
+        assert kept.value_gradient(place)[0] == value
+        np.testing.assert_array_equal(kept.value_gradient(place)[1], gradient)
+        # With other pressing forces it goes on from the same place.
+        after = ContactEnergy(rows, ContactEnergy(rows, pressing).at(place).force)
+        for asked in (place, other):
+            np.testing.assert_array_equal(kept.pressed(place).value_gradient(asked)[1], after.value_gradient(asked)[1])

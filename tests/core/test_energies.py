@@ -71,6 +71,44 @@ ENERGIES: dict[str, Energy] = {
 }
 
 
+def folded(*angles: float) -> np.ndarray:
+    """The points of a strip of triangles that is folded at each of its hinges by one of the angles, rad."""
+    points = [np.array([0.0, -0.4, 0.0]), np.array([0.1, 0.5, 0.0]), np.array([0.9, -0.45, 0.0])]
+    for angle in angles:
+        a, b, c = points[-3:]
+        axis = (c - b) / np.linalg.norm(c - b)
+        # The last but two turned about the edge by half a turn lies flat beside it, further on it is folded.
+        points.append(Rotation.from_rotvec((np.pi - angle) * axis).apply(a - b) + b + 0.2 * (c - b))
+    return np.array(points)
+
+
+STRIP = np.array([[0, 1, 2], [2, 1, 3], [2, 3, 4], [4, 3, 5], [4, 5, 6]])
+CREASED = ShellBending(folded(0.2, -0.1, 0.3, 0.1), STRIP, 20.0)
+
+
+@pytest.mark.parametrize("fold", [2.3, 2.9, 3.1])
+def test_what_is_folded_nearly_all_the_way_bends_by_slopes_of_its_energy(fold: float) -> None:
+    energy, x = CREASED, folded(fold, 0.5, -fold, 0.4)
+    way, step = RNG.standard_normal(x.shape), 1e-6
+    (above, slope), (below, other) = (energy.value_gradient(x + sign * step * way) for sign in (1.0, -1.0))
+    gradient, product = energy.value_gradient(x)[1], energy.hessian(x, False) @ way.ravel()
+    # Truncation step^2 times what third derivatives are here, below 1e-8 of the slopes.
+    assert (above - below) / (2 * step) == pytest.approx(float(np.vdot(gradient, way)), rel=1e-6)
+    np.testing.assert_allclose((slope - other).ravel() / (2 * step), product, atol=1e-6 * np.abs(product).max())
+    assert np.linalg.eigvalsh(energy.hessian(x, True).toarray()).min() > -1e-9 * np.abs(product).max()
+
+
+def test_bending_does_not_jump_where_a_fold_comes_round() -> None:
+    """A search that is to lower it found nothing lower however short its step: a strip fell on its end, and no more."""
+    # At rest it is folded by 0.2 rad the other way.
+    before, after = (folded(np.pi + 0.2 + change, 0.5, 0.3, 0.4) for change in (-1e-9, 1e-9))
+    assert CREASED.bent(before)[0] == pytest.approx(-np.pi, abs=1e-8)
+    assert CREASED.bent(after)[0] == pytest.approx(np.pi, abs=1e-8)
+    values = [CREASED.value_gradient(x)[0] for x in (before, after)]
+    # What its slope makes of 1e-9 rad is less.
+    assert values[1] == pytest.approx(values[0], rel=1e-8)
+
+
 @pytest.mark.parametrize("name", ENERGIES)
 def test_gradient_is_the_slope_of_the_value(name: str) -> None:
     energy = ENERGIES[name]

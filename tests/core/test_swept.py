@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dampsim.core.geometry.coplanar import Coplanar
-from dampsim.core.geometry.swept import swept_edges, swept_points
-from dampsim.core.geometry.triangles import Topology
+from dampsim.core.geometry.swept import swept_edges, swept_into, swept_points
+from dampsim.core.geometry.triangles import Topology, Triangles
 from shapes import box, sheet, sphere
 
 
@@ -171,3 +171,24 @@ def test_what_is_apart_flat_or_nothing_hits_nothing() -> None:
     lost = np.array([[np.nan, 0.0, 1.0]])
     assert len(swept_points(lost, -lost, *still, shape.triangles).point) == 0
     assert swept_edges(*still, no_edge, *still, np.array([[0, 1]])).s.shape == (0,)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_triangles_that_come_into_a_box_are_all_that_anything_in_it_passes(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    ball = sphere(300)
+    began = Triangles(ball.vertices, ball.triangles)
+    ended = Triangles(
+        ball.vertices + 0.2 * rng.normal(size=3) + 0.02 * rng.normal(size=ball.vertices.shape), ball.triangles
+    )
+    start = np.array([0.9, 0.0, 0.0]) + 0.2 * rng.normal(size=(60, 3))
+    end = start + 0.3 * rng.normal(size=start.shape)
+    both = np.concatenate([start, end])
+    among = swept_into(began, ended, both.min(axis=0), both.max(axis=0))
+    assert 0 < len(among) < len(ball.triangles)
+    wanted = swept_points(start, end, began.vertices, ended.vertices, ball.triangles)
+    found = swept_points(start, end, began.vertices, ended.vertices, ball.triangles[among])
+    assert len(wanted.point) > 5
+    np.testing.assert_array_equal(found.point, wanted.point)
+    np.testing.assert_array_equal(among[found.triangle], wanted.triangle)
+    np.testing.assert_array_equal(found.weights, wanted.weights)
