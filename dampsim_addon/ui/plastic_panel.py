@@ -7,6 +7,7 @@ import math
 import bpy
 from bpy.types import Context, Operator, Panel
 
+from ...core.energies import StableNeoHookean, StVK
 from ..scene.objects import chosen, free, simulated, working
 from . import overlay
 from .layout import Child, dial, meant, sections, wrapped
@@ -33,6 +34,9 @@ class DAMPSIM_PT_plastic(Child, Panel):
             dial(column, group, parameter)
         if group.plastic_yield == 0.0:
             wrapped(layout, "It springs back from everything: Yield is 0", "INFO", context)
+        elif "solid" in sections(group) and group.material == StVK.name:
+            other = f"{StableNeoHookean.label} keeps the same dents at every frame rate"
+            wrapped(layout, f"{StVK.label} gives way where it is pressed hard: {other}", "ERROR", context)
         found = overlay.drawn(obj, context.scene)
         if found is not None and found.flow is not None:
             wrapped(layout, f"At this frame it has {found.flow.words}", "INFO", context)

@@ -157,11 +157,21 @@ def test_the_viewport_colours_where_it_flowed(
     assert any(given[-1] == "TRIS" and len(given[2]) for given in put)
 
 
-def test_the_panel_says_how_much_has_flowed(load: Load, live: ModuleType, tmp_path: Path) -> None:
+def test_the_panel_says_how_much_has_flowed_and_which_law_keeps_no_dents_alike(
+    load: Load, live: ModuleType, tmp_path: Path
+) -> None:
     fresh(16)
     obj = dented(tmp_path, resolution=150)
     play(16)
     assert [text for text in redraw(load) if text.startswith("At this frame it has flowed by up to")]
+    warned = "Saint Venant-Kirchhoff gives way"
+    assert not [text for text in redraw(load) if text.startswith(warned)]
+    obj.dampsim.material = "StVK"
+    assert [text for text in redraw(load) if text.startswith(warned)]
+    # Cloth has other laws, and does not read it.
+    obj.dampsim.kind = "CLOTH"
+    assert not [text for text in redraw(load) if text.startswith(warned)]
+    obj.dampsim.kind = "SOLID"
     obj.dampsim.plastic_yield = 0.0
     assert [text for text in redraw(load) if text.startswith("It springs back from everything")]
 
