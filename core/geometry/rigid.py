@@ -13,15 +13,22 @@ _HELD = 1e-6
 _FLAT = 1e-12
 
 
+def shifts_and_turns(offset: Array) -> Array:
+    """The velocities of three unit shifts and three unit turns at offsets (n, 3) from a centre, (n, 3, 6)."""
+    fields = np.zeros((len(offset), 3, 6))
+    for axis in range(3):
+        # Of the turn about an axis, e x r by its two components.
+        a, b = (axis + 1) % 3, (axis + 2) % 3
+        fields[:, axis, axis] = 1.0
+        fields[:, a, 3 + axis] = -offset[:, b]
+        fields[:, b, 3 + axis] = offset[:, a]
+    return fields
+
+
 def rigid_fields(positions: Array) -> Array:
     """The six rigid velocity fields about the centre of the positions, each of unit size, (n, 3, 6)."""
     offset = positions - positions.mean(axis=0)
-    scale = max(float(np.abs(offset).max(initial=0.0)), np.finfo(float).tiny)
-    fields = np.zeros((len(positions), 3, 6))
-    fields[:, [0, 1, 2], [0, 1, 2]] = 1.0
-    for axis in range(3):
-        fields[:, :, 3 + axis] = np.cross(np.eye(3)[axis], offset / scale)
-    return fields
+    return shifts_and_turns(offset / max(float(np.abs(offset).max(initial=0.0)), float(np.finfo(float).tiny)))
 
 
 def rigid_basis(free: Array, held: Array, mass: Array) -> Array:

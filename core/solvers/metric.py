@@ -6,6 +6,7 @@ import numpy as np
 from scipy.sparse import csr_matrix, identity
 
 from ..arrays import Array
+from ..geometry.rigid import shifts_and_turns
 from .factor import Solve, factorise
 from .multifrontal import Multifrontal, Symbolic, multifrontal
 from .two_level import TwoLevel, two_levels
@@ -50,12 +51,8 @@ def metric_of(matrix: csr_matrix, places: Array) -> Solve:
 def _serves(solve: Solve, matrix: csr_matrix, places: Array) -> bool:
     """Whether single precision is enough: not where a matrix resists some shapes a million times less than others."""
     x = (places - places.mean(axis=0)) / max(float(np.ptp(places, axis=0).max()), 1e-300)
-    shapes = np.zeros((len(places), 3, 6))
-    shapes[:, [0, 1, 2], [0, 1, 2]] = 1.0
-    for axis in range(3):
-        shapes[:, :, 3 + axis] = np.cross(np.eye(3)[axis], x)
     noise = np.random.default_rng(0).standard_normal((3 * len(places), 1))
-    known = np.concatenate([shapes.reshape(-1, 6), noise], axis=1)
+    known = np.concatenate([shifts_and_turns(x).reshape(-1, 6), noise], axis=1)
     off = solve(matrix @ known) - known
     wrong = np.linalg.norm(off, axis=0) / np.linalg.norm(known, axis=0)
     return bool(np.isfinite(wrong).all() and wrong.max() < _MISSED)

@@ -18,6 +18,7 @@ from scipy.sparse import csr_matrix, diags
 from scipy.special import lambertw
 
 from ..arrays import Array
+from ..geometry.rigid import shifts_and_turns
 from ..solvers.factor import factorise
 from ..system.region import Region
 from ..system.system import System
@@ -88,11 +89,7 @@ class Around:
 
 def fields(offset: Array) -> Array:
     """Three shifts and three turns at offsets (f, 3) from a centre: (3f, 6)."""
-    found = np.zeros((len(offset), 3, 6))
-    found[:, [0, 1, 2], [0, 1, 2]] = 1.0
-    for axis in range(3):
-        found[:, :, 3 + axis] = np.cross(np.eye(3)[axis], offset)
-    return found.reshape(-1, 6)
+    return shifts_and_turns(offset).reshape(-1, 6)
 
 
 def holding(

@@ -8,7 +8,7 @@ import pytest
 from dampsim.core.frames.matching import match
 from dampsim.core.geometry.box import box_tets
 from dampsim.core.geometry.embedding import embed, neighbours
-from dampsim.core.geometry.rigid import rigid_basis
+from dampsim.core.geometry.rigid import rigid_basis, shifts_and_turns
 from dampsim.core.geometry.surface import Surface, clean_triangles, sample_triangles
 from dampsim.core.geometry.winding import WindingNumber
 from shapes import ring
@@ -139,3 +139,11 @@ def test_rigid_motions_are_those_that_pins_leave_whatever_the_mass_and_the_size(
             assert np.abs(speed).max(initial=0.0) < 1e-8 * np.abs(motion).max()
     # A node alone has nothing to turn.
     assert rigid_basis(free[:1], np.zeros((0, 3)), mass[:1]).shape == (1, 3, 3)
+
+
+def test_a_turn_moves_a_point_by_the_cross_product_of_its_axis_and_the_offset() -> None:
+    offset = np.random.default_rng(5).standard_normal((30, 3))
+    shift, turn = np.random.default_rng(6).standard_normal((2, 3))
+    moved = shifts_and_turns(offset) @ np.concatenate([shift, turn])
+    # Six products and three sums of numbers near 1.
+    assert np.abs(moved - (shift + np.cross(turn, offset))).max() < 1e-14
