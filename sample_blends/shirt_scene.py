@@ -17,6 +17,8 @@ from contact_scenes import STILL
 # How far the arms stand out, rad, where the shirt is put on, and how far along them the sleeves go, m.
 SPREAD, SLEEVE = 1.0, 0.36
 WAY = Vector((0.0, math.sin(SPREAD), -math.cos(SPREAD)))
+# By what part of its distance from the neck's axis the collar stands farther out than the hull.
+CLEAR = 0.07
 # Where the hull is cut, m, and which way what is cut off lies: collar, hem, sleeves.
 CUTS = [
     (Vector((0.0, 0.0, 1.63)), Vector((0.35, 0.0, 1.0)).normalized()),
@@ -64,7 +66,11 @@ def tailored(name: str) -> bpy.types.Object:
     smooth(obj)
     place, out = CUTS[0]
     # Two rows of the collar: one alone gave way where an arm pulls at it.
-    group(obj, "Pin", ramp((points(obj) - np.array(place)) @ np.array(out), -0.035, -0.020))
+    pinned = ramp((points(obj) - np.array(place)) @ np.array(out), -0.035, -0.020)
+    group(obj, "Pin", pinned)
+    # What is pinned must lie clear of the neck by itself, edges too: nothing may push it out.
+    for vertex, part in zip(obj.data.vertices, pinned, strict=True):
+        vertex.co.xy *= 1.0 + CLEAR * part
     return obj
 
 
