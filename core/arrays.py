@@ -10,3 +10,8 @@ Index = NDArray[np.int64]
 # What Blender stores: half the memory, for long motions of many vertices.
 Single = NDArray[np.float32]
 Mask = NDArray[np.bool_]
+
+
+def rows(values: Array, which: Index) -> Array:
+    """Those of (n, k), or of (n,): values[which], for which numpy takes four times as long."""
+    return values.take(which, axis=0)

@@ -84,13 +84,13 @@ class Tied:
 
     def frames(self, surface: Array) -> tuple[Array, Array]:
         """The turn (p, 3, 3) of the surface (v, 3) around each point since rest, and its place there (p, 3)."""
-        new = surface[self.near]
-        b0 = (self.weights[:, None] @ new)[:, 0]
         there = surface[self._leaders]
         whole, shift = rigid_motion(self._leading, there)
         turns = np.tile(whole, (len(self.points), 1, 1))
         if np.abs(self._leading @ whole.T + shift - there).max() <= _RIGID * self._extent:
-            return turns, b0
+            return turns, self._places @ whole.T + shift
+        new = surface[self.near]
+        b0 = (self.weights[:, None] @ new)[:, 0]
         # The weighted leaders' places at rest are about their mean, so that b0 drops out of the products.
         products = new[self.turning].transpose(0, 2, 1) @ self._levers + self._steadied * whole
         left, _, right = np.linalg.svd(products)

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.sparse import csr_matrix, diags
 
-from ..arrays import Array, Index
+from ..arrays import Array, Index, rows
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class SoftPins:
     rounding: ClassVar[float] = 0.0
 
     def value_gradient(self, positions: Array) -> tuple[float, Array]:
-        offset = positions[self.nodes] - self.targets
+        offset = rows(positions, self.nodes) - self.targets
         pull = self.stiffness[:, None] * offset
         gradient = np.zeros_like(positions)
         gradient[self.nodes] = pull

@@ -15,6 +15,8 @@ from .density import ElasticDensity
 
 # Strains and turns up to this are none: what rounding leaves of them at rest, far away from the origin.
 _AT_REST = 1e-9
+# Parts of an element's largest shape gradient that are none.
+_NOTHING = 1e-14
 
 
 class TetElasticity:
@@ -35,7 +37,9 @@ class TetElasticity:
         rows = (np.arange(3)[:, None, None] * m + np.arange(m)[None, :, None]).repeat(4, axis=2)
         cols = np.broadcast_to(tets[None], (3, m, 4))
         values = self._shape.transpose(2, 0, 1)
-        self._gradient = csr_matrix((values.ravel(), (rows.ravel(), cols.ravel())), shape=(3 * m, self._nodes))
+        # Along edges of a lattice much of it is nothing but rounding, and it takes as long as it has entries.
+        there = np.abs(values) > _NOTHING * np.abs(values).max(axis=(0, 2), keepdims=True, initial=0.0)
+        self._gradient = csr_matrix((values[there], (rows[there], cols[there])), shape=(3 * m, self._nodes))
         self._divergence = self._gradient.T.tocsr()
         # Values are differences of terms as large as the moduli: what they lose by that, in J.
         modulus = float(np.abs(model.stiffness(np.eye(3)[:, :, None])).max())

@@ -26,7 +26,7 @@ def digest(*arrays: Array) -> str:
     total = hashlib.sha256()
     for array in arrays:
         total.update(repr(array.shape).encode())
-        total.update(np.ascontiguousarray(array).tobytes())
+        total.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
     return total.hexdigest()
 
 

@@ -109,9 +109,13 @@ class Dials:
         self._scene, self._statics = scene, statics
         self._controls: Memo[Controls] = Memo(_KEPT)
         self._values: Memo[tuple[float, ...]] = Memo(_KEPT)
+        self._counts: Memo[Substeps] = Memo(_KEPT + len(scene.bodies))
 
     def substeps(self, body: int, settings: Settings) -> Substeps:
         """How many substeps a frame needs for a body with these dials."""
+        return self._counts.get((body, settings), lambda: self._counted(body, settings))
+
+    def _counted(self, body: int, settings: Settings) -> Substeps:
         frame_time = 1.0 / self._scene.fps
         if not settings.by_settle:
             return Substeps(settings.substeps, 0.0, False)

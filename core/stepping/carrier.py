@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import Array, Index
+from ..arrays import Array, Index, rows
 from ..geometry.rigid import rigid_motion
 from ..system.inputs import Inputs
 from ..system.region import Region
@@ -61,7 +61,7 @@ class Moment:
 
     def weight(self, nodes: Index) -> Array:
         """What pulls nodes (k,) from outside, (k, 3) N."""
-        return self.system.mass[nodes][:, None] * self.system.pull(self.inputs, nodes)
+        return rows(self.system.mass, nodes)[:, None] * self.system.pull(self.inputs, nodes)
 
     def pins(self, held: Index) -> Index:
         """Places of held nodes among the pins."""
@@ -84,7 +84,7 @@ class Carried:
 
 def carried(moment: Moment, region: Region, parts: Sequence[Piece]) -> Carried:
     """parts: the region's pieces."""
-    x = moment.state.positions[region.free]
+    x = rows(moment.state.positions, region.free)
     if not len(region.held):
         return Carried(np.zeros_like(x), np.zeros_like(x), np.eye(3))
     references = [moment.inputs[part.block].reference for part in parts]
@@ -107,16 +107,17 @@ def carried(moment: Moment, region: Region, parts: Sequence[Piece]) -> Carried:
 
 def _rigidly(moment: Moment, region: Region) -> Carried:
     """The rigid motion of the pins."""
-    rest, x = moment.system.rest, moment.state.positions[region.free]
+    rest, x = rows(moment.system.rest, region.free), rows(moment.state.positions, region.free)
     place = moment.pins(region.held)
-    if np.array_equal(moment.start[place], moment.end[place]):
+    start, end = rows(moment.start, place), rows(moment.end, place)
+    if np.array_equal(start, end):
         # Without rounding, so that what is still is seen to be.
         return Carried(np.zeros_like(x), np.zeros_like(x), np.eye(3))
-    turn, shift = rigid_motion(moment.start[place], moment.end[place])
+    turn, shift = rigid_motion(start, end)
     # Pins that leave it free to swing do not say where it is; the body itself does.
-    known = (rest[region.free], x) if region.rigid_modes else (rest[region.held], moment.start[place])
+    known = (rest, x) if region.rigid_modes else (rows(moment.system.rest, region.held), start)
     placed, moved = rigid_motion(*known)
-    undeformed = rest[region.free] @ placed.T + moved
+    undeformed = rest @ placed.T + moved
     # The displacement of a node that goes with the pins, over h: a steady turn then leaves nothing behind.
     way = turn - np.eye(3)
     return Carried((x @ way.T + shift) / moment.h, (undeformed @ way.T + shift) / moment.h, turn)

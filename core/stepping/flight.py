@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, rows
 from ..geometry.rigid import coasting, free_spin, rigid_basis, turning
 from ..system.region import Region
 from .carrier import Carried, Moment, held_ahead, turned
@@ -47,9 +47,9 @@ def fly(moment: Moment, region: Region, motion: Carried, force: Array) -> Flight
     leapfrog, which keeps a pendulum's height (docs/decisions/0009).
     """
     system, state, h = moment.system, moment.state, moment.h
-    free, mass = region.free, system.mass[region.free]
-    places = state.positions[free] + h * motion.here
-    own = mass[:, None] * turned(motion.turn, state.velocities[free] - state.reference[free]) + h * force
+    free, mass = region.free, rows(system.mass, region.free)
+    places = rows(state.positions, free) + h * motion.here
+    own = mass[:, None] * turned(motion.turn, rows(state.velocities, free) - rows(state.reference, free)) + h * force
     pins = held_ahead(moment, region, places)
     linear = own.sum(axis=0)
     if len(pins):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, rows
 from ..geometry.rigid import coasting, free_spin, rigid_basis, rigid_motion
 from ..system.block import Block
 from ..system.region import Region
@@ -111,20 +111,20 @@ def waveform_terms(
     touched: whether a contact may press on the region.  ground: what it rests on; None where it does not.
     """
     system, state, h = moment.system, moment.state, moment.h
-    free, x = region.free, state.positions[region.free]
-    mass = system.mass[free]
+    free, x = region.free, rows(state.positions, region.free)
+    mass = rows(system.mass, free)
     motion = carried(moment, region, parts)
     phi = throws[parts[0].block] if len(parts) == 1 else spread(throws, parts)[:, None]
-    acceleration = _steadied(motion.turn) * turned(motion.turn, motion.home - state.reference[free]) / h
+    acceleration = _steadied(motion.turn) * turned(motion.turn, motion.home - rows(state.reference, free)) / h
     throw = np.broadcast_to(coefficients.throw, len(free))[:, None]
     weight = moment.weight(free)
     load = weight - phi * throw * mass[:, None] * acceleration
-    dead = begin.dead[free]
+    dead = rows(begin.dead, free)
     if begin.elastic is not None and not touched:
         # What something presses is out of balance without it.
         fresh = np.broadcast_to(coefficients.sigma * coefficients.fresh, len(free))[:, None]
-        dead = dead - fresh * (begin.elastic[free] - weight)
-    u, dead = turned(motion.turn, begin.velocity[free]), turned(motion.turn, dead)
+        dead = dead - fresh * (rows(begin.elastic, free) - weight)
+    u, dead = turned(motion.turn, rows(begin.velocity, free)), turned(motion.turn, dead)
     ahead, turn, flight = x + h * motion.here, motion.turn, None
     fields = momenta = np.zeros((3 * len(free), 0))
     more = np.zeros((0, 0))
@@ -165,7 +165,7 @@ def waveform_terms(
         inertia=inertia,
         columns=columns.reshape(len(free), 3, -1),
         signs=signs,
-        rotation=(turn if turn.ndim == 2 else np.eye(3)) @ rigid_motion(system.rest[free], x)[0],
+        rotation=(turn if turn.ndim == 2 else np.eye(3)) @ rigid_motion(rows(system.rest, free), x)[0],
         metric=metric,
         ahead=ahead,
         turn=turn,

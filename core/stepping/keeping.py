@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, rows
 from ..system.inputs import Inputs
 from ..system.state import State
 from ..system.system import System
@@ -48,9 +48,9 @@ class Ending:
             if terms.ahead is None or terms.turn is None:
                 continue
             free = region.free
-            velocity[free] = (x[free] - terms.ahead) / h
+            velocity[free] = (rows(x, free) - terms.ahead) / h
             if begin.force is not None:
-                rate[free] = (force[free] - turned(terms.turn, begin.force[free])) / h
+                rate[free] = (rows(force, free) - turned(terms.turn, rows(begin.force, free))) / h
             if terms.flight is not None and terms.flight.exact and not outer:
                 x[free], turn = restored(terms.flight, system.mass[free], x[free], h)
                 velocities[free] = (x[free] - self.state.positions[free]) / h

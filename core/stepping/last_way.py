@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..arrays import Array, Index
+from ..arrays import Array, Index, rows
 from .carrier import turned
 from .inertia import RegionTerms
 from .law import Coefficients
@@ -46,9 +46,9 @@ def secant(
         if one.ahead is None or one.turn is None or one.flight is not None:
             return None
         nodes = free[slots]
-        way, change = turned(one.turn, begin.velocity[nodes]), turned(one.turn, past.rate[nodes])
+        way, change = (turned(one.turn, rows(of, nodes)) for of in (begin.velocity, past.rate))
         kappa = np.broadcast_to(law.kappa, len(nodes))[:, None]
-        found += float(np.vdot(way, ahead[nodes] - turned(one.turn, begin.force[nodes])))
+        found += float(np.vdot(way, rows(ahead, nodes) - turned(one.turn, rows(begin.force, nodes))))
         wanted += h * float(np.vdot(way, kappa * change))
         step[slots], rate[slots] = way, change
     return (step, rate) if abs(found - wanted) < _STEADY * abs(wanted) else None

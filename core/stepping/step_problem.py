@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csr_matrix, diags
 
-from ..arrays import Array, Index
+from ..arrays import Array, Index, rows
 from ..contact.rows import ContactEnergy, Rows
 from ..solvers.factor import LowRank, Solve
 from ..solvers.metric import metric_of
@@ -66,7 +66,7 @@ class StepProblem:
         self._drag = system.drag(state.memory, place, self._factors)
         if stepper.viscous is not None:
             self._drag = stepper.viscous(place).tocsr() + (0 if self._drag is None else self._drag)
-        self._from = state.positions[stepper.free]
+        self._from = rows(state.positions, stepper.free)
         self._placed: tuple[Array, Array] | None = None
         # A body in flight starts with what its weight does to it, so that no step along a search changes its momentum.
         self.start = self.allowed(self._predicted + h * self._flying[:, None] * system.pull(inputs, stepper.free))
@@ -151,9 +151,9 @@ class StepProblem:
             given[free] = v
             pull = (self._drag @ given.ravel()).reshape(-1, 3)
             value += 0.5 * float(np.vdot(pull, given))
-            gradient += pull[free]
+            gradient += rows(pull, free)
         potential, slope = self._potentials.value_gradient(x)
-        return value + potential / self._h, gradient + slope[free]
+        return value + potential / self._h, gradient + rows(slope, free)
 
     def motion(self, v: Array) -> float:
         """Of the deformation, as if all of it were in the first mode.
@@ -185,7 +185,7 @@ class StepProblem:
             if terms.ahead is None:
                 return None
             free, along = self._stepper.free[slots], np.zeros(0)
-            change = v[slots] - (terms.ahead - self._state.positions[free]) / self._h
+            change = rows(v, slots) - (terms.ahead - rows(self._state.positions, free)) / self._h
             if terms.flight is not None:
                 along = np.einsum("fik,fi,f->k", terms.flight.basis, change, self._stepper.system.mass[free])
                 change = change - terms.flight.basis @ along
