@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.spatial import cKDTree
 
 from ..arrays import Array, Index
+from ..energies.polar import rotations
 from ..geometry.closest import closest_on_triangles
 from ..geometry.triangles import Triangles
 
 # About so many pairs of vertices and triangles at once.
 _PAIRS = 2_000_000
+# Steps towards a rotation, and how far from one they may end: some seconds of arc.
+_TIMES, _TURNED = 6, 1e-5
 
 
 @dataclass(frozen=True)
@@ -46,21 +50,48 @@ class Led:
 
     def _turns(self, nodes: Array) -> Array:
         """(n, 3, 3), how far what is around each node has turned."""
-        total = np.zeros((len(nodes), 3, 3))
-        before, after = _normals(self.rest, self.triangles), _normals(nodes, self.triangles)
-        # As long as edges are, so that a flat sheet's turn is all known.
-        root = np.sqrt(np.maximum(np.linalg.norm(before, axis=1), 1e-300))[:, None]
-        across = np.einsum("ti,tj->tij", after / np.maximum(np.linalg.norm(after, axis=1), 1e-300)[:, None] * root,
-                           before / np.maximum(np.linalg.norm(before, axis=1), 1e-300)[:, None] * root)  # fmt: skip
-        for k in range(3):
-            node = self.triangles[:, k]
-            np.add.at(total, node, across)
-            for other in (self.triangles[:, k - 1], self.triangles[:, k - 2]):
-                ways = nodes[other] - nodes[node], self.rest[other] - self.rest[node]
-                np.add.at(total, node, np.einsum("ti,tj->tij", *ways))
-        u, _, w = np.linalg.svd(total)
-        u[:, :, 2] *= np.sign(np.linalg.det(u @ w))[:, None]
-        return np.asarray(u @ w)
+        edges, normals = self._around
+        after = _normals(nodes, self.triangles)
+        after /= np.maximum(np.linalg.norm(after, axis=1), 1e-300)[:, None]
+        F = (edges @ nodes + normals @ after).reshape(3, -1, 3).transpose(2, 0, 1)
+        turn, upright = rotations(F, _TIMES)
+        found = np.ascontiguousarray(turn.transpose(2, 0, 1))
+        with np.errstate(all="ignore"):
+            off = np.abs(found.transpose(0, 2, 1) @ found - np.eye(3)).max(axis=(1, 2))
+        # Where a sheet is folded onto itself, or a node has no triangle.
+        hard = np.flatnonzero(~(upright & (off < _TURNED)))
+        if len(hard):
+            u, _, w = np.linalg.svd(F[:, :, hard].transpose(2, 0, 1))
+            u[:, :, 2] *= np.sign(np.linalg.det(u @ w))[:, None]
+            found[hard] = u @ w
+        return found
+
+    @cached_property
+    def _around(self) -> tuple[csr_matrix, csr_matrix]:
+        """What of the nodes (n, 3), and what of the triangles' unit normals (m, 3), makes the mean deformation gradient
+        around each node: (3n, n) and (3n, m), one of its columns after the other.
+
+        It takes the edges of a node's triangles, and their normals as long as edges are, from where they were at rest
+        to where they are with the least error.
+        """
+        n, m = len(self.rest), len(self.triangles)
+        before = _normals(self.rest, self.triangles)
+        size = np.sqrt(np.maximum(np.linalg.norm(before, axis=1), 1e-300))[:, None]
+        own, other = (self.triangles[:, part].ravel() for part in ([0, 0, 1, 1, 2, 2], [1, 2, 2, 0, 0, 1]))
+        ways = self.rest[other] - self.rest[own]
+        node, triangle = self.triangles.ravel(), np.arange(m).repeat(3)
+        moments = np.zeros((n, 3, 3))
+        np.add.at(moments, own, ways[:, :, None] * ways[:, None])
+        upright = (before / size)[triangle]
+        np.add.at(moments, node, upright[:, :, None] * upright[:, None])
+        inverse = np.linalg.pinv(moments, hermitian=True)
+        along = np.einsum("ei,eij->je", ways, inverse[own])
+        across = np.einsum("ei,eij->je", before[triangle], inverse[node])
+        row = n * np.arange(3)[:, None]
+        rows = np.stack([row + own, row + own]).ravel()
+        columns = np.stack([np.tile(other, (3, 1)), np.tile(own, (3, 1))]).ravel()
+        edges = csr_matrix((np.stack([along, -along]).ravel(), (rows, columns)), shape=(3 * n, n))
+        return edges, csr_matrix((across.ravel(), ((row + node).ravel(), np.tile(triangle, 3))), shape=(3 * n, m))
 
     def carried(self) -> tuple[csr_matrix, Array]:
         count = len(self.rest)

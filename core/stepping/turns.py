@@ -9,14 +9,13 @@ from scipy.sparse import csr_matrix
 
 from ..arrays import Array, Mask
 from ..elements.strains import gradients
-from ..energies.density import cofactor
+from ..energies.polar import rotations
 from ..energies.tetrahedra import tet_volumes
 from ..system.system import System
 
 # A body that is strained and turned by less than this against its best rotation is turned as a whole.
 _ALIKE = 0.02
-# Steps towards a rotation: four leave a hundredth of strains by three, or to a fifth; two leave less of those by a
-# third. No more is needed, as whatever it is, a metric turned by it stays positive.
+# Steps towards a rotation. No more are needed, as whatever it is, a metric turned by it stays positive.
 _TIMES, _SOON, _SLIGHT = 4, 2, 0.3
 
 
@@ -75,23 +74,7 @@ class Turns:
         most = float(np.abs(F - regions.transpose(1, 2, 0))[:, :, self.own].max())
         if not most > _ALIKE:
             return regions
-        turn, upright = _turned(F, _SOON if most < _SLIGHT else _TIMES)
+        turn, upright = rotations(F, _SOON if most < _SLIGHT else _TIMES)
         turned = np.ascontiguousarray(turn.transpose(2, 0, 1))
         there = self.own & upright & np.isfinite(turned).all(axis=(1, 2))
         return np.asarray(np.where(there[:, None, None], turned, regions))
-
-
-def _turned(F: Array, times: int) -> tuple[Array, Mask]:
-    """The rotations next to F (3, 3, k), by Newton's iteration for the polar decomposition, and where F has one.
-
-    Higham, *Computing the polar decomposition, with applications* (1986), (3.1) with no scaling.
-    """
-    with np.errstate(all="ignore"):
-        turn, upright = F, np.ones(F.shape[2], dtype=bool)
-        for _ in range(times):
-            cof = cofactor(turn)
-            size = (turn[0] * cof[0]).sum(axis=0)
-            # Turned inside out, the nearest rotation is none.
-            upright &= size > 0.0
-            turn = 0.5 * (turn + cof / size)
-    return turn, upright

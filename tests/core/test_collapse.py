@@ -8,6 +8,7 @@ from swinging import flag
 
 from builders import scene, still
 from dampsim.core.bodies.cloth import FABRICS
+from dampsim.core.bodies.led import Led
 from dampsim.core.bodies.registry import kind
 from dampsim.core.geometry.collapse import collapsed
 from dampsim.core.geometry.surface import Surface, open_edges, triangle_areas
@@ -74,3 +75,35 @@ def test_a_dense_sheet_moves_as_it_does_with_fewer_vertices_and_is_carried_rigid
         shapes.append(frame.shapes["Flag"])
     assert np.abs(shapes[0] - shapes[1]).max() < 0.05
     assert np.linalg.norm(shapes[0] - turned.vertices, axis=1).max() > 0.3
+
+
+@pytest.mark.parametrize("crumpled", [0.0, 0.08])
+def test_around_a_node_a_dense_sheet_turns_as_what_takes_its_edges_and_normals_best_to_where_they_are(
+    crumpled: float,
+) -> None:
+    skin = kind("CLOTH").build(flag(25, detail=120)).skin
+    assert isinstance(skin, Led)
+    rolled = skin.rest.copy()
+    assert np.ptp(skin.rest[:, 1]) == 0.0
+    rolled[:, 0], rolled[:, 2] = np.sin(4.0 * skin.rest[:, 0]) / 4.0, 1.3 * skin.rest[:, 2]
+    rolled[:, 1] += (1.0 - np.cos(4.0 * skin.rest[:, 0])) / 4.0
+    rolled += crumpled * np.random.default_rng(0).standard_normal(rolled.shape)
+    folded = 0
+    for node, found in enumerate(skin._turns(rolled)):
+        old, new = [], []
+        for triangle in skin.triangles[(skin.triangles == node).any(axis=1)]:
+            corners = [skin.rest[triangle], rolled[triangle]]
+            for places, rows in zip(corners, (old, new), strict=True):
+                rows.extend(places[triangle != node] - places[triangle == node])
+            normals = [np.cross(one[1] - one[0], one[2] - one[0]) for one in corners]
+            # Both as long as the rest shape's edges are.
+            rows = [one / np.linalg.norm(one) * np.sqrt(np.linalg.norm(normals[0])) for one in normals]
+            old.append(rows[0])
+            new.append(rows[1])
+        F = np.linalg.lstsq(np.array(old), np.array(new), rcond=None)[0].T
+        u, _, w = np.linalg.svd(F)
+        folded += np.linalg.det(F) < 0.0
+        # The six iterations may leave a hundred-thousandth.
+        np.testing.assert_allclose(found, u @ np.diag([1.0, 1.0, np.linalg.det(u @ w)]) @ w, atol=2e-5)
+    # Some of the crumpled ones are turned inside out, which Newton's iteration cannot tell.
+    assert (folded > 0) == (crumpled > 0.0)
