@@ -63,13 +63,14 @@ def minimise_inexact(problem: Tangential, start: Array, tolerance: Tolerance, mo
     outcome, iteration, above = Outcome.ITERATIONS, 0, np.inf
     directions = _Directions(problem)
     for iteration in range(most + 1):
-        size = _size(problem, gradient)
         motion = problem.motion(v)
-        if first is not None and _SAFE * above * size <= max(tolerance.relative * motion, tolerance.absolute):
+        if first is not None:
             # As large a part of the metric's estimate as before the last step.
-            error, outcome = above * size, Outcome.CONVERGED
-            break
-        direction = directions.at(v, gradient)
+            near = above * _size(problem, gradient)
+            if _SAFE * near <= max(tolerance.relative * motion, tolerance.absolute):
+                error, outcome = near, Outcome.CONVERGED
+                break
+        direction, size = directions.at(v, gradient)
         slope = float(np.vdot(gradient, direction))
         if not np.isfinite(slope):
             outcome = Outcome.NOT_FINITE
@@ -77,7 +78,7 @@ def minimise_inexact(problem: Tangential, start: Array, tolerance: Tolerance, mo
         error = float(np.sqrt(max(-slope, 0.0)))
         first = error if first is None else first
         # By the metric as it is now.
-        above = error / max(_size(problem, gradient), 1e-300)
+        above = error / max(size, 1e-300)
         bound = max(tolerance.relative * (motion if np.isfinite(motion) else first), tolerance.absolute)
         if error <= bound * (1.0 if iteration < _PATIENCE else _ROUGH):
             outcome = Outcome.CONVERGED
@@ -111,50 +112,52 @@ class _Directions:
         self._metric: Product | None = None
         self._sharp = False
 
-    def at(self, v: Array, gradient: Array) -> Array:
+    def at(self, v: Array, gradient: Array) -> tuple[Array, float]:
+        """Where to go, (f, 3), and how far that is by the problem's metric as it is now, see _size."""
         problem = self._problem
         if self._metric is not None:
             product = problem.tangent(v)
-            answer, count = conjugate(product, self._metric, gradient, _LAGGED)
+            answer, count, _ = conjugate(product, self._metric, gradient, _LAGGED)
             if count <= _LAGGED:
-                return answer
+                return answer, _size(problem, gradient)
         else:
             product = problem.tangent(v) if self._sharp else problem.sharpened(v)
-            answer, count = conjugate(product, problem.precondition, gradient, _CHEAP)
+            answer, count, size = conjugate(product, problem.precondition, gradient, _CHEAP)
             self._sharp = count <= _SHARP
             if count <= _CHEAP:
-                return answer
+                return answer, size
         solve = LowRankUpdate(factorise(problem.hessian(v, True)), problem.low_rank)
 
         def fresh(right: Array) -> Array:
             return np.asarray(solve(right.ravel()).reshape(right.shape))
 
         self._metric = fresh
-        return conjugate(product, fresh, gradient, _LAGGED)[0]
+        return conjugate(product, fresh, gradient, _LAGGED)[0], _size(problem, gradient)
 
 
 def conjugate(
     product: Product, precondition: Product, gradient: Array, most: int, forcing: float = _FORCING
-) -> tuple[Array, int]:
-    """Minus the inverse of a matrix times a gradient (f, 3), about, and its steps; most + 1 if those are too few.
+) -> tuple[Array, int, float]:
+    """Minus the inverse of a matrix times a gradient (f, 3), about; its steps, most + 1 if those are too few; and the
+    first error, by the metric.
 
     forcing: at which part of the first error it ends.
     """
     answer, left = np.zeros_like(gradient), -gradient
     spread = precondition(left)
     way, size = spread, float(np.vdot(left, spread))
-    last = forcing**2 * size
+    last, first = forcing**2 * size, float(np.sqrt(max(size, 0.0)))
     for count in range(most):
         if not size > last:
-            return answer, count
+            return answer, count, first
         pushed = product(way)
         curvature = float(np.vdot(way, pushed))
         if not curvature > 0.0:
-            return answer, count
+            return answer, count, first
         length = size / curvature
         answer = answer + length * way
         left = left - length * pushed
         spread = precondition(left)
         before, size = size, float(np.vdot(left, spread))
         way = spread + (size / before) * way
-    return answer, most if not size > last else most + 1
+    return answer, most if not size > last else most + 1, first

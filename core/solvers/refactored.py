@@ -71,10 +71,10 @@ def minimise_refactored(
         product = _product(matrix, problem.low_rank)
         count, direction = _OLD + 1, gradient
         if metric is not None:
-            direction, count = conjugate(product, metric, gradient, _OLD, _FORCING)
+            direction, count, _ = conjugate(product, metric, gradient, _OLD, _FORCING)
         if count > _OLD:
             metric = _shaped(LowRankUpdate(factorised(matrix), problem.low_rank))
-            direction, _ = conjugate(product, metric, gradient, _NEW, _FORCING)
+            direction, *_ = conjugate(product, metric, gradient, _NEW, _FORCING)
         slope = float(np.vdot(gradient, direction))
         if not np.isfinite(slope) or slope > 0.0:
             outcome = Outcome.NOT_FINITE

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import bsr_matrix, csr_matrix, diags
 
-from ..arrays import Array, Index
+from ..arrays import Array, Index, rows
 from ..solvers.factor import Solve, factorise
 
 
@@ -30,14 +30,14 @@ class Part:
         if not self.threefold:
             return _weighted(self.matrix.tocsr(), self.factor, normals)
         blocks = self.matrix if isinstance(self.matrix, bsr_matrix) else self.matrix.tobsr((3, 3))
-        rows = np.arange(len(normals)).repeat(np.diff(blocks.indptr))
-        data = np.einsum("ki,kij,kj->k", normals[rows], blocks.data, normals[blocks.indices], optimize=True)
+        turned = np.einsum("kij,kj->ki", blocks.data, rows(normals, blocks.indices))
+        data = np.einsum("ki,ki->k", normals.repeat(np.diff(blocks.indptr), axis=0), turned)
         return csr_matrix((self.factor * data, blocks.indices, blocks.indptr), shape=(len(normals),) * 2)
 
 
 def _weighted(matrix: csr_matrix, factor: float, normals: Array) -> csr_matrix:
-    rows = np.arange(len(normals)).repeat(np.diff(matrix.indptr))
-    data = factor * matrix.data * np.einsum("ki,ki->k", normals[rows], normals[matrix.indices])
+    alike = np.einsum("ki,ki->k", normals.repeat(np.diff(matrix.indptr), axis=0), rows(normals, matrix.indices))
+    data = factor * matrix.data * alike
     return csr_matrix((data, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
@@ -57,12 +57,16 @@ class Tangent:
 
     def across(self, normals: Array) -> csr_matrix:
         """(n, n) N/m, what motions along the normals (n, 3) meet."""
-        total = csr_matrix((self.count, self.count))
+        size = (self.count, self.count)
+        total = csr_matrix(size)
         for part in self.parts:
-            own = part.across(normals[part.nodes]).tocoo()
-            first = part.nodes.start
-            total = total + csr_matrix((own.data, (own.row + first, own.col + first)), shape=total.shape)
-        return total.tocsr()
+            own, first = part.across(normals[part.nodes]), part.nodes.start
+            # Rows of other nodes have nothing.
+            starts = np.zeros(self.count + 1, dtype=own.indptr.dtype)
+            starts[first : first + own.shape[0] + 1] = own.indptr
+            starts[first + own.shape[0] + 1 :] = own.nnz
+            total = total + csr_matrix((own.data, own.indices + first, starts), shape=size)
+        return total
 
 
 class Across:

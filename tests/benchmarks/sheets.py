@@ -1,4 +1,4 @@
-"""Cloth beside Blender's own on the same sheet: python tests/benchmarks/sheets.py [--sides N ...] [--frames N]
+"""Cloth beside Blender's own on the same sheet: python tests/benchmarks/sheets.py [--sides N ...] [--fabrics NAME ...]
 
 A square metre of triangles is pinned along an edge and falls from horizontal, Blender's Cloth with its defaults and
 nothing on the disk, DampSim as cotton and with its defaults but for Detail. They take turns frame by frame in one
@@ -110,16 +110,17 @@ def main() -> None:
     parser.add_argument("--sides", type=int, nargs="+", default=[33, 65, 100])
     parser.add_argument("--frames", type=int, default=48)
     parser.add_argument("--errors", type=int, default=0)
+    parser.add_argument("--fabrics", nargs="+", choices=list(FABRICS), default=["Cotton", "Denim"])
     options = parser.parse_args()
     dampsim.register()
     bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
     n = options.frames
     makers: dict[str, Callable[[int], Iterator[Points]]] = {
         "Blender's Cloth": lambda side: blenders(side, n),
-        "cotton, every vertex": lambda side: ours(side, n, 200000),
-        "denim, every vertex": lambda side: ours(side, n, 200000, "Denim"),
         "cotton, Detail 2,000": lambda side: ours(side, n, 2000),
     }
+    for fabric in options.fabrics:
+        makers[f"{fabric.lower()}, every vertex"] = lambda side, fabric=fabric: ours(side, n, 200000, fabric)
     for side in options.sides:
         running = {name: make(side) for name, make in makers.items()}
         for steps in running.values():
