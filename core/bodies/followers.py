@@ -10,7 +10,8 @@ import numpy as np
 from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
-from ..arrays import Array, Index, Mask
+from ..arrays import Array, Index, Mask, rows
+from ..energies.polar import best_rotations
 from ..geometry.rigid import rigid_motion
 
 _NEIGHBOURS = 12
@@ -89,13 +90,11 @@ class Tied:
         turns = np.tile(whole, (len(self.points), 1, 1))
         if np.abs(self._leading @ whole.T + shift - there).max() <= _RIGID * self._extent:
             return turns, self._places @ whole.T + shift
-        new = surface[self.near]
+        new = rows(surface, self.near)
         b0 = (self.weights[:, None] @ new)[:, 0]
         # The weighted leaders' places at rest are about their mean, so that b0 drops out of the products.
         products = new[self.turning].transpose(0, 2, 1) @ self._levers + self._steadied * whole
-        left, _, right = np.linalg.svd(products)
-        left[:, :, 2] *= np.sign(np.linalg.det(left @ right))[:, None]
-        turns[self.turning] = left @ right
+        turns[self.turning] = best_rotations(products)
         return turns, b0
 
     @cached_property

@@ -10,14 +10,12 @@ from scipy.sparse import csr_matrix
 from scipy.spatial import cKDTree
 
 from ..arrays import Array, Index
-from ..energies.polar import rotations
+from ..energies.polar import best_rotations
 from ..geometry.closest import closest_on_triangles
 from ..geometry.triangles import Triangles
 
 # About so many pairs of vertices and triangles at once.
 _PAIRS = 2_000_000
-# Steps towards a rotation, and how far from one they may end: some seconds of arc.
-_TIMES, _TURNED = 6, 1e-5
 
 
 @dataclass(frozen=True)
@@ -53,18 +51,8 @@ class Led:
         edges, normals = self._around
         after = _normals(nodes, self.triangles)
         after /= np.maximum(np.linalg.norm(after, axis=1), 1e-300)[:, None]
-        F = (edges @ nodes + normals @ after).reshape(3, -1, 3).transpose(2, 0, 1)
-        turn, upright = rotations(F, _TIMES)
-        found = np.ascontiguousarray(turn.transpose(2, 0, 1))
-        with np.errstate(all="ignore"):
-            off = np.abs(found.transpose(0, 2, 1) @ found - np.eye(3)).max(axis=(1, 2))
-        # Where a sheet is folded onto itself, or a node has no triangle.
-        hard = np.flatnonzero(~(upright & (off < _TURNED)))
-        if len(hard):
-            u, _, w = np.linalg.svd(F[:, :, hard].transpose(2, 0, 1))
-            u[:, :, 2] *= np.sign(np.linalg.det(u @ w))[:, None]
-            found[hard] = u @ w
-        return found
+        F = (edges @ nodes + normals @ after).reshape(3, -1, 3)
+        return best_rotations(F.transpose(1, 2, 0))
 
     @cached_property
     def _around(self) -> tuple[csr_matrix, csr_matrix]:

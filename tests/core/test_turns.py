@@ -11,6 +11,7 @@ from scipy.spatial.transform import Rotation
 from test_multifrontal import made
 
 from builders import scene, still
+from dampsim.core.energies.polar import best_rotations
 from dampsim.core.frames.frame import Frame
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.stepping.turns import Turns
@@ -88,3 +89,21 @@ def test_bent_bodies_take_their_steps_sooner_and_come_to_the_same_places(monkeyp
         # A thousandth of each step's motion, which is up to half a metre at the tip; and some of them add up.
         assert off < 1e-3
     assert sum(frame.iterations for frame in exact) < 0.75 * sum(frame.iterations for frame in as_exact)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "sizes", [(3.0, 1.0, 0.0), (1.2, 1.0, 0.01), (1.2, 1.0, -0.01), (1.0, 0.8, -0.5), (2.0, 1.0, 0.3), (1.0, 0.0, 0.0)]
+)
+def test_the_best_rotation_turns_one_set_of_vectors_as_near_to_another_as_kabsch_does(
+    sizes: tuple[float, ...], seed: int
+) -> None:
+    left, right = Rotation.random(2 * 40, random_state=seed).as_matrix().reshape(2, 40, 3, 3)
+    # However small, as of vectors a millimetre long.
+    products = 1e-6 * left @ np.diag(sizes) @ right.transpose(0, 2, 1)
+    found = best_rotations(products)
+    np.testing.assert_allclose(found @ found.transpose(0, 2, 1), np.broadcast_to(np.eye(3), found.shape), atol=1e-9)
+    assert np.linalg.det(found).min() > 0.0
+    # The largest R : C, to rounding of C.
+    reached = np.einsum("kij,kij->k", found, products)
+    np.testing.assert_allclose(reached, 1e-6 * sum(sizes), rtol=1e-9)
