@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..arrays import Array
 from ..errors import CacheError, StaleCacheError
@@ -110,15 +111,13 @@ class FrameCache:
         arrays |= {f"{_MEMORY}{self._mark(name)}": value for name, value in state.memory.items()}
         arrays |= {f"{_SHAPE}{self._mark(name)}": shape.astype(np.float32) for name, shape in frame.shapes.items()}
         self._check_there()
-        write = partial(self._append, self._path(frame.number).name, packed(facts, arrays))
-        if behind is None:
-            write()
-        else:
-            behind.begin(write)
+        # Frames are never written to: to pack one, and to sum it up, can wait too.
+        write = partial(self._append, self._path(frame.number).name, facts, arrays)
+        behind.begin(write) if behind else write()
 
-    def _append(self, name: str, content: bytes) -> None:
+    def _append(self, name: str, facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         try:
-            self._write(name, content)
+            self._write(name, packed(facts, arrays))
         except CacheError:
             self._check_there()
             raise
