@@ -64,7 +64,9 @@ def test_a_sheet_that_touches_takes_the_steps_of_sheets() -> None:
     assert max(frame.helped for frame in simulation.frames()) == 0
 
 
-@pytest.mark.parametrize("obstacle", [ball(0.3), table(0.0, 0.25)], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "obstacle", [pytest.param(ball(0.3), marks=pytest.mark.slow), table(0.0, 0.25)], ids=lambda one: one.name
+)
 @pytest.mark.parametrize(
     "body", [pytest.param(cloth(13, 0.05), marks=pytest.mark.slow), cord(41, 0.05)], ids=lambda one: one.kind
 )

@@ -62,7 +62,9 @@ def frames(wanted: Scene) -> list[Frame]:
     return list(Simulation(wanted).frames())
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "way", [pytest.param(way, marks=() if way == "friction" else pytest.mark.slow) for way in WAYS]
+)
 def test_what_lies_sleeps_and_wakes_when_what_holds_it_changes(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asleep = frames(WAYS[way]())
     monkeypatch.setattr(stepping, "asleep", lambda *args: False)

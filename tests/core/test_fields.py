@@ -146,6 +146,7 @@ KNOWN = np.array(
 KNOWN_FLICKER = -0.4301715725443995
 
 
+@pytest.mark.slow
 def test_every_setting_of_a_field_changes_the_digest_of_a_frame() -> None:
     one = wind(1.0)
     other: dict[str, Any] = {

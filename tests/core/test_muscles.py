@@ -180,6 +180,7 @@ def test_the_metric_has_the_stiffer_of_both_and_the_first_mode_that_of_what_is_o
         )
 
 
+@pytest.mark.slow
 def test_sensors_measure_what_the_frame_shows() -> None:
     target = np.array([1.0, 2.0, 0.5])
     feet, top = np.array([0, 1]), np.array([4, 5])
@@ -236,6 +237,7 @@ def roped() -> Scene:
     return walk(replace(looper(delay=3), kind="ROPE"), 1.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shot", ["short_walk", "roped"])
 def test_a_killed_bake_of_muscles_ends_in_the_same_bytes(shot: str, tmp_path: Path) -> None:
     folder, made = tmp_path / "killed", globals()[shot]
