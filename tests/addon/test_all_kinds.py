@@ -50,6 +50,11 @@ def thing(request: pytest.FixtureRequest, tmp_path: Path) -> bpy.types.Object:
     return obj
 
 
+@pytest.mark.parametrize(
+    "thing",
+    [pytest.param(name, marks=() if name in ("SOLID", "CLOTH") else pytest.mark.slow) for name in MADE],
+    indirect=True,
+)
 def test_every_target_plays_what_was_simulated_and_clear_leaves_nothing(load: Load, thing: bpy.types.Object) -> None:
     plain = {frame: world(thing, frame) for frame in (1, LAST)}
     for target in TARGETS:

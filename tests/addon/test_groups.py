@@ -269,6 +269,7 @@ def test_joining_two_groups_makes_one_of_all_and_looks_where_its_frames_are(load
         assert known(obj).looked
 
 
+@pytest.mark.slow
 def test_clearing_a_group_leaves_no_frames_of_before(load: Load, tmp_path: Path) -> None:
     fresh()
     both = pair(tmp_path / "cache")
