@@ -210,7 +210,7 @@ def test_bodies_that_hit_each_other_aslant_keep_their_momenta() -> None:
     assert less < 0.005
 
 
-@pytest.mark.parametrize("pinned", [False, True])
+@pytest.mark.parametrize("pinned", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_what_is_far_away_changes_no_momentum_of_what_meets(pinned: bool) -> None:
     """Large enough for a metric in single precision, slow, and beside a third body of the same island."""
     bodies = [
