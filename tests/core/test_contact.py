@@ -21,6 +21,8 @@ from dampsim.core.system.state import OF
 from grounds import block, collider, plane, waves
 from promise import Outcome
 
+pytestmark = pytest.mark.scenes
+
 SIZE = 0.2 * 3**0.5
 # Half a percent of the size: r.
 R = 0.005 * SIZE

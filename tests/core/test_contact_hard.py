@@ -18,6 +18,8 @@ from dampsim.core.simulation.simulation import Run, Simulation
 from grounds import block, collider, plane, sunk, turned, waves
 from shapes import box, sphere
 
+pytestmark = pytest.mark.scenes
+
 SIZE = 0.2 * 3**0.5
 R = 0.005 * SIZE
 

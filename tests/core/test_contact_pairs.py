@@ -16,6 +16,8 @@ from dampsim.core.measure.contacts import SEEN
 from dampsim.core.simulation.simulation import Simulation
 from pairs import Pair, crosses, random_pair, visible_depth
 
+pytestmark = pytest.mark.scenes
+
 _COUNT = int(os.environ.get("DAMPSIM_PAIRS", "12"))
 
 

@@ -31,6 +31,8 @@ from dents import ON_FRAMES, RATES, Pressed, last_frame, spread, volume
 from promise import Outcome
 from shapes import box
 
+pytestmark = pytest.mark.scenes
+
 FLOW = f"Ball{OF}flow"
 SETTLED = f"Ball{OF}flow, where its stiffness is found"
 

@@ -24,6 +24,8 @@ from dampsim.core.stepping.sheet_step import SheetStepper
 from dampsim.core.stepping.waveform import REST_FRACTION, settle_law, visible_swings
 from shapes import box, sheet
 
+pytestmark = pytest.mark.scenes
+
 CHAIN = (0.5 * jn_zeros(0, 1)[0]) ** 2 * 9.81
 
 

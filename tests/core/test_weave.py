@@ -33,6 +33,8 @@ from dampsim.core.system.state import State
 from dampsim.core.weave.sides import sides
 from dampsim.core.weave.yarns import yarns_of
 
+pytestmark = pytest.mark.scenes
+
 ROOT = Path(__file__).parents[2]
 
 
