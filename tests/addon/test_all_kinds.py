@@ -20,11 +20,11 @@ Load = Callable[[str], ModuleType]
 # What there is of each kind, and what Add takes it for.
 MADE = {
     "SOLID": (cube, "SOLID"),
-    "SPRINGS": (grid, "CLOTH"),
+    "SPRINGS": (lambda: grid(6), "CLOTH"),
     "CLOTH": (lambda: grid(6), "CLOTH"),
-    "ROPE": (wire, "ROPE"),
+    "ROPE": (lambda: wire(count=11), "ROPE"),
     "WEAVE": (lambda: grid(6), "CLOTH"),
-    "SHELL": (plate, "CLOTH"),
+    "SHELL": (lambda: plate(cuts=3), "CLOTH"),
 }
 
 

@@ -231,9 +231,9 @@ def test_what_it_lies_on_carries_it() -> None:
     assert frames[20].iterations > 0
 
 
-def thrown_over() -> Scene:
+def thrown_over(last: int = 20) -> Scene:
     """It falls over a crate and slides on it."""
-    return scene(lying(5, 0.03, friction=0.2), last=20, obstacles=(crate(),))
+    return scene(lying(5, 0.03, friction=0.2), last=last, obstacles=(crate(),))
 
 
 @pytest.mark.slow
