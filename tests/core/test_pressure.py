@@ -82,7 +82,8 @@ def test_a_balloon_bounces_and_comes_to_rest_on_the_foot_that_bears_it() -> None
     assert low[touched:].max() > 0.01
     assert np.abs(np.diff(middle[-6:])).max() < 1e-3
     # 28 g on 60 Pa are a foot of 46 cm^2, 4 cm wide: less than a hundredth of the volume.
-    assert volume(shapes[-1], body.surface.triangles) > 0.95 * volume(body.surface.vertices, body.surface.triangles)
+    # Without air the skin alone leaves 98.5%.
+    assert volume(shapes[-1], body.surface.triangles) > 0.99 * volume(body.surface.vertices, body.surface.triangles)
 
 
 @pytest.mark.long
