@@ -1,7 +1,7 @@
 """DampSim's task runner: makes a private environment from requirements/ and calls the real tools in it.
 
     python run.py demo          bake the sample creature without a window; pictures and files go to out/
-    python run.py test          run the quick tests, about eight minutes; with --all all of them
+    python run.py test          run the quick tests; with --all all of them, with --rest what they leave out
     python run.py lint          style and types
     python run.py docs          make the tables and plots of docs/ anew; with --parameters only the page of parameters
     python run.py compare       run a scene under several dampings; table and plots
@@ -30,7 +30,7 @@ LANES, POLL = 2, 0.05
 # Run on their own, when one of the cores is free, so that both are busy about as long.
 BESIDE = ("tests/addon/test_faults.py", "tests/addon/test_walks.py")
 # What an option leaves of the tests, as pytest's -m; nothing is left out where tests are named.
-CHOICES = {"": "not slow and not long", "--all": ""}
+CHOICES = {"": "not slow and not long", "--all": "", "--rest": "slow or long or not scenes"}
 # Options of pytest whose value could be taken for a path.
 WITH_VALUE = ("-k", "-m", "--deselect", "--ignore")
 # pytest's exit code where a choice leaves none.

@@ -108,6 +108,20 @@ def dampings() -> Iterator[tuple[str, dict[str, Any]]]:
             yield f"integrator {one.name}", run(damping_by=DAMPINGS[0].name, integrator=one.name)
 
 
+class Runs:
+    """Runs of today by their names, each made once, and none after the one that is asked for."""
+
+    def __init__(self, runs: Iterator[tuple[str, dict[str, Any]]]) -> None:
+        self._runs, self._made = runs, dict[str, dict[str, Any]]()
+
+    def __getitem__(self, name: str) -> dict[str, Any]:
+        while name not in self._made:
+            made = next(self._runs, None)
+            assert made is not None, f"{name} is not run any more"
+            self._made[made[0]] = made[1]
+        return self._made[name]
+
+
 def samples() -> Iterator[tuple[str, dict[str, Any]]]:
     """All frames of every object of the samples; needs the registered add-on."""
     import bpy

@@ -99,7 +99,7 @@ def test_a_jelly_falls_on_its_floor_and_live_is_the_bake_to_the_byte(
         assert np.abs(world(obj, frame) - points).max() == 0.0
 
 
-@pytest.mark.parametrize("stop", [9, 15])
+@pytest.mark.parametrize("stop", [9, pytest.param(15, marks=pytest.mark.slow)])
 def test_a_bake_that_is_stopped_while_it_touches_resumes_to_equal_bytes(load: Load, tmp_path: Path, stop: int) -> None:
     fresh(SHOT)
     obj = on_floor(tmp_path)
@@ -120,7 +120,9 @@ def test_a_bake_that_is_stopped_while_it_touches_resumes_to_equal_bytes(load: Lo
         assert all(one.state.memory[key].tobytes() == other.state.memory[key].tobytes() for key in one.state.memory)
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    "target", [pytest.param(name, marks=() if name == "POINT_CACHE" else pytest.mark.slow) for name in TARGETS]
+)
 def test_every_target_plays_the_landing(load: Load, tmp_path: Path, target: str) -> None:
     fresh(SHOT)
     obj = on_floor(tmp_path, target=target)
@@ -133,6 +135,7 @@ def test_every_target_plays_the_landing(load: Load, tmp_path: Path, target: str)
     lands(made[:, :, 2].min(axis=1))
 
 
+@pytest.mark.slow
 def test_ghosts_land_too_as_a_bake_with_their_dials(load: Load, tmp_path: Path) -> None:
     fresh(SHOT)
     obj = on_floor(tmp_path)
@@ -148,6 +151,7 @@ def test_ghosts_land_too_as_a_bake_with_their_dials(load: Load, tmp_path: Path) 
     assert np.abs(shown.surfaces[0] - shown.surfaces[1]).max() > SEEN
 
 
+@pytest.mark.slow
 def test_a_sweep_and_the_command_line_go_over_what_lands(
     load: Load, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -170,6 +174,7 @@ def test_a_sweep_and_the_command_line_go_over_what_lands(
     lands(np.array([world(obj, frame)[:, 2].min() for frame in range(1, SHOT + 1)]))
 
 
+@pytest.mark.slow
 def test_what_is_held_and_rests_on_the_floor_calibrates_and_shows_its_curve(
     load: Load, live: ModuleType, tmp_path: Path
 ) -> None:
@@ -201,7 +206,7 @@ def slope(tmp_path: Path, **dials: Any) -> tuple[bpy.types.Object, bpy.types.Obj
     return obj, floor
 
 
-@pytest.mark.parametrize("whose", ["body", "collider"])
+@pytest.mark.parametrize("whose", ["body", pytest.param("collider", marks=pytest.mark.slow)])
 def test_keyframed_friction_lets_it_go_when_it_is_dialled_to(
     load: Load, live: ModuleType, tmp_path: Path, whose: str
 ) -> None:

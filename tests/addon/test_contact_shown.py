@@ -64,6 +64,7 @@ def test_what_begins_inside_is_told_while_it_plays_and_after_the_bake(
     assert not obj.dampsim.baked_touched
 
 
+@pytest.mark.slow
 def test_a_rest_that_the_ground_delays_is_told_beside_the_dial(load: Load, live: ModuleType, tmp_path: Path) -> None:
     scene = fresh(16)
     # So soft that it swings on its own foot for longer than a frame.

@@ -46,7 +46,7 @@ def said(load: Load) -> str:
     return "\n".join(texts)
 
 
-@pytest.mark.parametrize("kind", ["SOLID", "CLOTH"])
+@pytest.mark.parametrize("kind", ["SOLID", pytest.param("CLOTH", marks=pytest.mark.slow)])
 def test_draft_plays_fewer_elements_and_bakes_every_one(
     load: Load, live: ModuleType, tmp_path: Path, kind: str
 ) -> None:
@@ -203,6 +203,7 @@ def test_renders_are_of_the_full_simulation_and_draft_plays_on_afterwards(live: 
     assert live.find(obj, render=True).verified >= 4
 
 
+@pytest.mark.slow
 def test_the_panel_says_draft_where_draft_is_shown_and_nowhere_else(
     load: Load, live: ModuleType, tmp_path: Path
 ) -> None:

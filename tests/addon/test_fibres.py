@@ -86,7 +86,6 @@ def test_what_is_keyed_shortens_it_and_what_plays_is_what_is_baked(
         for shape, frame in zip(played, (4, 6, LAST), strict=True):
             # The compressed one's bound is a thousandth of the size; PC2 is in single precision.
             np.testing.assert_allclose(world(obj, frame), shape, atol=1e-6 if target == "POINT_CACHE" else 1.1e-3)
-        api.clear([obj])
 
 
 def test_a_moved_key_is_out_of_date_from_there_on(live: ModuleType, tmp_path: Path) -> None:

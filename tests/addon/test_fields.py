@@ -253,6 +253,7 @@ def test_gravity_keyed_off_lets_it_rise_in_live_and_in_bakes(load: Load, live: M
     assert load("dampsim_addon.scene.outdated").changed(obj, scene) == []
 
 
+@pytest.mark.slow
 def test_weights_of_none_and_other_collections_leave_the_frames_of_before(load: Load, tmp_path: Path) -> None:
     scene = fresh(8)
     obj = bar(tmp_path)

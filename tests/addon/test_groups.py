@@ -71,13 +71,13 @@ def cube(name: str = "Cube", x: float = 0.0) -> bpy.types.Object:
     return obj
 
 
-def plate(name: str = "Plate") -> bpy.types.Object:
+def plate(name: str = "Plate", cuts: int = 5) -> bpy.types.Object:
     """A metre wide and 1 cm thick, held at one side, in a sway."""
     bpy.ops.mesh.primitive_cube_add(size=1.0)
     obj = bpy.context.object
     obj.name = obj.data.name = name
     bpy.ops.object.mode_set(mode="EDIT")
-    bpy.ops.mesh.subdivide(number_cuts=5)
+    bpy.ops.mesh.subdivide(number_cuts=cuts)
     bpy.ops.object.mode_set(mode="OBJECT")
     for vertex in obj.data.vertices:
         vertex.co.z *= 0.01
@@ -269,6 +269,7 @@ def test_joining_two_groups_makes_one_of_all_and_looks_where_its_frames_are(load
         assert known(obj).looked
 
 
+@pytest.mark.slow
 def test_clearing_a_group_leaves_no_frames_of_before(load: Load, tmp_path: Path) -> None:
     fresh()
     both = pair(tmp_path / "cache")

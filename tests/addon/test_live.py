@@ -480,6 +480,7 @@ def rendered(folder: Path) -> list[np.ndarray]:
     return found
 
 
+@pytest.mark.slow
 def test_a_render_without_a_window_simulates_what_it_lacks_and_leaves_the_file_as_it_was(
     load: Load, tmp_path: Path
 ) -> None:

@@ -231,7 +231,7 @@ def _look(obj: bpy.types.Object) -> list[np.ndarray]:
     return found
 
 
-@pytest.mark.parametrize("keyed", [False, True])
+@pytest.mark.parametrize("keyed", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_keys_are_refused_at_once_and_apply_mirror_looks_the_same(load: Load, tmp_path: Path, keyed: bool) -> None:
     fresh(LAST)
     obj = half(tmp_path, "MIRROR", "SUBSURF", "ARMATURE", live=False)

@@ -76,6 +76,7 @@ def test_what_plays_is_what_is_baked_to_any_target(load: Load, live: ModuleType,
         api.clear([obj])
 
 
+@pytest.mark.slow
 def test_a_changed_yield_is_out_of_date_and_said_so_beside_the_bake(
     load: Load, live: ModuleType, tmp_path: Path
 ) -> None:
@@ -95,6 +96,7 @@ def test_a_changed_yield_is_out_of_date_and_said_so_beside_the_bake(
     assert [text for text in redraw(load) if "Creep" in text and "now 3" in text]
 
 
+@pytest.mark.slow
 def test_reset_from_here_keys_the_modelled_shape_back(load: Load, live: ModuleType, tmp_path: Path) -> None:
     scene = fresh(50)
     obj = dented(tmp_path)

@@ -255,6 +255,7 @@ def test_a_sweep_measures_all_combinations_and_leaves_the_scene_alone(
     assert f"At rest {float(rows[0]['rest_frames']):.1f} frames after the stop (dialled 5)" in said
 
 
+@pytest.mark.slow
 def test_a_sweep_goes_over_laws_and_whip(
     load: Load, shot: bpy.types.Object, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -200,6 +200,7 @@ def test_a_swatch_plays_live_as_it_bakes(live: Any, load: Any, tmp_path: Path) -
     assert np.abs(played[-1] - played[0]).max() > 0.01
 
 
+@pytest.mark.slow
 def test_a_mesh_that_is_woven_falls_on_a_box_and_a_floor_and_lies_there_live_as_baked(
     live: Any, load: Any, tmp_path: Path
 ) -> None:

@@ -142,7 +142,9 @@ def test_a_rod_that_is_bent_far_is_the_elastica(segments: int, close: float) -> 
     assert (-tip[2], tip[0]) == pytest.approx((0.8106, 0.4450), rel=close)
 
 
-@pytest.mark.parametrize("nodes", [21, 41, 81])
+@pytest.mark.parametrize(
+    "nodes", [pytest.param(21, marks=pytest.mark.slow), 41, pytest.param(81, marks=pytest.mark.slow)]
+)
 def test_a_rope_between_two_pins_is_a_catenary(nodes: int) -> None:
     span = 0.8
     s = np.linspace(0.0, 1.0, nodes)

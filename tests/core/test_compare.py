@@ -37,6 +37,7 @@ def test_a_free_body_shows_what_each_damping_does_to_its_momentum(tmp_path: Path
     assert linear[1] > 0.1
 
 
+@pytest.mark.slow
 def test_an_undamped_bars_largest_stable_step_is_two_over_its_highest_frequency() -> None:
     case = compare.released()
     explicit = next(one for one in compare.INTEGRATORS if one.name == "SYMPLECTIC_EULER")

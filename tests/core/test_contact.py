@@ -21,6 +21,8 @@ from dampsim.core.system.state import OF
 from grounds import block, collider, plane, waves
 from promise import Outcome
 
+pytestmark = pytest.mark.scenes
+
 SIZE = 0.2 * 3**0.5
 # Half a percent of the size: r.
 R = 0.005 * SIZE
@@ -153,7 +155,9 @@ def test_with_friction_the_shape_at_rest_is_one_that_coulomb_holds(height: float
 
 
 @pytest.mark.parametrize("high", [0.95 * R, 0.0])
-@pytest.mark.parametrize("more", [{"settle": 6.0}, {"settle": 24.0, "bounce": 50.0}])
+@pytest.mark.parametrize(
+    "more", [{"settle": 6.0}, pytest.param({"settle": 24.0, "bounce": 50.0}, marks=pytest.mark.slow)]
+)
 def test_what_touches_the_ground_at_the_start_begins_as_it_lies(high: float, more: dict[str, float]) -> None:
     body = block(low=(0, 0, high), stiffness=30.0, start_settled=True, **more)
     _, frames = frames_of(scene(body, last=30, obstacles=(plane(),)))
@@ -162,6 +166,7 @@ def test_what_touches_the_ground_at_the_start_begins_as_it_lies(high: float, mor
     assert max(np.abs(one.surface - frames[0].surface).max() for one in frames) < 1e-6 * SIZE
 
 
+@pytest.mark.slow
 def test_what_would_fall_over_or_begins_inside_begins_as_modelled() -> None:
     edge = gridded("Table", (-0.5, -0.5, -0.3), (0.0, 0.5, 0.0), 0.1)
     for body, under in (
@@ -173,6 +178,7 @@ def test_what_would_fall_over_or_begins_inside_begins_as_modelled() -> None:
         np.testing.assert_allclose(first.surface, body.surface.vertices, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_sag_is_the_same_over_a_floor_that_stops_it() -> None:
     bar = gridded("Bar", (0.0, 0.0, 0.0), (0.5, 0.1, 0.1), 0.05)
     pins = (bar.vertices[:, 0] < 1e-6).astype(float)
@@ -283,6 +289,7 @@ def spikes(places: list[tuple[float, float]]) -> Surface:
     return Surface("Spikes", np.array(vertices, dtype=float), np.array(triangles))
 
 
+@pytest.mark.slow
 def test_what_stands_on_spikes_comes_to_rest() -> None:
     body = block(low=(-0.1, -0.1, 0.002), stiffness=20.0)
     under = collider(spikes([(-0.06, -0.06), (0.06, -0.06), (0.0, 0.07)]))

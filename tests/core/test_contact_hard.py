@@ -18,6 +18,8 @@ from dampsim.core.simulation.simulation import Run, Simulation
 from grounds import block, collider, plane, sunk, turned, waves
 from shapes import box, sphere
 
+pytestmark = pytest.mark.scenes
+
 SIZE = 0.2 * 3**0.5
 R = 0.005 * SIZE
 
@@ -136,9 +138,9 @@ def over_edge(spacing: float) -> float:
     body = still(tail, pins, stiffness=50.0, settle=12.0, bounce=0.0, resolution=300, contact_distance=0.003)
     simulation = Simulation(scene(body, last=48, obstacles=(collider(obstacle),)))
     triangles = sewn(tail.vertices, tail.triangles)
-    deep = [depth_between(one.surface, triangles, obstacle.vertices, obstacle.triangles) for one in simulation.frames()]
-    *_, frame = simulation.frames()
-    assert len(pressing(simulation, frame, "Tail")) > 0
+    frames = list(simulation.frames())
+    deep = [depth_between(one.surface, triangles, obstacle.vertices, obstacle.triangles) for one in frames]
+    assert len(pressing(simulation, frames[-1], "Tail")) > 0
     return max(deep) / tail.size
 
 
@@ -202,6 +204,7 @@ def aslant(substeps: int) -> tuple[float, float]:
     return float(np.abs(off[:3]).max() / scale), float(np.linalg.norm(off[3:]) / (scale * SIZE))
 
 
+@pytest.mark.slow
 def test_bodies_that_hit_each_other_aslant_keep_their_momenta() -> None:
     (linear, angular), (finer, less) = (aslant(substeps) for substeps in (1, 4))
     assert max(linear, finer) < 1e-10
@@ -209,7 +212,7 @@ def test_bodies_that_hit_each_other_aslant_keep_their_momenta() -> None:
     assert less < 0.005
 
 
-@pytest.mark.parametrize("pinned", [False, True])
+@pytest.mark.parametrize("pinned", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_what_is_far_away_changes_no_momentum_of_what_meets(pinned: bool) -> None:
     """Large enough for a metric in single precision, slow, and beside a third body of the same island."""
     bodies = [

@@ -23,6 +23,8 @@ from grounds import block, collider, plane
 from pairs import extruded
 from test_contact_hard import stack
 
+pytestmark = pytest.mark.scenes
+
 SIZE = 0.2 * 3**0.5
 R = 0.005 * SIZE
 
@@ -91,6 +93,7 @@ def carried(velocity: np.ndarray, height: float, bounce: float, last: int, **mor
     return np.array(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("velocity", "bounce"),
     [
@@ -108,6 +111,7 @@ def test_a_landing_is_the_same_where_all_moves_along(velocity: tuple[float, ...]
     assert np.abs(still - moved).max() < 0.01 * SIZE
 
 
+@pytest.mark.slow
 def test_what_landed_once_can_be_thrown_by_its_ground() -> None:
     def path(frame: float) -> np.ndarray:
         return np.array([0.0, 0.0, 0.125 * min(max(frame - 49.0, 0.0), 6.0)])
@@ -199,6 +203,7 @@ def test_a_block_on_a_moving_plate_knows_nothing_of_one_on_a_still_plate() -> No
     assert np.abs(found[0] - found[1]).max() < 1e-3 * SIZE
 
 
+@pytest.mark.slow
 def test_what_hardly_moved_in_a_step_is_not_looked_for_again_and_nothing_differs_by_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -140,6 +140,7 @@ def dense(problem: StepProblem, v: np.ndarray, stiffness: csr_matrix) -> tuple[n
     return A, C
 
 
+@pytest.mark.slow
 def test_a_steps_metric_is_the_dense_inverse_of_its_stiffness_and_that_of_what_presses(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -16,6 +16,8 @@ from dampsim.core.measure.contacts import SEEN
 from dampsim.core.simulation.simulation import Simulation
 from pairs import Pair, crosses, random_pair, visible_depth
 
+pytestmark = pytest.mark.scenes
+
 _COUNT = int(os.environ.get("DAMPSIM_PAIRS", "12"))
 
 
@@ -74,8 +76,8 @@ def stays_outside(pair: Pair) -> None:
         (16, False, 24),
         # Contacts that slid on to other faces within the step.
         pytest.param(39, False, 16, marks=pytest.mark.slow),
-        (46, False, 16),
-        (48, False, 14),
+        pytest.param(46, False, 16, marks=pytest.mark.slow),
+        pytest.param(48, False, 14, marks=pytest.mark.slow),
         pytest.param(25, False, 40, marks=pytest.mark.slow),
         pytest.param(103, True, 24, marks=pytest.mark.slow),
     ],

@@ -17,6 +17,8 @@ from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.system.state import OF, State
 
+pytestmark = pytest.mark.scenes
+
 # A block of 0.2 m of 1000 kg/m^3.
 MASS = 8.0
 
@@ -60,6 +62,7 @@ def test_forces_of_what_lies_still_carry_its_weight(ground: Obstacle) -> None:
     assert not touched(simulation, frame.state, "Block").sunk
 
 
+@pytest.mark.slow
 def test_forces_stand_on_a_slope_and_friction_is_left_out() -> None:
     tilt = 0.3
     ground = plane(-0.1 * np.tan(tilt) - 1e-3, tilt)
@@ -70,6 +73,7 @@ def test_forces_stand_on_a_slope_and_friction_is_left_out() -> None:
     np.testing.assert_allclose(total / np.linalg.norm(total), [np.sin(tilt), 0.0, np.cos(tilt)], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_bodies_press_on_each_other_alike() -> None:
     lower, upper = block(0.0, "Lower", touch_together=True), block(0.204, "Upper", touch_together=True)
     simulation, frame = last(scene(lower, upper, last=48, obstacles=(plane(0.0),)))

@@ -18,6 +18,8 @@ from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.stepping import step as stepping
 from grounds import block, plane
 
+pytestmark = pytest.mark.scenes
+
 SIZE = 0.2 * 3**0.5
 R = 0.005 * SIZE
 # It sleeps long before, and is woken in the step to this frame.
@@ -62,7 +64,9 @@ def frames(wanted: Scene) -> list[Frame]:
     return list(Simulation(wanted).frames())
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "way", [pytest.param(way, marks=() if way == "friction" else pytest.mark.slow) for way in WAYS]
+)
 def test_what_lies_sleeps_and_wakes_when_what_holds_it_changes(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asleep = frames(WAYS[way]())
     monkeypatch.setattr(stepping, "asleep", lambda *args: False)

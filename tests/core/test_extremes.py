@@ -13,8 +13,10 @@ from shapes import box
 
 # As many tetrahedra as can be asked for take minutes and gigabytes: that is a question of scale, not of sentences.
 _LONG = {("resolution", "most")}
+# Flesh as soft as can be asked for collapses, and is jerked: that takes as long as all others.
+_SLOW = {("stiffness", "least"), ("sweeps", "most"), ("preroll", "most")}
 ENDS = [
-    (name, end)
+    pytest.param(name, end, marks=pytest.mark.slow if (name, end) in _SLOW else ())
     for name, parameter in PARAMETERS.items()
     if not parameter.choices and not isinstance(parameter.default, bool)
     for end in ("least", "most")

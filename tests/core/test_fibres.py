@@ -36,6 +36,8 @@ from references.elastic import gradient
 from references.fibres import drawn, fibre_density, lag, stretched
 from shapes import tube
 
+pytestmark = pytest.mark.scenes
+
 NOTHING = np.zeros(3)
 YOUNG, POISSON = 3e5, 0.45
 LAWS = [law.name for law in ELASTIC_MODELS]
@@ -106,9 +108,12 @@ def test_the_length_for_which_fibres_strive_is_the_balance_with_the_flesh(law: s
 
 @pytest.mark.parametrize(
     ("law", "percent", "stiff"),
-    [("StableNeoHookean", 30.0, 0.2), ("StableNeoHookean", 50.0, 2.0), ("StableNeoHookean", -30.0, 5.0),
-     ("StVK", 20.0, 2.0)],
-)  # fmt: skip
+    [
+        *(pytest.param("StableNeoHookean", *one, marks=pytest.mark.slow) for one in ((30.0, 0.2), (50.0, 2.0))),
+        ("StableNeoHookean", -30.0, 5.0),
+        ("StVK", 20.0, 2.0),
+    ],
+)
 def test_a_free_bar_shortens_by_what_is_keyed_however_stiff_its_fibres_and_thickens_as_its_flesh(
     law: str, percent: float, stiff: float
 ) -> None:
@@ -120,6 +125,7 @@ def test_a_free_bar_shortens_by_what_is_keyed_however_stiff_its_fibres_and_thick
     np.testing.assert_allclose(size(last), [length, 0.2 * width, 0.2 * width], atol=1e-3)
 
 
+@pytest.mark.slow
 def test_half_painted_fibres_shorten_it_as_the_least_energy_of_both_says() -> None:
     surface = gridded("Bar", (0, 0, 0), (1, 0.2, 0.2), 0.1)
     body = muscle(ramp(40.0), fibre_map=np.full(len(surface.vertices), 0.5), settle=12.0)
@@ -163,6 +169,7 @@ def test_what_strives_for_less_than_nothing_rounds_as_the_square_of_what_it_pull
     assert energy.striving(-3.0, np.inf).rounding == pytest.approx(4.0 * energy.rounding)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("percent", [60.0, -100.0])
 def test_the_ends_of_the_dial_are_reached_even_with_bounce(percent: float) -> None:
     body = muscle(ramp(percent, 2.0, 12.0), settle=12.0, bounce=50.0, resolution=60)
@@ -172,7 +179,14 @@ def test_the_ends_of_the_dial_are_reached_even_with_bounce(percent: float) -> No
     assert all(0.25 < size(one)[0] < 2.55 for one in found)
 
 
-@pytest.mark.parametrize(("settle", "bounce"), [(24.0, 30.0), (12.0, 0.0), (36.0, 60.0)])
+@pytest.mark.parametrize(
+    ("settle", "bounce"),
+    [
+        pytest.param(24.0, 30.0, marks=pytest.mark.slow),
+        (12.0, 0.0),
+        pytest.param(36.0, 60.0, marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("gravity", [NOTHING, DOWN])
 def test_once_the_contraction_stops_it_rests_after_settle_and_bounces_as_dialled(
     settle: float, bounce: float, gravity: np.ndarray
@@ -236,6 +250,7 @@ def curled() -> Scene:
     return scene(replace(body, fibre_map=painted), last=14)
 
 
+@pytest.mark.slow
 def test_a_bake_that_is_killed_while_it_curls_ends_in_the_same_bytes(tmp_path: Path) -> None:
     folder = tmp_path / "killed"
     assert 6 <= kill_bake(folder, "test_fibres", "curled", 6) < 14
@@ -300,6 +315,7 @@ def test_what_rests_sleeps_until_its_fibres_move() -> None:
     assert found[59].iterations > 0
 
 
+@pytest.mark.slow
 def test_a_jump_within_a_frame_is_swung_out_and_never_tears_it() -> None:
     for percent in (60.0, -50.0):
         found = frames(scene(muscle(lambda frame, p=percent: p if frame >= 5 else 0.0, True), last=60))

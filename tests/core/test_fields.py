@@ -146,6 +146,7 @@ KNOWN = np.array(
 KNOWN_FLICKER = -0.4301715725443995
 
 
+@pytest.mark.slow
 def test_every_setting_of_a_field_changes_the_digest_of_a_frame() -> None:
     one = wind(1.0)
     other: dict[str, Any] = {
@@ -360,7 +361,7 @@ def keyed_gust(frame: float) -> Outside:
     return Outside(DOWN * (1.0 if frame < 6 else 0.5), (wind(0.5 * frame, side, flow=1.0, noise=2.0), turbulent))
 
 
-@pytest.mark.parametrize("number", [1, 5, 9])
+@pytest.mark.parametrize("number", [5, *(pytest.param(number, marks=pytest.mark.slow) for number in (1, 9))])
 @pytest.mark.parametrize("kind", ["solid", "net"])
 def test_a_shot_gone_on_with_from_any_frame_has_the_same_bytes(kind: str, number: int) -> None:
     body = within(held() if kind == "solid" else net(5, stiffness=1e4), keyed_gust)

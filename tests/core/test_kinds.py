@@ -135,7 +135,11 @@ def test_a_painted_settle_is_the_pace_of_the_nodes(what: type[Kind]) -> None:
     np.testing.assert_allclose(pace, 0.5, atol=1e-9)
 
 
-@pytest.mark.parametrize("what", KINDS, ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "what",
+    [pytest.param(one, marks=pytest.mark.slow if one.name == "WEAVE" else ()) for one in KINDS],
+    ids=lambda one: one.name,
+)
 def test_a_body_of_every_kind_is_thrown_follows_its_pins_and_hangs_farther_when_softer(what: type[Kind]) -> None:
     one = body(what)
     rest = one.surface.vertices
@@ -154,7 +158,11 @@ def test_a_body_of_every_kind_is_thrown_follows_its_pins_and_hangs_farther_when_
     assert soft.sag(one.name) > 1.5 * simulation.sag(one.name)
 
 
-@pytest.mark.parametrize("what", KINDS, ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "what",
+    [pytest.param(one, marks=pytest.mark.slow if one.name in ("ROPE", "WEAVE") else ()) for one in KINDS],
+    ids=lambda one: one.name,
+)
 def test_every_damping_damps_a_kind_or_refuses_it_with_a_sentence(what: type[Kind]) -> None:
     for method in DAMPINGS:
         one, frames, said = body(what, damping_by=method.name), [], ""

@@ -72,6 +72,7 @@ def test_it_is_how_the_gradient_changes_along_the_last_way(
         assert abs(float(np.vdot(way, change)) - exact) < 0.1 * exact
 
 
+@pytest.mark.slow
 def test_what_goes_on_as_it_went_takes_a_twentieth_fewer_iterations_by_it_and_come_to_the_same_places(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -35,6 +35,7 @@ def test_what_was_once_unseen_can_still_be_planted(fault: object) -> None:
     ast.parse(planted)
 
 
+@pytest.mark.slow
 def test_what_is_drawn_is_another_program_that_can_be_read_and_the_same_each_time() -> None:
     drawn = MUTATE.faults([], False)[len(MUTATE.NAMED) :]
     assert drawn == MUTATE.faults([], False)[len(MUTATE.NAMED) :]

@@ -94,6 +94,7 @@ def test_behind_a_flat_face_the_depth_is_that_of_the_face_however_deep(part: flo
     assert not found.reached[~inside].any()
 
 
+@pytest.mark.slow
 def test_depths_are_those_of_the_formulas_point_by_point() -> None:
     shape = sphere(400)
     points, edges = lattice(7, np.array([-0.7, -0.6, -0.1]), np.array([0.5, 0.6, 1.7]))

@@ -31,6 +31,8 @@ from dents import ON_FRAMES, RATES, Pressed, last_frame, spread, volume
 from promise import Outcome
 from shapes import box
 
+pytestmark = pytest.mark.scenes
+
 FLOW = f"Ball{OF}flow"
 SETTLED = f"Ball{OF}flow, where its stiffness is found"
 
@@ -39,6 +41,7 @@ def frames(given: Scene) -> list[Frame]:
     return list(Simulation(given).frames())
 
 
+@pytest.mark.slow
 def test_a_dent_stays_and_is_as_deep_at_other_frame_rates_and_substeps() -> None:
     _dented({}, ((24.0, 1), (30.0, 1), (24.0, 2)))
 
@@ -232,6 +235,7 @@ def keyed(case: Pressed, change: Callable[[float], dict[str, Any]], **dials: Any
     return case.scene(calm=8.0, body=replace(first, dials=at))
 
 
+@pytest.mark.slow
 def test_reset_brings_the_modelled_shape_back_as_settle_says() -> None:
     case = Pressed()
     when = 1 + round(24 * 2.5)
@@ -260,6 +264,7 @@ def test_reset_of_what_was_worked_out_anew_is_as_modelled_again() -> None:
     assert case.depth(seen[-1].surface) < 1e-6
 
 
+@pytest.mark.slow
 def test_with_creep_keyed_to_nothing_the_dent_stays_as_it_is() -> None:
     case = Pressed()
     # Before it is let go.
@@ -269,6 +274,7 @@ def test_with_creep_keyed_to_nothing_the_dent_stays_as_it_is() -> None:
     assert all(np.array_equal(one, flows[9]) for one in flows[10:])
 
 
+@pytest.mark.slow
 def test_yield_may_be_keyed_from_none() -> None:
     case = Pressed()
     given = keyed(case, lambda frame: {"plastic_yield": 0.0 if frame < 12 else 5.0}, plastic_yield=0.0)

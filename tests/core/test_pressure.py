@@ -65,15 +65,16 @@ def test_air_is_inside_however_the_faces_are_turned(part: float) -> None:
     assert strain == pytest.approx(0.5 * 100.0 * RADIUS * 0.7 / (1e7 * 1e-4), rel=0.1)
 
 
-def fallen(last: int, **dials: Any) -> tuple[Body, np.ndarray]:
-    body = still(ball(RADIUS + 0.3), **{**SKIN, "start_settled": False, "friction": 0.3, **dials})
+def fallen(last: int, high: float, count: int = 200, **dials: Any) -> tuple[Body, np.ndarray]:
+    """A balloon that falls from so high; its shapes."""
+    body = still(ball(RADIUS + high, count), **{**SKIN, "start_settled": False, "friction": 0.3, **dials})
     frames = Simulation(scene(body, last=last, obstacles=(plane(),))).frames()
     return body, np.array([frame.shapes["Balloon"] for frame in frames])
 
 
 @pytest.mark.long
 def test_a_balloon_bounces_and_comes_to_rest_on_the_foot_that_bears_it() -> None:
-    body, shapes = fallen(60, pressure=60.0, settle=30.0)
+    body, shapes = fallen(60, 0.3, 100, pressure=60.0, settle=30.0)
     low, middle = shapes[:, :, 2].min(axis=1), shapes[:, :, 2].mean(axis=1)
     assert low.min() > -1e-3 * body.surface.size
     touched = int((low < 0.005).argmax())
@@ -81,10 +82,11 @@ def test_a_balloon_bounces_and_comes_to_rest_on_the_foot_that_bears_it() -> None
     assert low[touched:].max() > 0.01
     assert np.abs(np.diff(middle[-6:])).max() < 1e-3
     # 28 g on 60 Pa are a foot of 46 cm^2, 4 cm wide: less than a hundredth of the volume.
-    assert volume(shapes[-1], body.surface.triangles) > 0.95 * volume(body.surface.vertices, body.surface.triangles)
+    # Without air the skin alone leaves 98.5%.
+    assert volume(shapes[-1], body.surface.triangles) > 0.99 * volume(body.surface.vertices, body.surface.triangles)
 
 
 @pytest.mark.long
 def test_more_air_bears_more() -> None:
-    heights = [float(np.ptp(fallen(40, pressure=one, settle=12.0)[1][-1][:, 2])) for one in (20.0, 200.0)]
+    heights = [float(np.ptp(fallen(20, 0.02, pressure=one, settle=12.0)[1][-1][:, 2])) for one in (20.0, 200.0)]
     assert heights[0] < heights[1] - 0.01

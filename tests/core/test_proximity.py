@@ -75,6 +75,7 @@ def test_each_point_has_its_own_reach() -> None:
     assert_nearest(points, vertices, triangles, reach, np.ones((120, 60), dtype=bool))
 
 
+@pytest.mark.slow
 def test_of_opposing_and_not_forbidden_triangles_the_nearest_is_exact() -> None:
     surface = sphere(150)
     vertices, triangles = surface.vertices, surface.triangles
@@ -108,6 +109,7 @@ def test_a_fine_ground_in_a_floor_of_two_triangles_is_exact() -> None:
     assert found.distance == pytest.approx(expected[found.point], abs=1e-10)
 
 
+@pytest.mark.slow
 def test_many_slivers_are_exact() -> None:
     surface = tube(1.0, 0.5, 1, 300)
     angle, height, radius = np.random.default_rng(6).random((3, 3000))

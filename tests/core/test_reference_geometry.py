@@ -90,6 +90,7 @@ def test_what_is_a_millionth_of_the_size_apart_is_welded_at_any_size(size: float
     assert len(clean_triangles(Surface("Tet", apart, np.arange(12).reshape(4, 3)))[0]) == 12
 
 
+@pytest.mark.slow
 def test_samples_leave_no_gap_on_a_surface_and_are_not_twice_in_a_cell() -> None:
     surface, spacing = ring(), 0.05
     found = sample_triangles(surface.vertices, surface.triangles, spacing)

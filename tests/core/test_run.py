@@ -1,14 +1,16 @@
-"""The task runner: which tests run in which environment, and what a quick run leaves out."""
+"""The task runner: which tests run in which environment, and what a quick run and the rest leave out."""
 
 from __future__ import annotations
 
 import ast
 import importlib.util
 import sys
+from itertools import combinations
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from _pytest.mark.expression import Expression as MarkExpression
 
 ROOT = Path(__file__).parents[2]
 MODULES = sorted((ROOT / "tests").rglob("test_*.py"))
@@ -76,6 +78,14 @@ def started(
                 f"bpy -m -k core -m not slow and not long tests/addon {IGNORE}",
             },
         ),
+        (
+            "--rest -q",
+            {
+                "core -m -q -m slow or long or not scenes tests/core",
+                f"bpy -m -q -m slow or long or not scenes {BESIDE}",
+                f"bpy -m -q -m slow or long or not scenes tests/addon {IGNORE}",
+            },
+        ),
         ("--all", {"core -m tests/core", f"bpy -m {BESIDE}", f"bpy -m tests/addon {IGNORE}"}),
         ("-m long", {"core -m -m long tests/core", f"bpy -m -m long {BESIDE}", f"bpy -m -m long tests/addon {IGNORE}"}),
         ("tests/", {"core -m tests/core", f"bpy -m {BESIDE}", f"bpy -m tests/addon {IGNORE}"}),
@@ -134,3 +144,25 @@ def test_every_module_keeps_something_quick_or_is_slow_as_a_whole(path: Path) ->
     body = ast.parse(path.read_text(encoding="utf-8")).body
     tests = [one for one in body if isinstance(one, ast.FunctionDef) and one.name.startswith("test_")]
     assert any(SLOW.isdisjoint(map(ast.unparse, one.decorator_list)) for one in tests), "mark the module: pytestmark"
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in MODULES if "mark.scenes" in path.read_text(encoding="utf-8")], ids=lambda p: p.stem
+)
+def test_what_the_rest_leaves_out_of_a_module_has_slow_tests_that_go_the_same_ways(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert path.parent.name == "core", "all of the add-on's are run in the oldest Blender"
+    assert any(mark in text for mark in SLOW), "nothing of it would be run with the oldest Blender's numpy"
+
+
+def taken(expression: str, *marks: str) -> bool:
+    return MarkExpression.compile(expression).evaluate(lambda name, /, **_: name in marks)
+
+
+def test_every_test_is_quick_or_in_the_rest_and_all_of_the_add_ons_are_in_the_rest(runner: ModuleType) -> None:
+    quick, rest = runner.CHOICES[""], runner.CHOICES["--rest"]
+    for count in range(4):
+        for marks in combinations(("slow", "long", "scenes"), count):
+            assert taken(quick, *marks) or taken(rest, *marks), marks
+            if "scenes" not in marks:
+                assert taken(rest, *marks), marks

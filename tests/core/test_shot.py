@@ -23,6 +23,8 @@ from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.stepping.waveform import WaveformLaw, settle_law
 from shapes import tube, with_body
 
+pytestmark = pytest.mark.scenes
+
 GRAVITY = np.array([0.0, 0.0, -9.81])
 
 
@@ -105,6 +107,7 @@ def bending(surface: Surface, frame: float) -> np.ndarray:
     return np.stack([z / bend - radius * np.cos(angle), surface.vertices[:, 1], radius * np.sin(angle)], axis=1)
 
 
+@pytest.mark.slow
 def test_flesh_on_an_armature_does_not_stream_behind_its_own_mesh() -> None:
     """Held all over by soft pins and strongly damped, it stays on them."""
     surface = rod()

@@ -30,6 +30,8 @@ from dampsim.core.solvers import modes
 from dampsim.core.system.system import assemble
 from shapes import sheet
 
+pytestmark = pytest.mark.scenes
+
 # Two springs that meet; the second one folds back onto the first.
 EDGES, LENGTHS, STIFF = np.array([[0, 1], [1, 2]]), np.array([1.0, 0.8]), np.array([3.0, 7.0])
 PLACES = {

@@ -18,6 +18,8 @@ from dampsim.core.solvers.modes import lowest_mode
 from dampsim.core.system.state import State
 from test_weave import grid, hung
 
+pytestmark = pytest.mark.scenes
+
 UPRIGHT = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])
 ASLANT = Rotation.from_rotvec([0.3, 0.9, 0.2]).as_matrix() @ UPRIGHT
 
@@ -62,7 +64,12 @@ FOLDS = {
 }
 
 
-@pytest.mark.parametrize("name", FOLDS)
+QUICK = ("by two corners, coarse", "by two corners, aslant")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in FOLDS]
+)
 def test_what_folds_under_its_weight_begins_where_it_stays_though_it_is_nudged(name: str) -> None:
     """Let go from a thousandth of its size beside its first frame in every node, it goes no farther, and comes back.
 

@@ -24,6 +24,8 @@ from dampsim.core.stepping.sheet_step import SheetStepper
 from dampsim.core.stepping.waveform import REST_FRACTION, settle_law, visible_swings
 from shapes import box, sheet
 
+pytestmark = pytest.mark.scenes
+
 CHAIN = (0.5 * jn_zeros(0, 1)[0]) ** 2 * 9.81
 
 
@@ -168,7 +170,7 @@ def test_what_is_turned_aside_rests_within_a_frame_of_the_dial(
         pytest.param(flag, 24.0, 96.0, 90.0, 0.04, marks=pytest.mark.slow),
         pytest.param(flag, 60.0, 120.0, 90.0, 0.075, marks=pytest.mark.long),
         (rope, 24.0, 48.0, 60.0, 0.04),
-        (rope, 24.0, 96.0, 60.0, 0.04),
+        pytest.param(rope, 24.0, 96.0, 60.0, 0.04, marks=pytest.mark.slow),
         pytest.param(rope, 60.0, 120.0, 60.0, 0.04, marks=pytest.mark.slow),
     ],
 )
@@ -181,7 +183,9 @@ def test_what_falls_from_far_rests_within_some_percent_of_the_dial(
     assert found.settled == pytest.approx(dial, rel=close), found
 
 
-@pytest.mark.parametrize("stiffness", [3e3, 3e4, pytest.param(1e5, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "stiffness", [pytest.param(3e3, marks=pytest.mark.slow), 3e4, pytest.param(1e5, marks=pytest.mark.slow)]
+)
 def test_a_tail_rests_within_a_frame_of_the_dial_limp_or_stiff(stiffness: float) -> None:
     """3 MPa hangs by 70% of its length, 100 MPa by 3%; the stiffer it is, the more it bounces, in more substeps."""
     assert within_a_frame(measured(tail(settle=36.0, stiffness=stiffness)).rest, 36.0)

@@ -204,6 +204,7 @@ def thrown(system: System, seed: int) -> State:
     return replace(State.at_rest(x), velocities=0.1 * rng.standard_normal(x.shape))
 
 
+@pytest.mark.slow
 def test_twenty_free_pieces_in_one_system_move_as_twenty_systems() -> None:
     count, h = 20, 1.0 / 48.0
     one = pieces(1)

@@ -23,6 +23,8 @@ from dampsim.core.simulation.simulation import Simulation
 from grounds import Path, collider, plane, still_path
 from shapes import sphere, tube
 
+pytestmark = pytest.mark.scenes
+
 # Diagonal of a square metre, of which a thousandth can be seen.
 SIZE = 2.0**0.5
 SEEN = 1e-3 * SIZE
@@ -95,7 +97,8 @@ def followed(
     return simulation, frames()
 
 
-@pytest.mark.parametrize("obstacle", [crate(), pytest.param(ball(), marks=pytest.mark.slow)], ids=lambda one: one.name)
+@pytest.mark.slow
+@pytest.mark.parametrize("obstacle", [crate(), ball()], ids=lambda one: one.name)
 def test_no_yarn_of_what_is_laid_over_something_is_ever_in_it_and_it_comes_to_rest(
     obstacle: Obstacle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,6 +115,7 @@ def test_no_yarn_of_what_is_laid_over_something_is_ever_in_it_and_it_comes_to_re
     assert max(moved[48:]) < 0.01 * SIZE
 
 
+@pytest.mark.slow
 def test_a_pole_thinner_than_the_holes_carries_the_yarns_that_cross_it() -> None:
     body = lying(8, 0.03, friction=1.0)
     simulation = Simulation(scene(body, last=24, obstacles=(pole(),)))
@@ -156,6 +160,7 @@ def test_thick_yarns_lie_on_the_ground_and_not_in_it() -> None:
     np.testing.assert_allclose(frame.surface[:, 2], 0.03, rtol=0.1)
 
 
+@pytest.mark.slow
 def test_what_was_hung_beside_something_is_pushed_aside_and_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     body = lying(8, 0.0, yarn_grip=1000.0)
     upright = body.surface.vertices[:, [0, 2, 1]]
@@ -226,11 +231,12 @@ def test_what_it_lies_on_carries_it() -> None:
     assert frames[20].iterations > 0
 
 
-def thrown_over() -> Scene:
+def thrown_over(last: int = 20) -> Scene:
     """It falls over a crate and slides on it."""
-    return scene(lying(5, 0.03, friction=0.2), last=20, obstacles=(crate(),))
+    return scene(lying(5, 0.03, friction=0.2), last=last, obstacles=(crate(),))
 
 
+@pytest.mark.slow
 def test_going_on_from_a_kept_frame_gives_the_same_bytes_while_it_falls_and_slides() -> None:
     whole = list(Simulation(thrown_over()).frames())
     for start in (5, 11):
