@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from ..arrays import Array, Index, Mask
-from ..geometry.box import around
+from ..geometry.box import around, beyond
 from ..geometry.penetration import consistent_depth
 from ..geometry.proximity import Forbidden, Nearest, Triangles, nearest, signed
 from ..geometry.swept import swept_into, swept_points
-from ..geometry.triangles import cross_rows
 from .edges import meeting_edges
 from .folds import further_sides
 from .meeting import BEHIND, DEEP, REACH, Meeting, faced, pair_distance, rows_of
 from .memory import POINT, ContactMemory
 from .moment import Moment
+from .planes import above_planes
 from .rows import Rows
 from .together import Together, suits
 from .touchable import Touchable
@@ -25,6 +25,8 @@ _DEEP_START = 0.3
 _TORN = 0.5
 # Parts of a surface that are nearer to each other at rest than so many contact distances do not touch.
 _NEIGHBOURS = 2.5
+# Of a bound, what rounding may take.
+_ROUNDED = 1.0 + 1e-9
 # Beyond a border the way to the closest place leaves the normal by more than this cosine.
 _STRAIGHT = 0.99
 
@@ -50,7 +52,7 @@ class Detection:
         ended = {k: self._ended(k, points) for k in {k for pair in model.facing for k in pair} | {*model.own}}
         moves = self.moment.moves(points)
         near = self._meeting(points)
-        found = self._above([pair for pair in near if model.surfaces[pair[1]].plane], points)
+        found = above_planes(self.moment, [pair for pair in near if model.surfaces[pair[1]].plane], points)
         near = [pair for pair in near if not model.surfaces[pair[1]].plane]
         pairs = [pair for a, b in near for pair in ((a, b), (b, a))]
         joint = [pair for pair in pairs if suits(model, *pair)] if not self._first else []
@@ -61,7 +63,7 @@ class Detection:
             alone += [pair for pair, one in zip(joint, hard, strict=True) if one]
         found += [self._facing(a, b, points, moves, ended) for a, b in alone]
         seen = [(a, b) for a, b in near if model.seen[a] == a and model.seen[b] == b]
-        found += meeting_edges(self.moment, seen, points, moves, ended)
+        found += meeting_edges(self.moment, seen, points, moves)
         for a in model.own:
             found += self._itself(a, points, moves, ended)
         return rows_of(self.moment, found, self._memory, points)
@@ -90,39 +92,16 @@ class Detection:
             self._began[place] = Triangles(self.moment.start[part], one.triangles, one.topology)
         return self._began[place]
 
-    def _above(self, pairs: list[tuple[int, int]], points: Array) -> list[Meeting]:
-        """Points of surfaces near infinite planes."""
-        found = []
-        for b in sorted({b for _, b in pairs}):
-            own, plane = [a for a, other in pairs if other == b], self.model.points_of(b)
-            # What only its animation moves no plane stops.
-            which = np.concatenate([self.model.surfaces[a].points + self.model.points_of(a).start for a in own])
-            which = which[self.model.moved[which]]
-            origin, one, other = points[plane]
-            axes = np.stack([one - origin, other - origin])
-            normal = cross_rows(*axes)
-            normal /= np.sqrt(normal @ normal)
-            offset = points[which] - origin
-            near = offset @ normal < REACH * self.moment.pair_distances[self.model.owner[which], b]
-            which, offset = which[near], offset[near]
-            along = offset @ np.linalg.pinv(axes)
-            weights = np.column_stack([np.ones(len(which)), along.sum(axis=1) - 1.0, -along])
-            corners = np.broadcast_to(np.arange(plane.start, plane.stop), (len(which), 3))
-            owner = self.model.owner[which]
-            surfaces = np.stack([owner, np.full(len(which), b)], axis=1)
-            feature, normals = which - self.model.starts[owner], np.broadcast_to(normal, (len(which), 3))
-            stack = np.column_stack([which, corners])
-            found.append(Meeting(surfaces, stack, weights, normals, feature, POINT, self.model.areas[which]))
-        return found
-
     def _facing(
         self, a: int, b: int, points: Array, moves: tuple[Array, Array], ended: dict[int, Triangles]
     ) -> Meeting:
         """Points of surface a near triangles of surface b."""
         first, second = self.model.surfaces[a], self.model.surfaces[b]
         part, other = self.model.points_of(a), self.model.points_of(b)
-        which = self._points(first, second, part)
         distance = pair_distance(self.moment, a, b)
+        which = self._points(first, second, part)
+        if a != b:
+            which = which[self._near(points[part.start + which], a, b, points, moves)]
         there, before = points[part][which], self.moment.start[part][which]
         moved = np.linalg.norm(there - before - moves[0][b], axis=1) + moves[1][b]
         reach = REACH * distance + moved
@@ -185,6 +164,17 @@ class Detection:
             return self._sided(a, a, which, near, before[which], began, ended[a])
 
         return [known, *further_sides(known, ended[a], own.areas, distance, forbidden, sided)]
+
+    def _near(self, there: Array, a: int, b: int, points: Array, moves: tuple[Array, Array]) -> Mask:
+        """Which of surface a's points there (p, 3) m come near the box of surface b, however far each went.
+
+        What goes through b within the step ends no farther from it than it goes against it.
+        """
+        apart = moves[0][a] - moves[0][b]
+        most = float(np.sqrt(apart @ apart) + moves[1][a] + moves[1][b])
+        reach = (REACH * pair_distance(self.moment, a, b) + most) * _ROUNDED
+        low, high = around(points[self.model.points_of(b)])
+        return np.asarray(beyond(there, low - reach, high + reach) == 0)
 
     def _points(self, first: Touchable, second: Touchable, part: slice) -> Index:
         """The points of a surface that may touch another one's triangles."""

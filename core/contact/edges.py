@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..arrays import Array, Index, Mask
+from ..geometry.box import around, beyond
 from ..geometry.closest import closest_of_lines
 from ..geometry.edge_pairs import edges_that_may, near_edges
 from ..geometry.proximity import Triangles
 from ..geometry.triangles import cross_rows
 from .meeting import Meeting, pair_distance, weighted
 from .memory import EDGE
+from .model import ContactModel
 from .moment import Moment
 from .touchable import Touchable
 
@@ -40,42 +42,28 @@ class _Lot:
     reach: float
 
 
-class _There:
-    """Where the edges of surfaces are at a step's end: boxes around them, found when first asked for."""
+def _reaching(points: Array, edges: Index, others: Array, reach: float) -> Index:
+    """(k,) which of edges (e, 2) come as near as reach (m) to the box around others (p, 3) m; none where these are."""
+    if not len(others):
+        return np.zeros(0, dtype=np.int64)
+    low, high = around(others)
+    out = beyond(points, low - reach, high + reach)
+    return np.flatnonzero(out[edges[:, 0]] & out[edges[:, 1]] == 0)
 
-    def __init__(self, moment: Moment, points: Array) -> None:
-        """points: (N, 3) m."""
-        self._model, self._moment, self._points = moment.model, moment, points
-        self._boxes: dict[int, tuple[Array, Array]] = {}
-        self._around: dict[tuple[int, str], tuple[Array, Array]] = {}
 
-    def boxes(self, place: int) -> tuple[Array, Array]:
-        """(3, e) m, the lower and the higher ends of a surface's edges' boxes."""
-        if place not in self._boxes:
-            rows = np.ascontiguousarray(self._points[self._model.points_of(place)].T)
-            ends = self._model.surfaces[place].sides[0].T
-            one, other = rows.take(ends[0], axis=1), rows.take(ends[1], axis=1)
-            self._boxes[place] = np.minimum(one, other), np.maximum(one, other)
-        return self._boxes[place]
+def _lot(model: ContactModel, points: Array, a: int, b: int, sharp: int, reach: float) -> _Lot | None:
+    """Of two surfaces the edges that may meet, if any: all of one, and the sharp ones of the other, or beside them.
 
-    def reaching(self, place: int, edges: Index, others: tuple[Array, Array], reach: float) -> Index:
-        """Those of a surface's edges that come as near as reach (m) to the box of the others."""
-        low, high = (rows.take(edges, axis=1) for rows in self.boxes(place))
-        bottom, top = others[0].min(axis=1) - reach, others[1].max(axis=1) + reach
-        near = ((low <= top[:, None]) & (high >= bottom[:, None])).all(axis=0)
-        return np.asarray(edges[near])
-
-    def lot(self, a: int, b: int, mine: Index, theirs: Index, reach: float) -> _Lot | None:
-        """Of what may meet, if anything; mine, theirs: of their sides."""
-        if not len(mine) or not len(theirs):
-            return None
-        low, high = self.boxes(b)
-        mine = self.reaching(a, mine, (low.take(theirs, axis=1), high.take(theirs, axis=1)), reach)
-        if not len(mine):
-            return None
-        low, high = self.boxes(a)
-        theirs = self.reaching(b, theirs, (low.take(mine, axis=1), high.take(mine, axis=1)), reach)
-        return _Lot(a, b, mine, theirs, reach) if len(theirs) else None
+    sharp: 0 where those of a are asked about, 1 where those of b are.
+    """
+    one, two = model.surfaces[a], model.surfaces[b]
+    mine, theirs, ends = (one.every, two.sharp, two.corners) if sharp else (one.sharp, two.smooth, two.rounded)
+    if not len(mine) or not len(theirs):
+        return None
+    own, other = points[model.points_of(a)], points[model.points_of(b)]
+    mine = mine[_reaching(own, one.sides[0][mine], other[ends], reach)]
+    theirs = theirs[_reaching(other, two.sides[0][theirs], own[one.sides[0][mine].ravel()], reach)]
+    return _Lot(a, b, mine, theirs, reach) if len(theirs) else None
 
 
 def meeting_edges(
@@ -83,14 +71,12 @@ def meeting_edges(
     pairs: Sequence[tuple[int, int]],
     points: Array,
     moves: tuple[Array, Array],
-    ended: Mapping[int, Triangles],
 ) -> list[Meeting]:
     """Contacts of edges of two surfaces each, at least one of each two being sharp.
 
-    points: (N, 3) m, where the step ends.  moves: see Moment.moves.  ended: surfaces there.
+    points: (N, 3) m, where the step ends.  moves: see Moment.moves.
     """
-    model, there = moment.model, _There(moment, points)
-    lots = []
+    model, lots = moment.model, []
     for a, b in pairs:
         one, two = model.surfaces[a], model.surfaces[b]
         # A thread that goes deeper than what is closed is thick goes through it; smooth edges met on the way there, as
@@ -100,15 +86,16 @@ def meeting_edges(
         way = points[part] - moment.start[part] - moves[0][b]
         motion = float(np.sqrt((way * way).sum(axis=1).max())) + float(moves[1][b])
         most = 0.25 * min(one.size or np.inf, two.size)
-        for mine, theirs, passed in ((one.every, two.sharp, 0.0), (one.sharp, two.smooth, deep)):
+        # Of two sharp edges the first turn takes care.
+        for sharp, passed in ((1, 0.0), (0, deep)):
             reach = _REACH * pair_distance(moment, a, b) + min(max(motion - passed, 0.0), most)
-            lot = there.lot(a, b, mine, theirs, reach)
+            lot = _lot(model, points, a, b, sharp, reach)
             if lot is not None:
                 lots.append(lot)
-    return [_met(moment, lots, points, ended)] if lots else []
+    return [_met(moment, lots, points)] if lots else []
 
 
-def _met(moment: Moment, lots: Sequence[_Lot], points: Array, ended: Mapping[int, Triangles]) -> Meeting:
+def _met(moment: Moment, lots: Sequence[_Lot], points: Array) -> Meeting:
     """Of the lots' edges those that meet."""
     model = moment.model
     starts = [(model.points_of(lot.a).start, model.points_of(lot.b).start) for lot in lots]
@@ -126,13 +113,11 @@ def _met(moment: Moment, lots: Sequence[_Lot], points: Array, ended: Mapping[int
     asked = np.concatenate(first), np.concatenate(second)
     pairs = near_edges(points, all_a, points, all_b, np.concatenate(reach), pairs=asked)
     of = np.repeat(np.arange(len(lots)), [len(one) for one in ends_a])[pairs.first]
-    faces_a = np.concatenate([_outward(model.surfaces[k.a], ended[k.a], k.mine) for k in lots])
-    faces_b = np.concatenate([_outward(model.surfaces[k.b], ended[k.b], k.theirs) for k in lots])
     mine, theirs = (np.concatenate(each) for each in ([k.mine for k in lots], [k.theirs for k in lots]))
     mine, theirs = mine[pairs.first], theirs[pairs.second]
     stack = np.concatenate([all_a[pairs.first], all_b[pairs.second]], axis=1)
-    out_a, out_b = faces_a[pairs.first], faces_b[pairs.second]
     surfaces = np.array([(k.a, k.b) for k in lots])[of]
+    out_a, out_b = _outward(model, points, surfaces[:, 0], mine), _outward(model, points, surfaces[:, 1], theirs)
     place = points[stack]
     across = cross_rows((place[:, 1] - place[:, 0]).T, (place[:, 3] - place[:, 2]).T).T
     normal = across / np.maximum(np.sqrt((across * across).sum(axis=1)), 1e-30)[:, None]
@@ -198,11 +183,16 @@ def _long(surface: Touchable, ends: Array, out: Array, sheet: Touchable) -> Mask
     return np.asarray(turned & (lengths > _LONG * sheet.edge_length))
 
 
-def _outward(surface: Touchable, there: Triangles, edges: Index) -> Array:
+def _outward(model: ContactModel, points: Array, surfaces: Index, edges: Index) -> Array:
     """(k, 2, 3) the normals of edges' two triangles; of a border both those of its one, of threads none."""
-    if surface.strung:
-        return np.zeros((len(edges), 2, 3))
-    return np.asarray(there.normals[surface.beside[edges]])
+    faces = np.zeros((len(edges), 2, 3), dtype=np.int64)
+    for place in np.flatnonzero(np.bincount(surfaces, minlength=1)):
+        surface = model.surfaces[place]
+        if not surface.strung:
+            mine = np.flatnonzero(surfaces == place)
+            faces[mine] = surface.triangles[surface.beside[edges[mine]]] + model.starts[place]
+    # Of what has no triangle the corners are one point.
+    return Triangles(points, faces.reshape(-1, 3)).normals.reshape(-1, 2, 3)
 
 
 def _within(out: Array, normal: Array, more: float = _ROUND) -> Mask:

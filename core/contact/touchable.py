@@ -157,6 +157,11 @@ class Touchable:
         return np.setdiff1d(self.every, self.sharp, assume_unique=True)
 
     @cached_property
+    def rounded(self) -> Index:
+        """The vertices at ends of sides that are not sharp."""
+        return np.asarray(np.unique(self.sides[0][self.smooth]))
+
+    @cached_property
     def beside(self) -> Index:
         """(e, 2) the triangles at each side; at a border its one twice, at a wire none, -1."""
         faces = self.sides[1]
@@ -173,7 +178,7 @@ class Touchable:
         """Find now what is found when first asked for, and would make the frame of the first contact a long one."""
         if self.plane or not len(self.triangles):
             return
-        found = [self.beside, self.smooth, self.corners, self.points, self.areas, self.edge_length]
+        found = [self.beside, self.rounded, self.corners, self.points, self.areas, self.edge_length]
         if self.closed:
             found += [self.thickness, self.around]
 
