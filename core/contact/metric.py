@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from itertools import pairwise, product
 
 import numpy as np
-from scipy.linalg import lu_factor, lu_solve
+from scipy.linalg import lu_factor
 from scipy.linalg.blas import strsv
-from scipy.linalg.lapack import spotrf
+from scipy.linalg.lapack import sgetrs, spotrf
 from scipy.sparse import csr_matrix
 
 from ..arrays import Array, Index, Single
@@ -39,6 +39,8 @@ _CHEAPER = 1.25
 # Products with a part of up to so many coordinates are sooner made with all of its numbers, beyond it with those that
 # are not zero.
 _DENSE = 400
+# So many products of numbers take no longer than to find out which of them are zero.
+_SOON = 10_000_000
 
 
 class Compliance:
@@ -189,17 +191,22 @@ class ContactMetric:
 
     def _by_nodes(self, parts: Sequence[Compliant]) -> Callable[[Array], Array]:
         """C (1 + S C)^-1."""
-        stiffness = (self._back @ self._resisted).tocsr()
+        rows, columns = self._resisted.shape
+        every: Array | csr_matrix = self._resisted
+        if rows * columns**2 <= _SOON:
+            every = self._resisted.toarray()
+        stiffness = every.T @ every
         single = stiffness.astype(np.float32)
         # 1 + C S, the transpose of what is needed.
-        matrix = np.zeros(single.shape, dtype=np.float32)
+        matrix = np.empty(single.shape, dtype=np.float32)
         for part in parts:
-            matrix[:, part.dof] = single[:, part.dof] @ part.inverse
+            matrix[:, part.dof] = (single if len(parts) == 1 else single[:, part.dof]) @ part.inverse
         _with_unit(matrix)
-        factors = lu_factor(matrix, overwrite_a=True, check_finite=False)
+        # Column by column, as it is factorised, it is what is needed itself.
+        factors, pivots = lu_factor(matrix.T, overwrite_a=True, check_finite=False)
 
         def pull(way: Array) -> Array:
-            inner = lu_solve(factors, way.astype(np.float32), trans=1, check_finite=False)
+            inner, _ = sgetrs(factors, pivots, way.astype(np.float32))
             return np.asarray(stiffness @ inner.astype(np.float64))
 
         return pull
