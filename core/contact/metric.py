@@ -230,5 +230,5 @@ def _with_unit(matrix: Single) -> None:
 
     Beside what gives way without end, as a body that lies free where it is looked for at rest, 1 has no digit.
     """
-    digit = np.finfo(np.float32).eps * float(np.abs(matrix).max(initial=0.0))
+    digit = np.finfo(np.float32).eps * max(float(matrix.max(initial=0.0)), -float(matrix.min(initial=0.0)))
     matrix[np.diag_indices(len(matrix))] += _LAST * digit if digit > 1.0 else 1.0

@@ -56,6 +56,16 @@ class Rows:
     def __len__(self) -> int:
         return len(self.base)
 
+    @cached_property
+    def of(self) -> Index:
+        """(w,) the row of each of the weights that are kept."""
+        return np.arange(len(self.base)).repeat(np.diff(self.weights.indptr))
+
+    def side(self, sign: float) -> Array:
+        """(k,) what the weights of one side add up to: 1.0 of what touches, -1.0 of what is touched."""
+        part = np.maximum(sign * self.weights.data, 0.0)
+        return np.asarray(np.bincount(self.of, part, minlength=len(self.base)))
+
     def some(self, rows: Index | Mask) -> Rows:
         return Rows(
             self.weights[rows], self.base[rows], self.normal[rows], self.distance[rows], self.out[rows],

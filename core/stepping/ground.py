@@ -85,28 +85,31 @@ def region_of_nodes(system: System) -> Index:
 
 def touches(system: System, energy: ContactEnergy, positions: Array, h: float) -> list[Touch]:
     """What presses on what at positions (n, 3) m, a step of h s after its start."""
-    rows, there = energy.rows, energy.at(positions)
-    pressing = np.flatnonzero(there.force > 0.0)
+    rows, at = energy.rows, energy.at(positions)
+    pressing = np.flatnonzero(at.force > 0.0)
     if not len(pressing):
         return []
     where = region_of_nodes(system)
-    weights = rows.weights[pressing]
+    some = rows.some(pressing)
+    nodes, data = some.weights.indices, some.weights.data
     sides: list[tuple[Index, Array]] = []
     for way in (1.0, -1.0):
-        part = weights.multiply(way).maximum(0.0).tocsr()
-        part.eliminate_zeros()
-        total = np.asarray(part.sum(axis=1)).ravel()
+        entries = np.flatnonzero(way * data > 0.0)
+        row, part = some.of[entries], way * data[entries]
         region = np.full(len(pressing), -1)
-        some = np.flatnonzero(np.diff(part.indptr) > 0)
-        region[some] = where[part.indices[part.indptr[some]]]
-        place = np.asarray(part @ positions) / np.maximum(total, 1e-30)[:, None]
-        sides.append((region, place))
+        # That of each row's first one.
+        region[row[::-1]] = where[nodes[entries[::-1]]]
+        total = np.maximum(some.side(way), 1e-30)
+        ways = part[:, None] * positions[nodes[entries]]
+        place = np.stack([np.bincount(row, one, minlength=len(pressing)) for one in ways.T], axis=1)
+        sides.append((region, place / total[:, None]))
     (first, front), (second, back) = sides
-    force, normal = there.force[pressing], rows.normal[pressing]
-    speed = rows.drift[pressing] / h
+    force, normal = at.force[pressing], some.normal
+    speed = some.drift / h
     found: list[tuple[tuple[int, int], Array, Array, Array, Array]] = []
     for sign, own, partner, place in ((1.0, first, second, front), (-1.0, second, first, back)):
-        for pair in sorted({(int(a), int(b)) for a, b in zip(own, partner, strict=True) if a >= 0 and a != b}):
+        both = np.stack([own, partner], axis=1)[(own >= 0) & (own != partner)]
+        for pair in sorted(set(map(tuple, both.tolist()))):
             mine = (own == pair[0]) & (partner == pair[1])
             found.append((pair, sign * force[mine, None] * normal[mine], place[mine], -sign * speed[mine], force[mine]))
     merged: dict[tuple[int, int], list[tuple[Array, Array, Array, Array]]] = {}
