@@ -107,11 +107,13 @@ def touches(system: System, energy: ContactEnergy, positions: Array, h: float) -
     force, normal = at.force[pressing], some.normal
     speed = some.drift / h
     found: list[tuple[tuple[int, int], Array, Array, Array, Array]] = []
-    for sign, own, partner, place in ((1.0, first, second, front), (-1.0, second, first, back)):
-        both = np.stack([own, partner], axis=1)[(own >= 0) & (own != partner)]
+    for sign, own, partner, centre in ((1.0, first, second, front), (-1.0, second, first, back)):
+        both = np.column_stack([own, partner])[(own >= 0) & (own != partner)]
         for pair in sorted(set(map(tuple, both.tolist()))):
             mine = (own == pair[0]) & (partner == pair[1])
-            found.append((pair, sign * force[mine, None] * normal[mine], place[mine], -sign * speed[mine], force[mine]))
+            found.append(
+                (pair, sign * force[mine, None] * normal[mine], centre[mine], -sign * speed[mine], force[mine])
+            )
     merged: dict[tuple[int, int], list[tuple[Array, Array, Array, Array]]] = {}
     for pair, *one in found:
         merged.setdefault(pair, []).append((one[0], one[1], one[2], one[3]))
