@@ -37,9 +37,4 @@ def beyond(points: Array, low: Array, high: Array) -> NDArray[np.uint8]:
 
     A line, a triangle or a tetrahedron whose corners have a bit in common does not come into the box.
     """
-    found = np.zeros(len(points), dtype=np.uint8)
-    for axis in range(3):
-        row = points[:, axis]
-        found |= (row < low[axis]).view(np.uint8) << np.uint8(2 * axis)
-        found |= (row > high[axis]).view(np.uint8) << np.uint8(2 * axis + 1)
-    return found
+    return np.packbits(np.concatenate([points < low, points > high], axis=1), axis=1)[:, 0]

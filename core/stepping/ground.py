@@ -104,31 +104,26 @@ def touches(system: System, energy: ContactEnergy, positions: Array, h: float) -
         place = np.stack([np.bincount(row, one, minlength=len(pressing)) for one in ways.T], axis=1)
         sides.append((region, place / total[:, None]))
     (first, front), (second, back) = sides
-    force, normal = at.force[pressing], some.normal
-    speed = some.drift / h
-    found: list[tuple[tuple[int, int], Array, Array, Array, Array]] = []
-    for sign, own, partner, centre in ((1.0, first, second, front), (-1.0, second, first, back)):
-        both = np.column_stack([own, partner])[(own >= 0) & (own != partner)]
-        for pair in sorted(set(map(tuple, both.tolist()))):
-            mine = (own == pair[0]) & (partner == pair[1])
-            found.append(
-                (pair, sign * force[mine, None] * normal[mine], centre[mine], -sign * speed[mine], force[mine])
-            )
-    merged: dict[tuple[int, int], list[tuple[Array, Array, Array, Array]]] = {}
-    for pair, *one in found:
-        merged.setdefault(pair, []).append((one[0], one[1], one[2], one[3]))
-    answer = []
-    for pair, parts in sorted(merged.items()):
-        if pair[1] >= 0 and pair[0] > pair[1]:
-            # The same pair from its other side.
-            continue
-        pulls, places, supports, sizes = (np.concatenate(column) for column in zip(*parts, strict=True))
-        total = pulls.sum(axis=0)
-        if np.linalg.norm(total) <= 1e-9 * float(sizes.sum()):
-            continue
-        share = sizes / sizes.sum()
-        answer.append(Touch(*pair, total, share @ places, share @ supports))
-    return answer
+    pull, speed = at.force[pressing, None] * some.normal, some.drift / h
+    own, partner = np.concatenate([first, second]), np.concatenate([second, first])
+    # Of two regions once, of the one with the lower place.
+    mine = np.flatnonzero((own >= 0) & ((partner < 0) | (own < partner)))
+    numbers = np.column_stack(
+        [np.concatenate([pull, -pull]), np.concatenate([front, back]), np.concatenate([-speed, speed])]
+    )
+    size = np.tile(at.force[pressing], 2)[mine]
+    pairs, of = np.unique(np.stack([own, partner], axis=1)[mine], axis=0, return_inverse=True)
+    of, count = of.reshape(-1), len(pairs)
+    sizes = np.bincount(of, size, minlength=count)
+    numbers = numbers[mine]
+    # Forces are summed, places and speeds are means by how hard they press.
+    numbers[:, 3:] *= (size / sizes[of])[:, None]
+    sums = np.stack([np.bincount(of, one, minlength=count) for one in numbers.T], axis=1)
+    return [
+        Touch(int(region), int(other), row[:3], row[3:6], row[6:])
+        for (region, other), row, whole in zip(pairs, sums, sizes, strict=True)
+        if np.linalg.norm(row[:3]) > 1e-9 * float(whole)
+    ]
 
 
 def support(rows: Rows, pressing: Array, velocities: Array, free: Index, h: float) -> Array:
