@@ -5,31 +5,28 @@ from __future__ import annotations
 import numpy as np
 
 from ..arrays import Array, Index, Mask
-from ..geometry.box import around
+from ..geometry.box import around, beyond
 from ..geometry.penetration import consistent_depth
 from ..geometry.proximity import Forbidden, Nearest, Triangles, nearest, signed
 from ..geometry.swept import swept_into, swept_points
 from .edges import meeting_edges
 from .folds import further_sides
-from .meeting import Meeting, faced, pair_distance, rows_of
+from .meeting import BEHIND, DEEP, REACH, Meeting, faced, pair_distance, rows_of
 from .memory import POINT, ContactMemory
-from .model import Touchable
 from .moment import Moment
+from .planes import above_planes
 from .rows import Rows
+from .together import Together, suits
+from .touchable import Touchable
 
-# Contacts are looked for within so many contact distances, beside the way that is made.
-_REACH = 2.0
-# A point that was behind a triangle by more than this part of the contact distance when the step began did not come
-# from in front of it.
-_BEHIND = 0.5
-# What lies deeper than so many contact distances must have gone through the triangle within the step.
-_DEEP = 2.0
 # What begins deeper inside than this part of what it is in leaves it all the same way, asked or not.
 _DEEP_START = 0.3
 # So does what its nearest ways out would tear apart: their mean is shorter than this.
 _TORN = 0.5
 # Parts of a surface that are nearer to each other at rest than so many contact distances do not touch.
 _NEIGHBOURS = 2.5
+# Of a bound, what rounding may take.
+_ROUNDED = 1.0 + 1e-9
 # Beyond a border the way to the closest place leaves the normal by more than this cosine.
 _STRAIGHT = 0.99
 
@@ -47,40 +44,38 @@ class Detection:
         self._first = memory is None
         self._still: dict[int, Triangles] = {}
         self._began: dict[int, Triangles] = {}
-        self._boxes: dict[int, tuple[Array, Array]] = {}
+        self._together = Together(moment, self._memory)
 
     def __call__(self, positions: Array) -> Rows:
         """The contacts where the step ends at nodes' positions (n, 3) m."""
-        points = self.moment.points(positions)
-        ended = {k: self._ended(k, points) for k in {k for pair in self.model.facing for k in pair} | {*self.model.own}}
-        found: list[Meeting] = []
-        boxes = {k: self._box(k, points) for k in ended}
-        for a, b in self.model.facing:
-            if not self.model.surfaces[b].plane and not self._meet(boxes[a], boxes[b], a, b):
-                continue
-            if self.model.surfaces[b].plane:
-                found.append(self._above(a, b, points))
-                continue
-            found.append(self._facing(a, b, points, ended))
-            found.append(self._facing(b, a, points, ended))
-            if self.model.seen[a] == a and self.model.seen[b] == b:
-                found += meeting_edges(self.moment, a, b, ended)
-        for a in self.model.own:
-            found += self._itself(a, points, ended)
+        model, points = self.model, self.moment.points(positions)
+        ended = {k: self._ended(k, points) for k in {k for pair in model.facing for k in pair} | {*model.own}}
+        moves = self.moment.moves(points)
+        near = self._meeting(points)
+        found = above_planes(self.moment, [pair for pair in near if model.surfaces[pair[1]].plane], points)
+        near = [pair for pair in near if not model.surfaces[pair[1]].plane]
+        pairs = [pair for a, b in near for pair in ((a, b), (b, a))]
+        joint = [pair for pair in pairs if suits(model, *pair)] if not self._first else []
+        alone = [pair for pair in pairs if pair not in joint] if len(joint) > 1 else pairs
+        if len(joint) > 1:
+            met, hard = self._together(joint, points, moves)
+            found.append(met)
+            alone += [pair for pair, one in zip(joint, hard, strict=True) if one]
+        found += [self._facing(a, b, points, moves, ended) for a, b in alone]
+        seen = [(a, b) for a, b in near if model.seen[a] == a and model.seen[b] == b]
+        found += meeting_edges(self.moment, seen, points, moves)
+        for a in model.own:
+            found += self._itself(a, points, moves, ended)
         return rows_of(self.moment, found, self._memory, points)
 
-    def _box(self, place: int, points: Array) -> tuple[Array, Array]:
-        """Around a surface at the step's start and end, (3,) m each."""
-        part = self.model.points_of(place)
-        if place not in self._boxes:
-            self._boxes[place] = around(self.moment.start[part])
-        (low, high), (first, last) = self._boxes[place], around(points[part])
-        return np.minimum(low, first), np.maximum(high, last)
-
-    def _meet(self, one: tuple[Array, Array], other: tuple[Array, Array], a: int, b: int) -> bool:
-        """Whether boxes come as near as contacts are looked for."""
-        reach = _REACH * pair_distance(self.moment, a, b)
-        return bool((one[0] < other[1] + reach).all() and (other[0] < one[1] + reach).all())
+    def _meeting(self, points: Array) -> list[tuple[int, int]]:
+        """Of what faces each other, what comes as near as contacts are looked for; planes always."""
+        low, high = self.moment.boxes(points)
+        a, b = np.array(self.model.facing, dtype=np.int64).reshape(-1, 2).T
+        reach = REACH * self.moment.pair_distances[a, b]
+        near = ((low[:, a] < high[:, b] + reach) & (low[:, b] < high[:, a] + reach)).all(axis=0)
+        planes = np.array([one.plane for one in self.model.surfaces])[b]
+        return [self.model.facing[k] for k in np.flatnonzero(near | planes)]
 
     def _ended(self, place: int, points: Array) -> Triangles:
         """A surface at the step's end; that of an obstacle is made once."""
@@ -97,32 +92,19 @@ class Detection:
             self._began[place] = Triangles(self.moment.start[part], one.triangles, one.topology)
         return self._began[place]
 
-    def _above(self, a: int, b: int, points: Array) -> Meeting:
-        """Points of a surface near an infinite plane."""
-        part, plane = self.model.points_of(a), self.model.points_of(b)
-        origin, one, other = points[plane]
-        normal = np.cross(one - origin, other - origin)
-        normal /= np.linalg.norm(normal)
-        reach = _REACH * pair_distance(self.moment, a, b)
-        which = self.model.surfaces[a].points
-        which = which[((points[part][which] - origin) @ normal < reach) & self.model.moved[part][which]]
-        axes = np.stack([one - origin, other - origin], axis=1)
-        along = np.linalg.lstsq(axes, (points[part][which] - origin).T, rcond=None)[0].T
-        weights = np.column_stack([np.ones(len(which)), along.sum(axis=1) - 1.0, -along])
-        corners = np.broadcast_to(np.arange(plane.start, plane.stop), (len(which), 3))
-        stack = np.column_stack([which + part.start, corners])
-        area = self.model.surfaces[a].areas[which]
-        return Meeting((a, b), stack, weights, np.tile(normal, (len(which), 1)), which, POINT, area)
-
-    def _facing(self, a: int, b: int, points: Array, ended: dict[int, Triangles]) -> Meeting:
+    def _facing(
+        self, a: int, b: int, points: Array, moves: tuple[Array, Array], ended: dict[int, Triangles]
+    ) -> Meeting:
         """Points of surface a near triangles of surface b."""
         first, second = self.model.surfaces[a], self.model.surfaces[b]
         part, other = self.model.points_of(a), self.model.points_of(b)
-        which = self._points(first, second, part)
         distance = pair_distance(self.moment, a, b)
+        which = self._points(first, second, part)
+        if a != b:
+            which = which[self._near(points[part.start + which], a, b, points, moves)]
         there, before = points[part][which], self.moment.start[part][which]
-        moved = self._relative(there - before, points[other] - self.moment.start[other])
-        reach = _REACH * distance + moved
+        moved = np.linalg.norm(there - before - moves[0][b], axis=1) + moves[1][b]
+        reach = REACH * distance + moved
         surface, began = ended[b], self._start(b)
         # Sheets meet themselves as they lie, with both sides and with their edges.
         normals = ended[a].vertex_normals[which] if a == b and second.closed else None
@@ -132,7 +114,7 @@ class Detection:
             sign, normal = signed(surface, near)
         else:
             sign, normal = self._sided(a, b, which, near, before, began, surface)
-        deep = sign * near.distance < -_DEEP * distance
+        deep = sign * near.distance < -DEEP * distance
         keep = ~deep
         meetings: list[_Found] = [(near.point[keep], near.triangle[keep], near.weights[keep], normal[keep])]
         # What ended deep must have come through, and what is fast may have, and be beyond.
@@ -166,11 +148,11 @@ class Detection:
         area = first.areas[which[point]]
         if first.is_obstacle:
             area = np.minimum(area, 3.0 * second.areas[second.triangles[triangle]].mean(axis=1))
-        return Meeting((a, b), stack, amounts, normal, which[point], POINT, area)
+        return Meeting(np.tile([a, b], (len(point), 1)), stack, amounts, normal, which[point], POINT, area)
 
-    def _itself(self, a: int, points: Array, ended: dict[int, Triangles]) -> list[Meeting]:
+    def _itself(self, a: int, points: Array, moves: tuple[Array, Array], ended: dict[int, Triangles]) -> list[Meeting]:
         """Points of a surface near its own triangles; of a sheet all sides of its folds."""
-        known = self._facing(a, a, points, ended)
+        known = self._facing(a, a, points, moves, ended)
         own, part = self.model.surfaces[a], self.model.points_of(a)
         if own.closed or not len(known):
             return [known]
@@ -183,6 +165,17 @@ class Detection:
 
         return [known, *further_sides(known, ended[a], own.areas, distance, forbidden, sided)]
 
+    def _near(self, there: Array, a: int, b: int, points: Array, moves: tuple[Array, Array]) -> Mask:
+        """Which of surface a's points there (p, 3) m come near the box of surface b, however far each went.
+
+        What goes through b within the step ends no farther from it than it goes against it.
+        """
+        apart = moves[0][a] - moves[0][b]
+        most = float(np.sqrt(apart @ apart) + moves[1][a] + moves[1][b])
+        reach = (REACH * pair_distance(self.moment, a, b) + most) * _ROUNDED
+        low, high = around(points[self.model.points_of(b)])
+        return np.asarray(beyond(there, low - reach, high + reach) == 0)
+
     def _points(self, first: Touchable, second: Touchable, part: slice) -> Index:
         """The points of a surface that may touch another one's triangles."""
         if not first.is_obstacle:
@@ -193,13 +186,6 @@ class Detection:
         if first.edge_length < second.edge_length:
             return first.points
         return first.corners
-
-    @staticmethod
-    def _relative(way: Array, others: Array) -> Array:
-        """How far points move at most against others. way: (p, 3) m.  others: (v, 3) m."""
-        mean = others.mean(axis=0)
-        spread = float(np.linalg.norm(others - mean, axis=1).max(initial=0.0))
-        return np.asarray(np.linalg.norm(way - mean, axis=1) + spread)
 
     def _forbidden(
         self,
@@ -225,7 +211,7 @@ class Detection:
             if second.closed:
                 corner = began.vertices[triangles[triangle, 0]]
                 out = np.einsum("ki,ki->k", before[point] - corner, began.normals[triangle])
-                no |= out < -_BEHIND * distance
+                no |= out < -BEHIND * distance
             if first.closed:
                 no |= ~faced(ended[a], first.around, which[point], ended[b].normals[triangle])
             if mine:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 
 from ..arrays import Array, Index, Mask
-from ..geometry.box import around
+from ..geometry.box import around, beyond
 from ..geometry.closest import closest_of_lines
-from ..geometry.edge_pairs import near_edges
+from ..geometry.edge_pairs import edges_that_may, near_edges
 from ..geometry.proximity import Triangles
-from .meeting import Meeting, pair_distance
+from ..geometry.triangles import cross_rows
+from .meeting import Meeting, pair_distance, weighted
 from .memory import EDGE
-from .model import Touchable
+from .model import ContactModel
 from .moment import Moment
+from .touchable import Touchable
 
 # Contact distances within which edges are looked for, beside the way that is made; how far behind they may have begun.
 _REACH, _BEHIND = 2.0, 2.0
@@ -26,83 +31,130 @@ _FOLDS, _LONG = 0.5, 2.0
 _BORDER = 0.02
 
 
-def meeting_edges(moment: Moment, a: int, b: int, ended: dict[int, Triangles]) -> list[Meeting]:
-    """Contacts of edges of two surfaces, at least one of each two being sharp. ended: surfaces at the step's end."""
-    first, second = moment.model.surfaces[a], moment.model.surfaces[b]
-    found = []
-    all_a, all_b = (np.arange(len(one.sides[0])) for one in (first, second))
-    # A thread that goes deeper than what is closed is thick goes through it; smooth edges met on the way there, as a
-    # fine mesh has thousands of, are found where it comes to next.
-    deep = second.thickness if first.strung and second.closed else 0.0
-    for mine, theirs, passed in ((all_a, second.sharp, 0.0), (first.sharp, all_b, deep)):
-        # Of two sharp edges the first turn has taken care.
-        one = _meeting(moment, a, b, mine, theirs, ended, passed)
-        if one is not None:
-            found.append(one)
-    if len(found) == 2:
-        fresh = ~np.isin(found[1].feature, found[0].feature)
-        found[1] = found[1].some(np.flatnonzero(fresh))
-    return found
+@dataclass(frozen=True)
+class _Lot:
+    """Edges of two surfaces that may meet: their places, and which of the sides of each."""
+
+    a: int
+    b: int
+    mine: Index
+    theirs: Index
+    reach: float
 
 
-def _meeting(
-    moment: Moment, a: int, b: int, mine: Index, theirs: Index, ended: dict[int, Triangles], passed: float
-) -> Meeting | None:
-    """mine, theirs: which sides of the surfaces.  passed: m, of the way that is made, how much is not looked for."""
-    model = moment.model
+def _reaching(points: Array, edges: Index, others: Array, reach: float) -> Index:
+    """(k,) which of edges (e, 2) come as near as reach (m) to the box around others (p, 3) m; none where these are."""
+    if not len(others):
+        return np.zeros(0, dtype=np.int64)
+    low, high = around(others)
+    out = beyond(points, low - reach, high + reach)
+    return np.flatnonzero(out[edges[:, 0]] & out[edges[:, 1]] == 0)
+
+
+def _lot(model: ContactModel, points: Array, a: int, b: int, sharp: int, reach: float) -> _Lot | None:
+    """Of two surfaces the edges that may meet, if any: all of one, and the sharp ones of the other, or beside them.
+
+    sharp: 0 where those of a are asked about, 1 where those of b are.
+    """
     one, two = model.surfaces[a], model.surfaces[b]
+    mine, theirs, ends = (one.every, two.sharp, two.corners) if sharp else (one.sharp, two.smooth, two.rounded)
     if not len(mine) or not len(theirs):
         return None
-    distance = pair_distance(moment, a, b)
-    parts = model.points_of(a), model.points_of(b)
-    own, other = ended[a].vertices, ended[b].vertices
-    moved = [points - moment.start[part] for points, part in zip((own, other), parts, strict=True)]
-    mean = moved[1].mean(axis=0)
-    motion = float(np.linalg.norm(moved[0] - mean, axis=1).max()) + float(np.linalg.norm(moved[1] - mean, axis=1).max())
-    motion = max(motion - passed, 0.0)
-    reach = _REACH * distance + min(motion, 0.25 * min(model.surfaces[a].size or np.inf, model.surfaces[b].size))
-    mine = mine[_boxed(own, one.sides[0][mine], other, two.sides[0][theirs], reach)]
-    if not len(mine):
-        return None
-    theirs = theirs[_boxed(other, two.sides[0][theirs], own, one.sides[0][mine], reach)]
-    if not len(theirs):
-        return None
-    pairs = near_edges(own, one.sides[0][mine], other, two.sides[0][theirs], reach)
-    if not len(pairs.first):
-        return None
+    own, other = points[model.points_of(a)], points[model.points_of(b)]
+    mine = mine[_reaching(own, one.sides[0][mine], other[ends], reach)]
+    theirs = theirs[_reaching(other, two.sides[0][theirs], own[one.sides[0][mine].ravel()], reach)]
+    return _Lot(a, b, mine, theirs, reach) if len(theirs) else None
+
+
+def meeting_edges(
+    moment: Moment,
+    pairs: Sequence[tuple[int, int]],
+    points: Array,
+    moves: tuple[Array, Array],
+) -> list[Meeting]:
+    """Contacts of edges of two surfaces each, at least one of each two being sharp.
+
+    points: (N, 3) m, where the step ends.  moves: see Moment.moves.
+    """
+    model, lots = moment.model, []
+    for a, b in pairs:
+        one, two = model.surfaces[a], model.surfaces[b]
+        # A thread that goes deeper than what is closed is thick goes through it; smooth edges met on the way there, as
+        # a fine mesh has thousands of, are found where it comes to next.
+        deep = two.thickness if one.strung and two.closed else 0.0
+        part = model.points_of(a)
+        way = points[part] - moment.start[part] - moves[0][b]
+        motion = float(np.sqrt((way * way).sum(axis=1).max())) + float(moves[1][b])
+        most = 0.25 * min(one.size or np.inf, two.size)
+        # Of two sharp edges the first turn takes care.
+        for sharp, passed in ((1, 0.0), (0, deep)):
+            reach = _REACH * pair_distance(moment, a, b) + min(max(motion - passed, 0.0), most)
+            lot = _lot(model, points, a, b, sharp, reach)
+            if lot is not None:
+                lots.append(lot)
+    return [_met(moment, lots, points)] if lots else []
+
+
+def _met(moment: Moment, lots: Sequence[_Lot], points: Array) -> Meeting:
+    """Of the lots' edges those that meet."""
+    model = moment.model
+    starts = [(model.points_of(lot.a).start, model.points_of(lot.b).start) for lot in lots]
+    ends_a = [model.surfaces[lot.a].sides[0][lot.mine] + start for lot, (start, _) in zip(lots, starts, strict=True)]
+    ends_b = [model.surfaces[lot.b].sides[0][lot.theirs] + start for lot, (_, start) in zip(lots, starts, strict=True)]
+    first, second, reach = [], [], []
+    done_a = done_b = 0
+    for lot, mine, theirs in zip(lots, ends_a, ends_b, strict=True):
+        one, other = edges_that_may(points, mine, points, theirs, lot.reach)
+        first.append(one + done_a)
+        second.append(other + done_b)
+        reach.append(np.full(len(one), lot.reach))
+        done_a, done_b = done_a + len(mine), done_b + len(theirs)
+    all_a, all_b = np.concatenate(ends_a), np.concatenate(ends_b)
+    asked = np.concatenate(first), np.concatenate(second)
+    pairs = near_edges(points, all_a, points, all_b, np.concatenate(reach), pairs=asked)
+    of = np.repeat(np.arange(len(lots)), [len(one) for one in ends_a])[pairs.first]
+    mine, theirs = (np.concatenate(each) for each in ([k.mine for k in lots], [k.theirs for k in lots]))
     mine, theirs = mine[pairs.first], theirs[pairs.second]
-    edge_a, edge_b = one.sides[0][mine], two.sides[0][theirs]
-    across = np.cross(own[edge_a[:, 1]] - own[edge_a[:, 0]], other[edge_b[:, 1]] - other[edge_b[:, 0]])
-    normal = across / np.maximum(np.linalg.norm(across, axis=1), 1e-30)[:, None]
-    out_a, out_b = _outward(one, ended[a], mine), _outward(two, ended[b], theirs)
-    # A sheet has no outside: over a long sharp edge that says which way it is pushed, and either of its sides may be.
-    long_b = _long(two, other[edge_b], out_b, one)[:, None]
-    long_a = _long(one, own[edge_a], out_a, two)[:, None]
-    facing = (np.where(long_a, 0.0, out_b.sum(axis=1)) - np.where(long_b, 0.0, out_a.sum(axis=1))) * normal
-    normal = normal * np.where(facing.sum(axis=1) < 0.0, -1.0, 1.0)[:, None]
-    stack = np.column_stack([edge_a + parts[0].start, edge_b + parts[1].start])
-    weights = np.column_stack([1.0 - pairs.s, pairs.s, pairs.t - 1.0, -pairs.t])
-    before = np.einsum("ki,ki->k", np.einsum("kj,kji->ki", weights, moment.start[stack]), normal)
-    after = np.einsum("ki,ki->k", pairs.way, normal)
-    keep = _within(out_b, normal) | (long_a[:, 0] & _within(-out_b, normal))
-    keep &= _within(out_a, -normal) | (long_b[:, 0] & _within(-out_a, -normal))
+    stack = np.concatenate([all_a[pairs.first], all_b[pairs.second]], axis=1)
+    surfaces = np.array([(k.a, k.b) for k in lots])[of]
+    out_a, out_b = _outward(model, points, surfaces[:, 0], mine), _outward(model, points, surfaces[:, 1], theirs)
+    place = points[stack]
+    across = cross_rows((place[:, 1] - place[:, 0]).T, (place[:, 3] - place[:, 2]).T).T
+    normal = across / np.maximum(np.sqrt((across * across).sum(axis=1)), 1e-30)[:, None]
+    long_a, long_b, strung = np.zeros((3, len(of)), dtype=bool)
+    for number, k in enumerate(lots):
+        thing, ground = model.surfaces[k.a], model.surfaces[k.b]
+        if thing.closed and ground.closed:
+            continue
+        some = np.flatnonzero(of == number)
+        # A sheet has no outside: over a long sharp edge that says which way it is pushed, and either of its sides may
+        # be.
+        long_a[some] = _long(thing, place[some, :2], out_a[some], ground)
+        long_b[some] = _long(ground, place[some, 2:], out_b[some], thing)
+        strung[some] = thing.strung
+    facing = np.where(long_a[:, None], 0.0, out_b.sum(axis=1)) - np.where(long_b[:, None], 0.0, out_a.sum(axis=1))
+    normal = normal * np.where((facing * normal).sum(axis=1) < 0.0, -1.0, 1.0)[:, None]
+    weights = np.stack([1.0 - pairs.s, pairs.s, pairs.t - 1.0, -pairs.t], axis=1)
+    before = (weighted(weights, stack, moment.start) * normal).sum(axis=1)
+    after = (pairs.way * normal).sum(axis=1)
+    keep = _within(out_b, normal) | (long_a & _within(-out_b, normal))
+    keep &= _within(out_a, -normal) | (long_b & _within(-out_a, -normal))
     keep &= model.moved[stack].any(axis=1)
-    if one.strung:
+    if strung.any():
         # A thread along the one face of an edge is not behind the other one.
-        keep &= (after > 0.0) | _within(out_b, normal, -_ROUND)
+        keep &= ~strung | (after > 0.0) | _within(out_b, normal, -_ROUND)
+    distance = moment.pair_distances[surfaces[:, 0], surfaces[:, 1]]
     keep &= before > -_BEHIND * distance
     # What ended deep must have met on its way.
     deep = np.flatnonzero(keep & (after < -_DEEP * distance))
     if len(deep):
-        end = np.concatenate([own[edge_a[deep]], other[edge_b[deep]]], axis=1)
         heights = before[deep], after[deep]
-        keep[deep], weights[deep] = _passed(moment.start[stack[deep]], end, heights, weights[deep])
+        keep[deep], weights[deep] = _passed(moment.start[stack[deep]], place[deep], heights, weights[deep])
     some = np.flatnonzero(keep)
-    if not len(some):
-        return None
-    feature = mine * len(two.sides[0]) + theirs
-    area = np.minimum(_areas(one, edge_a), _areas(two, edge_b))
-    return Meeting((a, b), stack[some], weights[some], normal[some], feature[some], EDGE, area[some])
+    feature = mine * np.array([len(model.surfaces[k.b].sides[0]) for k in lots])[of] + theirs
+    areas = model.areas[stack]
+    area = 0.5 * np.minimum(areas[:, 0] + areas[:, 1], areas[:, 2] + areas[:, 3])
+    return Meeting(surfaces[some], stack[some], weights[some], normal[some], feature[some], EDGE, area[some])
 
 
 def _passed(start: Array, end: Array, heights: tuple[Array, Array], weights: Array) -> tuple[Mask, Array]:
@@ -119,19 +171,6 @@ def _passed(start: Array, end: Array, heights: tuple[Array, Array], weights: Arr
     return inside, np.where(inside[:, None], np.column_stack([1.0 - s, s, t - 1.0, -t]), weights)
 
 
-def _boxed(points: Array, edges: Index, others: Array, other_edges: Index, reach: float) -> Mask:
-    """The edges that reach into the box around others."""
-    used = np.zeros(len(others), dtype=bool)
-    used[other_edges.ravel()] = True
-    low, high = around(others[used])
-    rows, beyond = np.ascontiguousarray(points.T), np.zeros(len(points), dtype=np.uint8)
-    for axis in range(3):
-        beyond |= (rows[axis] < low[axis] - reach).astype(np.uint8) << (2 * axis)
-        beyond |= (rows[axis] > high[axis] + reach).astype(np.uint8) << (2 * axis + 1)
-    # Both ends of what does not are beyond the same side.
-    return np.asarray((beyond[edges[:, 0]] & beyond[edges[:, 1]]) == 0)
-
-
 def _long(surface: Touchable, ends: Array, out: Array, sheet: Touchable) -> Mask:
     """(k,) which edges of what is closed turn by more than 60 degrees, and are so long that a sheet folds over them.
 
@@ -144,12 +183,16 @@ def _long(surface: Touchable, ends: Array, out: Array, sheet: Touchable) -> Mask
     return np.asarray(turned & (lengths > _LONG * sheet.edge_length))
 
 
-def _outward(surface: Touchable, there: Triangles, edges: Index) -> Array:
+def _outward(model: ContactModel, points: Array, surfaces: Index, edges: Index) -> Array:
     """(k, 2, 3) the normals of edges' two triangles; of a border both those of its one, of threads none."""
-    if surface.strung:
-        return np.zeros((len(edges), 2, 3))
-    faces = surface.sides[1][edges]
-    return np.asarray(there.normals[np.where(faces < 0, faces[:, ::-1], faces)])
+    faces = np.zeros((len(edges), 2, 3), dtype=np.int64)
+    for place in np.flatnonzero(np.bincount(surfaces, minlength=1)):
+        surface = model.surfaces[place]
+        if not surface.strung:
+            mine = np.flatnonzero(surfaces == place)
+            faces[mine] = surface.triangles[surface.beside[edges[mine]]] + model.starts[place]
+    # Of what has no triangle the corners are one point.
+    return Triangles(points, faces.reshape(-1, 3)).normals.reshape(-1, 2, 3)
 
 
 def _within(out: Array, normal: Array, more: float = _ROUND) -> Mask:
@@ -161,8 +204,3 @@ def _within(out: Array, normal: Array, more: float = _ROUND) -> Mask:
     least = turn - (more if more > 0.0 else more * (1.0 - turn))
     along = np.einsum("kji,ki->kj", out, normal)
     return np.asarray((along >= least[:, None]).all(axis=1))
-
-
-def _areas(surface: Touchable, edges: Index) -> Array:
-    """(k,) m^2 that an edge stands for: what its two ends do."""
-    return np.asarray(surface.areas[edges].mean(axis=1))

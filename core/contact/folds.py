@@ -62,5 +62,5 @@ def further_sides(
         touched[mine, count], out[mine, count] = place[kept], normal[kept]
         stack = np.column_stack([mine, corners[kept]]) + start
         weights = np.column_stack([np.ones(len(kept)), -near.weights[kept]])
-        found.append(Meeting(known.surfaces, stack, weights, normal[kept], mine, kind, areas[mine]))
+        found.append(Meeting(known.surfaces[: len(kept)], stack, weights, normal[kept], mine, kind, areas[mine]))
     return found

@@ -53,5 +53,4 @@ class Hardening:
 
 def _free(rows: Rows) -> Array:
     """(k,) the part of each contact's points that nodes move; of two bodies', the freer one's."""
-    ways = [np.asarray(rows.weights.multiply(sign).maximum(0.0).sum(axis=1)).ravel() for sign in (1.0, -1.0)]
-    return np.maximum(*ways)
+    return np.maximum(rows.side(1.0), rows.side(-1.0))

@@ -14,6 +14,13 @@ from .memory import EDGE, ContactMemory
 from .moment import Moment
 from .rows import Rows
 
+# Contacts are looked for within so many contact distances, beside the way that is made.
+REACH = 2.0
+# A point that was behind a triangle by more than this part of the contact distance when the step began did not come
+# from in front of it.
+BEHIND = 0.5
+# What lies deeper than so many contact distances must have gone through the triangle within the step.
+DEEP = 2.0
 # Sizes per second at which what begins inside of something is pushed out.
 _EXIT = 0.5
 # A point that is less far out at a step's start than it should be comes out by this part of the distance at least.
@@ -24,16 +31,16 @@ _OPPOSING = -0.1
 
 @dataclass(frozen=True)
 class Meeting:
-    """Contacts of two surfaces, k of them.
+    """Contacts of surfaces, k of them.
 
-    surfaces: the one that touches, and the one that is touched.
-    points: (k, m) of the stack whose weighted sum (k, m) is the way from the touched point to the touching one.
+    surfaces: (k, 2) which one touches, and which one is touched.
+    points: (k, 4) of the stack whose weighted sum (k, 4) is the way from the touched point to the touching one.
     normal: (k, 3) of what is touched, outwards.
     feature: (k,) of the touching surface, or of both, which tells one contact from another.
     kind: POINT, EDGE or one of CORNERS.  area: (k,) m^2 that each one stands for.
     """
 
-    surfaces: tuple[int, int]
+    surfaces: Index
     points: Index
     weights: Array
     normal: Array
@@ -46,17 +53,14 @@ class Meeting:
 
     def some(self, rows: Index) -> Meeting:
         return Meeting(
-            self.surfaces, self.points[rows], self.weights[rows], self.normal[rows], self.feature[rows], self.kind,
-            self.area[rows],
+            self.surfaces[rows], self.points[rows], self.weights[rows], self.normal[rows], self.feature[rows],
+            self.kind, self.area[rows],
         )  # fmt: skip
 
 
 def pair_distance(moment: Moment, first: int, second: int) -> float:
     """The contact distance of two surfaces, m."""
-    a, b = moment.model.surfaces[first], moment.model.surfaces[second]
-    if a.is_obstacle or b.is_obstacle:
-        return float(moment.distance[first] + moment.distance[second])
-    return float(0.5 * (moment.distance[first] + moment.distance[second]))
+    return float(moment.pair_distances[first, second])
 
 
 def faced(surface: Triangles, around: Index, points: Index, normals: Array) -> Mask:
@@ -73,84 +77,77 @@ def rows_of(moment: Moment, meetings: Sequence[Meeting], memory: ContactMemory, 
     model = moment.model
     parts = [one for one in meetings if len(one)]
     count = sum(len(one) for one in parts)
-    rows, columns, values = [], [], []
-    numbers = np.empty((count, 4))
-    normal, key = np.empty((count, 3)), np.empty((count, 4), dtype=np.int64)
-    start = 0
-    for one in parts:
-        place = slice(start, start + len(one))
-        width = one.points.shape[1]
-        rows.append(np.arange(start, start + len(one)).repeat(width))
-        columns.append(one.points.ravel())
-        values.append(one.weights.ravel())
-        a, b = one.surfaces
-        distance = pair_distance(moment, a, b)
-        normal[place] = one.normal
-        key[place] = np.stack(
-            [np.full(len(one), a), np.full(len(one), one.kind), one.feature, np.full(len(one), b)], axis=1
-        )
-        young = [moment.young[k] for k in (a, b) if not model.surfaces[k].is_obstacle]
-        both = len(young) == 2 and one.kind != EDGE
-        stiff = (0.5 if both else 1.0) * min(young) * one.area / distance
-        numbers[place, 0], numbers[place, 1] = distance, stiff
-        numbers[place, 2], numbers[place, 3] = a, b
-        start = place.stop
     if not count:
         return empty(model.operator.shape[1])
-    between = csr_matrix(
-        (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))), shape=(count, model.count)
+    surfaces, stack, weights, normal, feature, area = (
+        np.concatenate([getattr(one, name) for one in parts])
+        for name in ("surfaces", "points", "weights", "normal", "feature", "area")
     )
-    way = np.asarray(between @ moment.start)
-    distances = numbers[:, 0]
+    kind = np.repeat([one.kind for one in parts], [len(one) for one in parts])
+    first, second = surfaces.T
+    key = np.stack([first, kind, feature, second], axis=1)
+    distances = moment.pair_distances[first, second]
+    # Of two bodies points of either touch the other, an edge counts once.
+    bodies = ~model.is_obstacle
+    young = np.where(bodies, moment.young, np.inf)
+    both = bodies[first] & bodies[second] & (kind != EDGE)
+    stiffness = np.where(both, 0.5, 1.0) * np.minimum(young[first], young[second]) * area / distances
+    way = weighted(weights, stack, moment.start)
     out = np.einsum("ki,ki->k", normal, way)
-    sizes = np.array([one.size if not one.is_obstacle else 0.0 for one in model.surfaces])
-    first, second = numbers[:, 2].astype(np.int64), numbers[:, 3].astype(np.int64)
-    exits = _EXIT * moment.h * np.maximum(sizes[first], sizes[second])
+    exits = _EXIT * moment.h * np.maximum(model.sizes[first], model.sizes[second])
     eased = np.minimum(distances, out + np.maximum(_OUT * distances, exits))
     stretch = memory.stretch(key)
-    slip = np.asarray(between @ points) - way + stretch
-    friction = frictions(moment, between, slip - normal * np.einsum("ki,ki->k", normal, slip)[:, None], first, second)
+    slip = weighted(weights, stack, points) - way + stretch
+    slip -= normal * np.einsum("ki,ki->k", normal, slip)[:, None]
+    starts = np.arange(0, weights.size + 1, weights.shape[1])
+    between = csr_matrix((weights.ravel(), stack.ravel(), starts), shape=(count, model.count))
     return Rows(
         (between @ model.operator).tocsr(),
-        np.asarray(between @ moment.offset),
+        weighted(weights, stack, moment.offset),
         normal,
         distances,
         eased,
-        numbers[:, 1],
-        friction,
+        stiffness,
+        frictions(moment, stack, weights, slip, surfaces),
         way - stretch,
         key,
-        np.asarray(between @ moment.drift),
+        weighted(weights, stack, moment.drift),
     )
 
 
-def frictions(moment: Moment, between: csr_matrix, slip: Array, first: Index, second: Index) -> Array:
+def weighted(weights: Array, stack: Index, points: Array) -> Array:
+    """(k, 3) sums of points (N, 3) with weights (k, m) at places stack (k, m)."""
+    return np.asarray((weights[:, None] @ points[stack])[:, 0])
+
+
+def frictions(moment: Moment, stack: Index, weights: Array, slip: Array, surfaces: Index) -> Array:
     """(k,) coefficients of friction; of two bodies the geometric mean.
 
-    between: (k, N).  slip: (k, 3) m, the way that each seems to slide.  first, second: (k,) the surfaces.
+    stack, weights: (k, 4), see Meeting.  slip: (k, 3) m, the way that each seems to slide.  surfaces: (k, 2).
     """
-    model = moment.model
-    obstacle = np.array([one.is_obstacle for one in model.surfaces])
-    a, b = (_own(moment, between, sign, slip, which) for sign, which in ((1.0, first), (-1.0, second)))
-    return np.where(obstacle[first] | obstacle[second], a * b, np.sqrt(a * b))
+    alone = moment.model.is_obstacle[surfaces].any(axis=1)
+    a, b = (
+        _own(moment, stack, sign * weights, sign * slip, which)
+        for sign, which in zip((1.0, -1.0), surfaces.T, strict=True)
+    )
+    return np.where(alone, a * b, np.sqrt(a * b))
 
 
-def _own(moment: Moment, between: csr_matrix, sign: float, slip: Array, surfaces: Index) -> Array:
+def _own(moment: Moment, stack: Index, weights: Array, slip: Array, surfaces: Index) -> Array:
     """(k,) of one side of the contacts: less forwards than backwards where its surface has a front ([Ctl]).
 
-    sign: of the side's weights.
+    weights: (k, 4), those of the side are positive.  slip: (k, 3) m, against the other side.  surfaces: (k,).
     """
     model = moment.model
-    part = (sign * between).maximum(0.0).tocsr()
+    part = np.maximum(weights, 0.0)
     # In an infinite plane weights go beyond its triangle.
-    rough = np.asarray(part @ model.rough) / np.maximum(np.asarray(part.sum(axis=1)).ravel(), 1e-300)
+    rough = (part * model.rough[stack]).sum(axis=1) / np.maximum(part.sum(axis=1), 1e-300)
     forward, backward = moment.friction[surfaces], moment.backward[surfaces]
     if model.fronts is None:
         return np.asarray(rough * forward)
-    front = np.asarray(part @ (model.fronts @ moment.start))
+    front = weighted(part, stack, np.asarray(model.fronts @ moment.start))
     size = np.linalg.norm(front, axis=1) * np.linalg.norm(slip, axis=1)
-    # The touched side slides the other way.
-    along = sign * np.einsum("ki,ki->k", front, slip) / np.maximum(size, 1e-300)
+    along = np.einsum("ki,ki->k", front, slip) / np.maximum(size, 1e-300)
     has = np.linalg.norm(front, axis=1) > 0.0
     return np.asarray(rough * np.where(has, 0.5 * (forward * (1.0 + along) + backward * (1.0 - along)), forward))
 

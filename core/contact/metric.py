@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from itertools import pairwise, product
 
 import numpy as np
-from scipy.linalg import lu_factor, lu_solve
-from scipy.linalg.lapack import spotrf, spotrs
+from scipy.linalg import lu_factor
+from scipy.linalg.blas import strsv
+from scipy.linalg.lapack import sgetrs, spotrf
 from scipy.sparse import csr_matrix
 
 from ..arrays import Array, Index, Single
@@ -29,10 +30,17 @@ LOT = 16
 _LAST = 4.0
 # Bytes of columns that are kept for one factorisation.
 _MOST = 256_000_000
+# The same of what was asked for as a whole: what lies still asks for the same in every step.
+_ASKED = 32_000_000
 # Lots of columns that are made in a step in which nothing presses yet.
 _AHEAD = 4
 # Cholesky's factors cost half of what LU's do: they serve for so many times as many ways as there are coordinates.
 _CHEAPER = 1.25
+# Products with a part of up to so many coordinates are sooner made with all of its numbers, beyond it with those that
+# are not zero.
+_DENSE = 400
+# So many products of numbers take no longer than to find out which of them are zero.
+_SOON = 10_000_000
 
 
 class Compliance:
@@ -50,9 +58,21 @@ class Compliance:
         self._place[nodes] = np.arange(len(nodes))
         self._rows = (3 * nodes[:, None] + np.arange(3)).ravel()
         self._lots: dict[int, Single] = {}
+        self._asked: dict[bytes, Single] = {}
 
     def among(self, slots: Index) -> Single:
         """(a, 3, a, 3) m/(N s), the inverse among slots (a,); the first two indices are the columns'."""
+        key = slots.tobytes()
+        if key in self._asked:
+            self._asked[key] = known = self._asked.pop(key)
+            return known
+        found = self._among(slots)
+        while self._asked and sum(one.nbytes for one in self._asked.values()) + found.nbytes > _ASKED:
+            self._asked.pop(next(iter(self._asked)))
+        self._asked[key] = found
+        return found
+
+    def _among(self, slots: Index) -> Single:
         place = self._place[slots]
         rows = (3 * place[:, None] + np.arange(3)).ravel()
         found = np.empty((len(slots), 3, len(rows)), dtype=np.float32)
@@ -92,7 +112,7 @@ def _single(solve: Solve, right: Array) -> Single:
 class Compliant:
     """A part of the nodes that carry contacts, which hangs together with no other.
 
-    places: (b,) of them among those nodes.  inverse: (3b, 3b) m/(N s), H^-1 among them.
+    places: (b,) of them among those nodes, one after the other.  inverse: (3b, 3b) m/(N s), H^-1 among them.
     """
 
     places: Index
@@ -132,13 +152,27 @@ class ContactMetric:
 
     def _by_ways(self, parts: Sequence[Compliant]) -> Callable[[Array], Array] | None:
         """L (1 + L^T S L)^-1 L^T by Cholesky's factors; None where these lose a pivot to rounding."""
-        matrix = np.zeros((self._resisted.shape[0],) * 2, dtype=np.float32)
-        single = self._resisted.astype(np.float32)
+        resisted = self._resisted
+        matrix = np.zeros((resisted.shape[0],) * 2, dtype=np.float32)
+        row = np.arange(resisted.shape[0]).repeat(np.diff(resisted.indptr))
+        single = resisted.data.astype(np.float32)
         for part in parts:
-            own = single[:, part.dof] if len(parts) > 1 else single
-            ways = np.flatnonzero(np.diff(own.indptr))
-            own = own[ways]
-            inner = own @ np.ascontiguousarray((own @ part.inverse).T)
+            first, last = 3 * int(part.places[0]), 3 * int(part.places[-1]) + 3
+            # What hangs together lies together.
+            mine = np.flatnonzero((resisted.indices >= first) & (resisted.indices < last))
+            there = np.zeros(resisted.shape[0], dtype=bool)
+            there[row[mine]] = True
+            ways = np.flatnonzero(there)
+            place = np.cumsum(there) - 1
+            entries = place[row[mine]], resisted.indices[mine] - first
+            own: Single | csr_matrix
+            if last - first <= _DENSE:
+                own = np.zeros((len(ways), last - first), dtype=np.float32)
+                own[entries] = single[mine]
+                inner = own @ part.inverse @ own.T
+            else:
+                own = csr_matrix((single[mine], entries), shape=(len(ways), last - first))
+                inner = own @ np.ascontiguousarray((own @ part.inverse).T)
             # Piece by piece of what lies together, many times as fast as one by one.
             cuts = [*np.flatnonzero(np.diff(ways, prepend=-2) != 1), len(ways)]
             for (a, b), (c, d) in product(pairwise(cuts), repeat=2):
@@ -149,24 +183,30 @@ class ContactMetric:
             return None
 
         def pull(way: Array) -> Array:
-            inner, _ = spotrs(factor, (self._resisted @ way).astype(np.float32), lower=1)
+            inner = strsv(factor, (resisted @ way).astype(np.float32), lower=1)
+            inner = strsv(factor, inner, lower=1, trans=1)
             return np.asarray(self._back @ inner.astype(np.float64))
 
         return pull
 
     def _by_nodes(self, parts: Sequence[Compliant]) -> Callable[[Array], Array]:
         """C (1 + S C)^-1."""
-        stiffness = (self._back @ self._resisted).tocsr()
+        rows, columns = self._resisted.shape
+        every: Array | csr_matrix = self._resisted
+        if rows * columns**2 <= _SOON:
+            every = self._resisted.toarray()
+        stiffness = every.T @ every
         single = stiffness.astype(np.float32)
         # 1 + C S, the transpose of what is needed.
-        matrix = np.zeros(single.shape, dtype=np.float32)
+        matrix = np.empty(single.shape, dtype=np.float32)
         for part in parts:
-            matrix[:, part.dof] = single[:, part.dof] @ part.inverse
+            matrix[:, part.dof] = (single if len(parts) == 1 else single[:, part.dof]) @ part.inverse
         _with_unit(matrix)
-        factors = lu_factor(matrix, overwrite_a=True, check_finite=False)
+        # Column by column, as it is factorised, it is what is needed itself.
+        factors, pivots = lu_factor(matrix.T, overwrite_a=True, check_finite=False)
 
         def pull(way: Array) -> Array:
-            inner = lu_solve(factors, way.astype(np.float32), trans=1, check_finite=False)
+            inner, _ = sgetrs(factors, pivots, way.astype(np.float32))
             return np.asarray(stiffness @ inner.astype(np.float64))
 
         return pull
@@ -179,9 +219,9 @@ def _gathered(resisted: csr_matrix, parts: Sequence[Compliant]) -> csr_matrix:
         part[one.dof] = number
     of = part[resisted.indices]
     first, last = np.full(resisted.shape[0], len(parts)), np.zeros(resisted.shape[0], dtype=np.int64)
-    row = np.arange(resisted.shape[0]).repeat(np.diff(resisted.indptr))
-    np.minimum.at(first, row, of)
-    np.maximum.at(last, row, of)
+    some = np.flatnonzero(np.diff(resisted.indptr))
+    first[some] = np.minimum.reduceat(of, resisted.indptr[some])
+    last[some] = np.maximum.reduceat(of, resisted.indptr[some])
     return resisted[np.lexsort((last, first))]
 
 
@@ -190,5 +230,5 @@ def _with_unit(matrix: Single) -> None:
 
     Beside what gives way without end, as a body that lies free where it is looked for at rest, 1 has no digit.
     """
-    digit = np.finfo(np.float32).eps * float(np.abs(matrix).max(initial=0.0))
+    digit = np.finfo(np.float32).eps * max(float(matrix.max(initial=0.0)), -float(matrix.min(initial=0.0)))
     matrix[np.diag_indices(len(matrix))] += _LAST * digit if digit > 1.0 else 1.0

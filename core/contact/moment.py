@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -125,6 +126,34 @@ class Moment:
         bodies = [None if one.is_obstacle else touching[one.block] for one in model.surfaces]
         same = np.array([one is not None and one.consistent for one in bodies])
         return Moment(model, start, offset, offset - (start - carried), distance, friction, backward, young, same, h)
+
+    @cached_property
+    def pair_distances(self) -> Array:
+        """(s, s) m, the contact distance of each two surfaces: of two bodies the mean of theirs."""
+        both = self.distance[:, None] + self.distance
+        alone = self.model.is_obstacle
+        return np.asarray(np.where(alone[:, None] | alone, 1.0, 0.5) * both)
+
+    @cached_property
+    def _began(self) -> tuple[Array, Array]:
+        """Boxes around the surfaces at the start, (3, s) m."""
+        return self._boxed(np.ascontiguousarray(self.start.T))
+
+    def _boxed(self, rows: Array) -> tuple[Array, Array]:
+        first = self.model.starts[:-1]
+        return np.minimum.reduceat(rows, first, axis=1), np.maximum.reduceat(rows, first, axis=1)
+
+    def boxes(self, points: Array) -> tuple[Array, Array]:
+        """Around each surface where the step starts and where it ends, with points (N, 3) m: low, high (3, s) m."""
+        (low, high), (first, last) = self._began, self._boxed(np.ascontiguousarray(points.T))
+        return np.minimum(low, first), np.maximum(high, last)
+
+    def moves(self, points: Array) -> tuple[Array, Array]:
+        """How far each surface goes until points (N, 3) m in the mean, (s, 3) m, and at most beside that, (s,) m."""
+        first, way = self.model.starts, np.ascontiguousarray((points - self.start).T)
+        mean = np.add.reduceat(way, first[:-1], axis=1) / np.diff(first)
+        way -= mean[:, self.model.owner]
+        return mean.T, np.sqrt(np.maximum.reduceat((way * way).sum(axis=0), first[:-1]))
 
     def points(self, positions: Array) -> Array:
         """(N, 3) m of all points at the step's end, for positions (n, 3) of the nodes."""

@@ -56,6 +56,21 @@ class Rows:
     def __len__(self) -> int:
         return len(self.base)
 
+    @cached_property
+    def of(self) -> Index:
+        """(w,) the row of each of the weights that are kept."""
+        return np.arange(len(self.base)).repeat(np.diff(self.weights.indptr))
+
+    @cached_property
+    def back(self) -> csr_matrix:
+        """(n, k) the same weights by nodes."""
+        return self.weights.T.tocsr()
+
+    def side(self, sign: float) -> Array:
+        """(k,) what the weights of one side add up to: 1.0 of what touches, -1.0 of what is touched."""
+        part = np.maximum(sign * self.weights.data, 0.0)
+        return np.asarray(np.bincount(self.of, part, minlength=len(self.base)))
+
     def some(self, rows: Index | Mask) -> Rows:
         return Rows(
             self.weights[rows], self.base[rows], self.normal[rows], self.distance[rows], self.out[rows],
@@ -93,10 +108,6 @@ class ContactEnergy:
         self._last: tuple[Array, Pressing] | None = None
         self._found: tuple[Pressing, float, Array] | None = None
 
-    @cached_property
-    def _back(self) -> csr_matrix:
-        return self.rows.weights.T.tocsr()
-
     def at(self, positions: Array) -> Pressing:
         """At nodes' positions (n, 3) m."""
         if self._last is None or not np.array_equal(self._last[0], positions):
@@ -133,7 +144,7 @@ class ContactEnergy:
             ).sum()
         )
         pull = np.where(held, rows.stiffness, most / np.maximum(length, _TINY))
-        return value, np.asarray(self._back @ (pull[:, None] * there.slip - there.force[:, None] * rows.normal))
+        return value, np.asarray(rows.back @ (pull[:, None] * there.slip - there.force[:, None] * rows.normal))
 
     def _sliding(self, there: Pressing) -> tuple[Array, Array]:
         """How far rows have slipped (k,) m, and what friction pulls with at most (k,) N."""
@@ -207,7 +218,7 @@ class ContactEnergy:
         """The same with the pressing forces as they are at positions."""
         there = self.at(positions)
         other = ContactEnergy(self.rows, there.force)
-        other._last, other._back = (positions, there), self._back
+        other._last = positions, there
         return other
 
     def stretched(self, positions: Array) -> Array:

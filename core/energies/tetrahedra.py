@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 
 import numpy as np
@@ -72,6 +72,25 @@ class TetElasticity:
         columns, starts = np.tile(self.tets.ravel(), 3), np.arange(0, 12 * m + 1, 4)
         other._gradient = csr_matrix((data, columns, starts), shape=(3 * m, self._nodes))
         other._divergence = other._gradient.T.tocsr()
+        return other
+
+    def alike(self, other: TetElasticity) -> bool:
+        """Whether the other one is of the same material."""
+        return type(self.model) is type(other.model) and vars(self.model) == vars(other.model)
+
+    @staticmethod
+    def joined(parts: Sequence[tuple[int, TetElasticity]], nodes: int) -> TetElasticity:
+        """Energies that are alike, each of the nodes from a number on, as one of so many nodes: one call for all."""
+        rest = np.zeros((nodes, 3))
+        for start, one in parts:
+            rest[start : start + one._nodes] = one._rest
+        tets = np.concatenate([one.tets + start for start, one in parts])
+        return TetElasticity(rest, tets, np.concatenate([one.weights for _, one in parts]), parts[0][1].model)
+
+    def times(self, factors: Array) -> TetElasticity:
+        """The same, each tetrahedron with a factor (m,). What rounding is, is that of the factor 1."""
+        other = copy(self)
+        other.weights = self.weights * factors
         return other
 
     def scaled(self, parts: Array) -> TetElasticity:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import permutations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..arrays import Array, Index
 
@@ -29,3 +30,11 @@ def around(points: Array) -> tuple[Array, Array]:
     # Along rows that lie together it is many times as quick.
     rows = np.ascontiguousarray(points.T)
     return rows.min(axis=1), rows.max(axis=1)
+
+
+def beyond(points: Array, low: Array, high: Array) -> NDArray[np.uint8]:
+    """(p,) a bit for each side of a box (3,), (3,) that points (p, 3) lie beyond.
+
+    A line, a triangle or a tetrahedron whose corners have a bit in common does not come into the box.
+    """
+    return np.packbits(np.concatenate([points < low, points > high], axis=1), axis=1)[:, 0]

@@ -85,6 +85,12 @@ def discs_of(surface: Triangles, triangles: Index, points: Array, reach: float) 
     return _discs(surface, corners, *_around(corners), np.concatenate([owners, owner]))
 
 
+def whole_discs(surface: Triangles, triangles: Index) -> Discs:
+    """One disc for each of the triangles (k,), in their order."""
+    corners = surface.corners.take(triangles, axis=2)
+    return _discs(surface, corners, *_around(corners), triangles)
+
+
 def _discs(surface: Triangles, corners: Array, centres: Array, radii: Array, triangles: Index) -> Discs:
     ways = corners[[1, 2, 0]] - corners
     squares = (ways * ways).sum(axis=1)

@@ -38,14 +38,16 @@ def near_edges(
     edges_a: Index,
     points_b: Array,
     edges_b: Index,
-    reach: float,
+    reach: float | Array,
     forbidden: Forbidden | None = None,
+    pairs: tuple[Index, Index] | None = None,
 ) -> EdgePairs:
     """All pairs of edges (m, 2) and (n, 2) nearer than reach (m) whose closest points are within both, not at ends.
 
     Nearly parallel ones are left out.  forbidden: of pairs of edges (k,) and (k,), those that do not count.
+    pairs: (k,), (k,) edges, ascending by the first, none but which are asked, each with a reach (k,) of its own.
     """
-    first, second = _meeting(points_a, edges_a, points_b, edges_b, reach)
+    first, second = pairs or edges_that_may(points_a, edges_a, points_b, edges_b, float(reach))
     start_a, end_a, start_b, end_b = (
         np.ascontiguousarray(points[edges[which, k]].T)
         for points, edges, which in ((points_a, edges_a, first), (points_b, edges_b, second))
@@ -108,7 +110,10 @@ def sharp_edges(
     return edges, normals, faces
 
 
-def _meeting(points_a: Array, edges_a: Index, points_b: Array, edges_b: Index, reach: float) -> tuple[Index, Index]:
+def edges_that_may(
+    points_a: Array, edges_a: Index, points_b: Array, edges_b: Index, reach: float
+) -> tuple[Index, Index]:
+    """Pairs (k,), (k,) of edges, ascending by the first, among which are all that are nearer than reach (m)."""
     none = np.zeros(0, dtype=np.int64)
     if len(edges_a) == 0 or len(edges_b) == 0:
         return none, none

@@ -14,11 +14,11 @@ from scipy.spatial import cKDTree
 
 from ..arrays import Array, Index, Mask
 from .closest import closest_on_triangles
-from .discs import Discs, discs_of
+from .discs import Discs, discs_of, whole_discs
 from .triangles import Topology, Triangles, closed, unit
 from .winding import WindingNumber
 
-__all__ = ["Forbidden", "Nearest", "Topology", "Triangles", "closed", "nearest", "signed"]
+__all__ = ["Forbidden", "Nearest", "Topology", "Triangles", "closed", "nearest", "nearest_among", "signed"]
 
 Forbidden = Callable[[Index, Index], Mask]
 
@@ -67,24 +67,39 @@ def nearest(
     rows = np.ascontiguousarray(points.T)
     reaches = np.broadcast_to(np.asarray(reach, dtype=np.float64), (len(points),))
     near, among = _in_box(surface, rows, reaches)
-    search = _Search(surface, rows.take(near, axis=1), reaches[near], near, normals, opposing, forbidden)
+    size = np.full(len(near), surface.size)
+    search = _Search(surface, rows.take(near, axis=1), reaches[near], size, near, normals, opposing, forbidden)
     if len(near) and len(among):
         search.look(discs_of(surface, among, search.points, float(reaches[near].max())))
-    place, triangle = search.winners()
-    weights, way, square = closest_on_triangles(
-        search.points.take(place, axis=1), surface.corners.take(triangle, axis=2)
-    )
-    return Nearest(
-        near[place],
-        triangle,
-        np.ascontiguousarray(weights.T),
-        np.ascontiguousarray(way.T),
-        np.sqrt(square),
-    )
+    return search.found()
 
 
-def signed(surface: Triangles, found: Nearest) -> tuple[Array, Array]:
+def nearest_among(
+    surface: Triangles,
+    points: Array,
+    reach: Array,
+    size: Array,
+    triangles: Index,
+    pairs: tuple[Index, Index],
+    forbidden: Forbidden,
+) -> Nearest:
+    """The same of surfaces that are kept as one: each point is asked about some of its triangles only.
+
+    reach: (p,) m.  size: (p,) m, of the surface that a point is asked about.  triangles: (t,) of all that is asked.
+    pairs: (k,), (k,) which points and which of the triangles are looked at.
+    """
+    every = np.arange(len(points))
+    search = _Search(surface, np.ascontiguousarray(points.T), reach, size, every, None, 0.0, forbidden)
+    if len(pairs[0]):
+        asked, place = np.unique(pairs[1], return_inverse=True)
+        search.look_at(whole_discs(surface, triangles[asked]), pairs[0], place)
+    return search.found()
+
+
+def signed(surface: Triangles, found: Nearest, size: float | Array | None = None) -> tuple[Array, Array]:
     """Sides (k,) of a closed surface, outside +1, inside -1, and its unit normals (k, 3) there, outwards.
+
+    size: m, one for all or (k,); that of the surface if None.
 
     The sign is that of the closest face, edge or vertex's pseudo-normal (Baerentzen, Aanaes 2005); beside degenerate
     triangles, which have none, that of the winding number.
@@ -108,7 +123,7 @@ def signed(surface: Triangles, found: Nearest) -> tuple[Array, Array]:
         if any_degenerate:
             doubtful[on_vertex] |= surface.doubtful[1][vertex]
     sign = np.where((found.way * feature).sum(axis=1) >= 0.0, 1.0, -1.0)
-    off = found.distance > _ON * surface.size
+    off = found.distance > _ON * (surface.size if size is None else size)
     ask = np.flatnonzero(doubtful & off)
     if len(ask):
         corners = surface.vertices[surface.triangles[found.triangle[ask]]]
@@ -147,6 +162,7 @@ class _Search:
         surface: Triangles,
         points: Array,
         reaches: Array,
+        sizes: Array,
         names: Index,
         normals: Array | None,
         opposing: float,
@@ -155,7 +171,7 @@ class _Search:
         self.points = points
         self._surface, self._names, self._forbidden, self._opposing = surface, names, forbidden, opposing
         self._normals = None if normals is None else np.ascontiguousarray(np.asarray(normals)[names].T)
-        self._slack = _TIE * max(surface.size, 1e-3 * float(np.abs(surface.corners).max(initial=0.0)))
+        self._slack = _TIE * np.maximum(sizes, 1e-3 * float(np.abs(surface.corners).max(initial=0.0)))
         self._reach = reaches
         self._bound = np.array(reaches, dtype=np.float64)
         self._looked: list[tuple[Index, Index, Array]] = []
@@ -169,7 +185,14 @@ class _Search:
         else:
             self._look(discs)
 
-    def winners(self) -> tuple[Index, Index]:
+    def found(self) -> Nearest:
+        place, triangle = self._winners()
+        corners = self._surface.corners.take(triangle, axis=2)
+        weights, way, square = closest_on_triangles(self.points.take(place, axis=1), corners)
+        across = np.ascontiguousarray(weights.T), np.ascontiguousarray(way.T)
+        return Nearest(self._names[place], triangle, *across, np.sqrt(square))
+
+    def _winners(self) -> tuple[Index, Index]:
         """The points that have a triangle (k,), and which (k,)."""
         if not self._looked:
             return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
@@ -186,14 +209,14 @@ class _Search:
     def _look(self, discs: Discs) -> None:
         count, number = self.points.shape[1], len(discs.radii)
         if number * count <= _FEW:
-            self._pairs(discs, np.arange(count).repeat(number), np.tile(np.arange(number), count))
+            self.look_at(discs, np.arange(count).repeat(number), np.tile(np.arange(number), count))
             return
-        radius = (float(discs.radii.max()) + self._slack) * (1.0 + 1e-9)
+        radius = (float(discs.radii.max()) + float(self._slack.max())) * (1.0 + 1e-9)
         tree = cKDTree(discs.centres.T, balanced_tree=False, compact_nodes=True, leafsize=16)
         limit = (float(self._bound.max()) + radius) * (1.0 + 1e-9)
         _, disc = tree.query(self.points.T, distance_upper_bound=limit)
         asked = np.flatnonzero(disc < number)
-        self._pairs(discs, asked, disc[asked])
+        self.look_at(discs, asked, disc[asked])
         # Only a disc whose centre is nearer than this can hold something nearer.
         needed = (self._bound + radius) * (1.0 + 1e-9)
         self._around(discs, tree, asked[np.argsort(needed[asked], kind="stable")], needed)
@@ -213,9 +236,9 @@ class _Search:
             pairs = here.sparse_distance_matrix(tree, farthest, output_type="ndarray")
             point, disc = lot[pairs["i"]], pairs["j"]
             some = np.flatnonzero(pairs["v"] <= needed[point])
-            self._pairs(discs, point[some], disc[some])
+            self.look_at(discs, point[some], disc[some])
 
-    def _pairs(self, discs: Discs, point: Index, disc: Index) -> None:
+    def look_at(self, discs: Discs, point: Index, disc: Index) -> None:
         """Look at pairs of points (k,) and discs (k,)."""
         low, high = discs.bounds(disc, self.points.take(point, axis=1))
         keep = np.flatnonzero(low <= self._limit(point))
@@ -240,4 +263,4 @@ class _Search:
 
     def _limit(self, point: Index) -> Array:
         """How far what is as near as the nearest may seem to be, m."""
-        return np.asarray(self._bound[point] * (1.0 + _TIE) + self._slack)
+        return np.asarray(self._bound[point] * (1.0 + _TIE) + self._slack[point])

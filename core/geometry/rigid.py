@@ -11,6 +11,8 @@ from ..arrays import Array
 _HELD = 1e-6
 # Points whose second extent is below this part of the square of the first lie on a line.
 _FLAT = 1e-12
+# A moment of inertia below this part of the largest is none: all of it lies on the axis.
+_THIN = 1e-9
 
 
 def shifts_and_turns(offset: Array) -> Array:
@@ -65,6 +67,13 @@ def free_spin(held: Array) -> Array:
     return np.eye(3) if rank == 0 else directions[:1].T if rank == 1 else np.zeros((3, 0))
 
 
+def spinning(inertia: Array) -> Array:
+    """The inverse (r, r) of a symmetric tensor of inertia; nothing turns where it has none."""
+    sizes, axes = np.linalg.eigh(inertia)
+    there = np.abs(sizes) > _THIN * np.abs(sizes).max(initial=0.0)
+    return np.asarray((axes * np.where(there, 1.0 / np.where(there, sizes, 1.0), 0.0)) @ axes.T)
+
+
 def turning(products: Array) -> Array:
     """sum r x p (3, ...) from sum r p^T (3, 3, ...)."""
     return np.stack([products[1, 2] - products[2, 1], products[2, 0] - products[0, 2], products[0, 1] - products[1, 0]])
@@ -80,7 +89,7 @@ def coasting(offset: Array, mass: Array, momentum: Array, axes: Array, h: float,
     weighted = (mass[:, None] * offset).T
     second = weighted @ offset if before is None else weighted @ before
     inertia = np.trace(second) * np.eye(3) - 0.5 * (second + second.T)
-    inverse = np.linalg.pinv(axes.T @ inertia @ axes, rcond=1e-9)
+    inverse = spinning(axes.T @ inertia @ axes)
     turn, Q = np.zeros(3), np.eye(3)
     for _ in range(30):
         # - sum m Q r x r_0 / h from the 3 x 3 matrix of second moments.

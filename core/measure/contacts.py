@@ -9,7 +9,8 @@ import numpy as np
 
 from ..arrays import Array, Index
 from ..contact.memory import EDGE, POINT, ContactMemory
-from ..contact.model import ContactModel, Touchable
+from ..contact.model import ContactModel
+from ..contact.touchable import Touchable
 from ..frames.frame import Frame
 from ..geometry.closest import closest_of_lines
 from ..geometry.proximity import Triangles, nearest

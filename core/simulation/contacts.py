@@ -12,8 +12,9 @@ from scipy.spatial import cKDTree
 from ..arrays import Array, Index
 from ..bodies.kind import BASE_YOUNG
 from ..bodies.model import Model, Strands
-from ..contact.model import DISTANCE, ContactModel, Touchable
+from ..contact.model import ContactModel
 from ..contact.moment import Obstructing, Span, Touching
+from ..contact.touchable import DISTANCE, Touchable
 from ..geometry.outwards import turned_outwards
 from ..geometry.refined import refined
 from ..geometry.surface import welded

@@ -82,8 +82,9 @@ class LowRank:
     @cached_property
     def _sums(self) -> csr_matrix:
         """(r, n), sums the rows of each part."""
-        rows = np.arange(len(self.part))
-        return csr_matrix((np.ones(len(rows)), (self.part, rows)), shape=(len(self.signs), len(rows)))
+        order = np.argsort(self.part, kind="stable")
+        starts = np.searchsorted(self.part[order], np.arange(len(self.signs) + 1))
+        return csr_matrix((np.ones(len(order)), order, starts), shape=(len(self.signs), len(order)))
 
     @property
     def empty(self) -> bool:

@@ -25,7 +25,7 @@ from .found_again import carried, deeper, gone_through, same
 from .ground import IMPACT, Impact, impacted, leaving, opened, steady, support, touches
 from .held import NUMBERS, Around, Ground, Holding, drag, holding, overshoot, renewed
 from .remembered import CONTACTS, DIALS, HELD, IMPACTS, Remembered, shared
-from .rigid_part import Rigid, adrift, balanced
+from .rigid_part import adrift, balanced, drift
 from .sleep import touch_dials
 from .touching import Meeting
 
@@ -175,7 +175,7 @@ class ContactStep:
     def _touched(self, rows: Rows, pressing: Mask) -> frozenset[int]:
         """The regions on which rows press."""
         nodes = np.zeros(len(self.system.rest), dtype=bool)
-        nodes[rows.weights[np.flatnonzero(pressing)].indices] = True
+        nodes[rows.weights.indices[pressing[rows.of]]] = True
         return frozenset(k for k, region in enumerate(self.system.regions) if nodes[region.free].any())
 
     def _grounds(self, rows: Rows, pressing: Array) -> dict[int, Ground]:
@@ -189,7 +189,7 @@ class ContactStep:
                 continue
             free = self.system.regions[place].free
             under = support(rows, pressing, self.state.velocities, free, self.h)
-            own = Rigid.of(self.system, place, self.state.positions, self.state.velocities).velocity
+            own = drift(self.system, place, self.state.velocities)
             if float(np.linalg.norm(own - under)) < slow:
                 found[place] = Ground(self.held[place], drag(self.held[place], self.controls.laws[place]), under)
         return found
@@ -260,15 +260,15 @@ class ContactStep:
         branches, force = energy.branches(state.positions), energy.at(state.positions).force
         pressed, sticking = branches % 4 > 0, int(((branches > 0) & (branches < 4)).sum())
         slow, stiffness = _SLOW * self._fall, None
+        there = np.zeros(len(self.system.rest), dtype=bool)
+        there[energy.rows.weights.indices[pressed[energy.rows.of]]] = True
         for place in sorted(steady({(one.region, one.other): one for one in impacts})):
             region = self.system.regions[place]
             if not region.rigid_modes or overshoot(self.controls.laws[place]) < 0.0:
                 continue
-            there = np.zeros(len(self.system.rest), dtype=bool)
-            there[energy.rows.weights[np.flatnonzero(pressed)].indices] = True
             count = int(there[region.free].sum())
             known = self.held.get(place)
-            own = Rigid.of(self.system, place, state.positions, state.velocities).velocity
+            own = drift(self.system, place, state.velocities)
             own = own - support(energy.rows, force, state.velocities, region.free, self.h)
             if known is None or renewed(known, count, sticking):
                 if float(np.linalg.norm(own)) > slow:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arrays import Array, rows
-from ..geometry.rigid import coasting, free_spin, rigid_basis, turning
+from ..geometry.rigid import coasting, free_spin, rigid_basis, spinning, turning
 from ..system.region import Region
 from .carrier import Carried, Moment, held_ahead, turned
 
@@ -94,5 +94,5 @@ def yielding(flight: Flight, dead: Array, mass: Array, h: float) -> Array:
     inertia = np.trace(second) * np.eye(3) - second
     weighted = (mass[:, None] * offset).T
     momenta = turning((weighted @ flight.basis.reshape(len(offset), -1)).reshape(3, 3, -1))
-    spins = np.linalg.pinv(inertia, rcond=1e-9, hermitian=True) @ momenta
+    spins = spinning(inertia) @ momenta
     return np.asarray(-h * spins.T @ H @ spins)

@@ -85,45 +85,45 @@ def region_of_nodes(system: System) -> Index:
 
 def touches(system: System, energy: ContactEnergy, positions: Array, h: float) -> list[Touch]:
     """What presses on what at positions (n, 3) m, a step of h s after its start."""
-    rows, there = energy.rows, energy.at(positions)
-    pressing = np.flatnonzero(there.force > 0.0)
+    rows, at = energy.rows, energy.at(positions)
+    pressing = np.flatnonzero(at.force > 0.0)
     if not len(pressing):
         return []
     where = region_of_nodes(system)
-    weights = rows.weights[pressing]
+    some = rows.some(pressing)
+    nodes, data = some.weights.indices, some.weights.data
     sides: list[tuple[Index, Array]] = []
     for way in (1.0, -1.0):
-        part = weights.multiply(way).maximum(0.0).tocsr()
-        part.eliminate_zeros()
-        total = np.asarray(part.sum(axis=1)).ravel()
+        entries = np.flatnonzero(way * data > 0.0)
+        row, part = some.of[entries], way * data[entries]
         region = np.full(len(pressing), -1)
-        some = np.flatnonzero(np.diff(part.indptr) > 0)
-        region[some] = where[part.indices[part.indptr[some]]]
-        place = np.asarray(part @ positions) / np.maximum(total, 1e-30)[:, None]
-        sides.append((region, place))
+        # That of each row's first one.
+        region[row[::-1]] = where[nodes[entries[::-1]]]
+        total = np.maximum(some.side(way), 1e-30)
+        ways = part[:, None] * positions[nodes[entries]]
+        place = np.stack([np.bincount(row, one, minlength=len(pressing)) for one in ways.T], axis=1)
+        sides.append((region, place / total[:, None]))
     (first, front), (second, back) = sides
-    force, normal = there.force[pressing], rows.normal[pressing]
-    speed = rows.drift[pressing] / h
-    found: list[tuple[tuple[int, int], Array, Array, Array, Array]] = []
-    for sign, own, partner, place in ((1.0, first, second, front), (-1.0, second, first, back)):
-        for pair in sorted({(int(a), int(b)) for a, b in zip(own, partner, strict=True) if a >= 0 and a != b}):
-            mine = (own == pair[0]) & (partner == pair[1])
-            found.append((pair, sign * force[mine, None] * normal[mine], place[mine], -sign * speed[mine], force[mine]))
-    merged: dict[tuple[int, int], list[tuple[Array, Array, Array, Array]]] = {}
-    for pair, *one in found:
-        merged.setdefault(pair, []).append((one[0], one[1], one[2], one[3]))
-    answer = []
-    for pair, parts in sorted(merged.items()):
-        if pair[1] >= 0 and pair[0] > pair[1]:
-            # The same pair from its other side.
-            continue
-        pulls, places, supports, sizes = (np.concatenate(column) for column in zip(*parts, strict=True))
-        total = pulls.sum(axis=0)
-        if np.linalg.norm(total) <= 1e-9 * float(sizes.sum()):
-            continue
-        share = sizes / sizes.sum()
-        answer.append(Touch(*pair, total, share @ places, share @ supports))
-    return answer
+    pull, speed = at.force[pressing, None] * some.normal, some.drift / h
+    own, partner = np.concatenate([first, second]), np.concatenate([second, first])
+    # Of two regions once, of the one with the lower place.
+    mine = np.flatnonzero((own >= 0) & ((partner < 0) | (own < partner)))
+    numbers = np.column_stack(
+        [np.concatenate([pull, -pull]), np.concatenate([front, back]), np.concatenate([-speed, speed])]
+    )
+    size = np.tile(at.force[pressing], 2)[mine]
+    pairs, of = np.unique(np.stack([own, partner], axis=1)[mine], axis=0, return_inverse=True)
+    of, count = of.reshape(-1), len(pairs)
+    sizes = np.bincount(of, size, minlength=count)
+    numbers = numbers[mine]
+    # Forces are summed, places and speeds are means by how hard they press.
+    numbers[:, 3:] *= (size / sizes[of])[:, None]
+    sums = np.stack([np.bincount(of, one, minlength=count) for one in numbers.T], axis=1)
+    return [
+        Touch(int(region), int(other), row[:3], row[3:6], row[6:])
+        for (region, other), row, whole in zip(pairs, sums, sizes, strict=True)
+        if np.linalg.norm(row[:3]) > 1e-9 * float(whole)
+    ]
 
 
 def support(rows: Rows, pressing: Array, velocities: Array, free: Index, h: float) -> Array:

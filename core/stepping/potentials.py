@@ -10,7 +10,7 @@ from scipy.sparse import block_diag, csr_matrix
 
 from ..arrays import Array, Index
 from ..contact.rows import ContactEnergy
-from ..energies import Energy, Membrane, ShellBending
+from ..energies import Energy, Membrane, ShellBending, TetElasticity
 from ..system.inputs import Inputs
 from ..system.links import Joints
 from ..system.state import State
@@ -67,6 +67,7 @@ class Potentials:
             elastic = factor is Factor.MATERIAL
             own = energy if uniform or not elastic else energy.scaled(np.asarray(theta)[system.slices[place]])
             self._energies.append((place, float(factors[place]) if elastic else 1.0, own, elastic))
+        self._together, self._alone = self._joined()
         joints = system.joints
         self._joints = joints if joints is None or uniform else joints.scaled(np.asarray(theta))
         self.rounding = sum(
@@ -75,6 +76,21 @@ class Potentials:
         self.contacts: ContactEnergy | None = None
         self._last: tuple[Array, Array, Array | None] | None = None
         self._known: list[tuple[Array, float, Array, Array | None]] = []
+
+    def _joined(self) -> tuple[list[TetElasticity], list[tuple[int, float, Energy, bool]]]:
+        """What of the blocks' elasticity is evaluated as one, with its factors, and all that is not."""
+        here = {(place, id(energy)): scale for place, scale, energy, elastic in self._energies if elastic}
+        together, gone = [], set()
+        for one in self._system.joined:
+            # What flows, or counts in parts, is another energy in each step.
+            keys = [(place, id(energy)) for place, energy in one.parts]
+            if all(key in here for key in keys):
+                scales = np.ones(len(self._system.blocks))
+                for key in keys:
+                    scales[key[0]] = here[key]
+                together.append(one.energy.times(scales[one.block]))
+                gone.update(keys)
+        return together, [one for one in self._energies if (one[0], id(one[2])) not in gone]
 
     def touch(self, contacts: ContactEnergy | None) -> None:
         """From now on with other contacts."""
@@ -103,7 +119,11 @@ class Potentials:
             if np.array_equal(known[0], x):
                 return known[1:]
         value, elastic, other = 0.0, np.zeros_like(x), None
-        for place, scale, energy, material in self._energies:
+        for joined in self._together:
+            potential, slope = joined.value_gradient(x)
+            value += self._theta * potential
+            elastic += slope
+        for place, scale, energy, material in self._alone:
             part = self._system.slices[place]
             potential, slope = energy.value_gradient(x[part])
             if material:

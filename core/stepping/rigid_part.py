@@ -11,6 +11,7 @@ from scipy.sparse.csgraph import connected_components
 
 from ..arrays import Array, Index
 from ..contact.rows import ContactEnergy
+from ..geometry.rigid import spinning, turning
 from ..solvers.problem import Searched
 from ..system.system import System
 
@@ -50,16 +51,23 @@ class Rigid:
         offset = x - centre
         second = (mass[:, None] * offset).T @ offset
         inertia = np.trace(second) * np.eye(3) - second
-        momentum = (mass[:, None] * np.cross(offset, velocities[free])).sum(axis=0)
+        momentum = turning((mass[:, None] * offset).T @ velocities[free])
         return Rigid(total, centre, mass @ velocities[free] / total, momentum, inertia)
 
     def turned(self, momentum: Array) -> Array:
         """(3,) 1/s, how fast an angular momentum turns it; not at all about a line that all of it lies on."""
-        return np.asarray(np.linalg.pinv(self.inertia, rcond=1e-9) @ momentum)
+        return np.asarray(spinning(self.inertia) @ momentum)
 
     def at(self, offset: Array) -> Array:
         """(3,) m/s, its velocity so far from its centre."""
         return np.asarray(self.velocity + np.cross(self.turned(self.momentum), offset))
+
+
+def drift(system: System, region: int, velocities: Array) -> Array:
+    """(3,) m/s, the velocity of a region's centre of mass, of velocities (n, 3) m/s of all nodes."""
+    free = system.regions[region].free
+    mass = system.mass[free]
+    return np.asarray(mass @ velocities[free] / mass.sum())
 
 
 def flies(system: System, region: int) -> bool:
@@ -74,22 +82,26 @@ def adrift(system: System, contacts: ContactEnergy, positions: Array, touched: f
 
     touched: regions whose inertia is that of what is touched.
     """
-    pressing = np.flatnonzero(contacts.at(positions).force > 0.0)
-    if system.joints is not None:
+    count, rows = len(system.regions), contacts.rows
+    held = np.array([k not in touched or not flies(system, k) for k in range(count)])
+    if held.all() or system.joints is not None:
         return []
-    weights = contacts.rows.weights[pressing].tocsr()
+    pressing = contacts.at(positions).force > 0.0
     where = np.full(len(system.rest), -1)
     for place, region in enumerate(system.regions):
         where[region.free] = place
-    row = np.repeat(np.arange(len(pressing)), np.diff(weights.indptr))
-    other = where[weights.indices]
-    outside = np.abs(np.asarray(weights.sum(axis=1)).ravel()) > _NOTHING
+    # Each weight's row and region, of the rows that press.
+    some = np.flatnonzero(pressing[rows.of])
+    row, other = rows.of[some], where[rows.weights.indices[some]]
+    outside = np.abs(np.bincount(rows.of, rows.weights.data, minlength=len(rows))) > _NOTHING
     outside[row[other < 0]] = True
-    count, own = len(system.regions), other >= 0
-    presses = csr_matrix((np.ones(int(own.sum())), (row[own], other[own])), shape=(len(pressing), count))
-    _, label = connected_components(presses.T @ presses, directed=False)
-    held = np.array([k not in touched or not flies(system, k) for k in range(count)])
-    held[other[own & outside[row]]] = True
+    own = other >= 0
+    row, other = row[own], other[own]
+    # All regions of a row hang together with its first one.
+    first = np.concatenate([[0], np.flatnonzero(np.diff(row)) + 1]) if len(row) else row
+    leader = np.repeat(other[first], np.diff(np.append(first, len(row))))
+    _, label = connected_components(csr_matrix((np.ones(len(row)), (leader, other)), shape=(count, count)), False)
+    held[other[outside[row]]] = True
     groups = [np.flatnonzero(label == one) for one in np.unique(label[~held])]
     return [np.concatenate([system.regions[k].free for k in one]) for one in groups if not held[one].any()]
 

@@ -147,7 +147,9 @@ class Metric:
         if not len(slots):
             return None
         hangs = self._update.part[::3]
-        known = np.unique(slots)
+        there = np.zeros(len(self._rotation), dtype=bool)
+        there[slots] = True
+        known = np.flatnonzero(there)
         # What hangs together lies together.
         known = known[np.argsort(hangs[known], kind="stable")]
         place = np.empty(len(self._rotation), dtype=np.int64)

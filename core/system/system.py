@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from scipy.sparse import block_diag, csr_matrix
 
 from ..arrays import Array, Index, Mask
 from ..contact.model import ContactModel
-from ..energies import Energy
+from ..energies import Energy, TetElasticity
 from ..geometry.rigid import rigid_basis
 from ..solvers.modes import smallest_eigenvalue
 from .block import Block
@@ -20,6 +21,19 @@ from .links import Joints
 from .region import Region, find_regions
 from .state import OF, State, remembered_by
 from .term import Factor, Memory, Potential, Term, pin_springs
+
+
+@dataclass(frozen=True)
+class Joined:
+    """Several blocks' elasticity as one.
+
+    parts: the block's place and its own energy, each.  energy: all of them, of the system's nodes.
+    block: (m,) the place of each element's block.
+    """
+
+    parts: tuple[tuple[int, TetElasticity], ...]
+    energy: TetElasticity
+    block: Index
 
 
 @dataclass(frozen=True)
@@ -61,6 +75,27 @@ class System:
         }
         for name, value in stacked.items():
             object.__setattr__(self, name, value)
+
+    @cached_property
+    def joined(self) -> tuple[Joined, ...]:
+        """Of blocks' elasticity what is of one material, as one: many small bodies cost calls more than numbers."""
+        groups: list[list[tuple[int, TetElasticity]]] = []
+        for place, block in enumerate(self.blocks):
+            for energy in block.energies:
+                if type(energy) is TetElasticity:
+                    group = next((one for one in groups if one[0][1].alike(energy)), None)
+                    if group is None:
+                        groups.append(group := [])
+                    group.append((place, energy))
+        return tuple(
+            Joined(
+                tuple(group),
+                TetElasticity.joined([(self.slices[k].start, one) for k, one in group], len(self.rest)),
+                np.repeat([k for k, _ in group], [len(one.tets) for _, one in group]),
+            )
+            for group in groups
+            if len(group) > 1
+        )
 
     @property
     def fixed(self) -> Mask:

@@ -13,6 +13,7 @@ from scipy.spatial.transform import Rotation
 from test_contact_reports import plane
 
 from builders import gridded, scene, still
+from dampsim.core.contact import metric
 from dampsim.core.contact.metric import Compliance, Compliant, ContactMetric
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.solvers.factor import LowRank, LowRankUpdate
@@ -41,9 +42,13 @@ def test_a_frame_of_springs_that_lies_free_has_a_metric_that_is_not_singular_whe
 
 @pytest.mark.parametrize("low", [0, 3])
 @pytest.mark.parametrize("bodies", [1, 2])
-@pytest.mark.parametrize("count", [5, 20])
-def test_woodbury_with_coupled_contacts_is_the_dense_inverse(low: int, bodies: int, count: int) -> None:
-    # Five rows resist fewer ways than their nodes have, twenty more.
+@pytest.mark.parametrize(("count", "dense"), [(5, 400), (5, 0), (20, 400), (20, 0)])
+def test_woodbury_with_coupled_contacts_is_the_dense_inverse(
+    low: int, bodies: int, count: int, dense: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Five rows resist fewer ways than their nodes have, twenty more. Of those with few coordinates all numbers count.
+    monkeypatch.setattr(metric, "_DENSE", dense)
+    monkeypatch.setattr(metric, "_SOON", 1_000_000 * dense)
     rng = np.random.default_rng(low)
     nodes = 12
     body = np.arange(nodes) * bodies // nodes
@@ -67,16 +72,16 @@ def test_woodbury_with_coupled_contacts_is_the_dense_inverse(low: int, bodies: i
         places = np.flatnonzero(body[slots] == k)
         own = compliance.among(slots[places]).reshape(3 * len(places), -1)
         parts.append(Compliant(places, own - base.given(slots[places]).astype(np.float32)))
-    metric = ContactMetric(base, parts, resisted, slots)
+    inverse = ContactMetric(base, parts, resisted, slots)
     C = np.zeros((3 * nodes, 3 * nodes))
     for row, block in zip(weights, blocks, strict=True):
         C += np.kron(np.outer(row, row), block)
     apart = block_diag(*(columns[body.repeat(3) == k] for k in range(bodies)))
     wanted = np.linalg.inv(A + apart @ np.diag(signs.ravel()) @ apart.T + C)
-    found = np.stack([metric(one) for one in np.eye(3 * nodes)], axis=1)
+    found = np.stack([inverse(one) for one in np.eye(3 * nodes)], axis=1)
     np.testing.assert_allclose(found, wanted, atol=SINGLE * np.abs(np.linalg.inv(A)).max())
     step = rng.normal(size=(nodes, 3))
-    np.testing.assert_allclose(metric.pushed(step).ravel(), C @ step.ravel(), atol=1e-9 * np.abs(C).max())
+    np.testing.assert_allclose(inverse.pushed(step).ravel(), C @ step.ravel(), atol=1e-9 * np.abs(C).max())
 
 
 @pytest.mark.parametrize("large", [1e3, 1e9, 1e16])

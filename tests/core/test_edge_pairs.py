@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dampsim.core.geometry.box import beyond
 from dampsim.core.geometry.edge_pairs import near_edges, sharp_edges
 from dampsim.core.geometry.triangles import Topology
 from shapes import box, ring, sheet, sphere
@@ -96,3 +97,13 @@ def test_without_edges_there_are_no_pairs() -> None:
     assert len(near_edges(points, np.array([[0, 1]]), points, np.array([[0, 1]]), 1.0).first) == 0
     assert sharp_edges(none, no_triangle, 0.3)[1].shape == (0, 3)
     assert np.isfinite(sharp_edges(points, np.array([[0, 1, 1]]), 0.3)[1]).all()
+
+
+def test_corners_that_are_beyond_one_side_of_a_box_have_a_bit_in_common_and_no_others_have() -> None:
+    rng = np.random.default_rng(3)
+    low, high = np.array([-0.5, -0.2, -0.1]), np.array([0.4, 0.3, 0.6])
+    triangles = rng.normal(size=(400, 3, 3))
+    bits = beyond(triangles.reshape(-1, 3), low, high).reshape(-1, 3)
+    apart = (triangles.min(axis=1) > high) | (triangles.max(axis=1) < low)
+    assert np.array_equal(bits[:, 0] & bits[:, 1] & bits[:, 2] != 0, apart.any(axis=1))
+    assert 40 < apart.any(axis=1).sum() < 360

@@ -11,9 +11,10 @@ from scipy.sparse import csr_matrix, identity
 
 from dampsim.core.contact.detection import Detection
 from dampsim.core.contact.memory import ContactMemory
-from dampsim.core.contact.model import ContactModel, Touchable
+from dampsim.core.contact.model import ContactModel
 from dampsim.core.contact.moment import Moment
 from dampsim.core.contact.rows import ContactEnergy, Rows
+from dampsim.core.contact.touchable import Touchable
 from dampsim.core.geometry.surface import Surface
 from dampsim.core.simulation.contacts import sewn
 

@@ -1,0 +1,114 @@
+"""Asked together, pairs of bodies touch what they touch when each pair is asked alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from dampsim.core.contact import together
+from dampsim.core.contact.memory import POINT, ContactMemory
+from dampsim.core.contact.rows import Rows
+from dampsim.core.geometry.surface import Surface
+from shapes import box, sheet, sphere
+from touchables import R, Step, Thing, moved
+
+
+def heap(seed: int, memory: ContactMemory | None = None, way: float = 0.0) -> Step:
+    """Bodies turned at random, a sheet among them, that touch a little and go by a fifth of a contact distance.
+
+    way: m, how far the ball in their middle goes.
+    """
+    rng = np.random.default_rng(seed)
+
+    def turned(surface: Surface, *place: float) -> Surface:
+        turn = Rotation.random(random_state=rng).as_matrix()
+        return Surface(surface.name, surface.vertices @ turn.T + np.array(place), surface.triangles)
+
+    ball = sphere(150)
+    ball = Surface(ball.name, 0.1 * ball.vertices / np.abs(ball.vertices).max(), ball.triangles)
+    cloth = sheet(6)
+    cloth = Surface(cloth.name, 0.1 * cloth.vertices / np.ptp(cloth.vertices), cloth.triangles)
+    places = [(0.0, 0.0, 0.0), (0.16, 0.02, 0.0), (-0.16, 0.0, 0.03), (0.02, 0.16, 0.0), (0.0, 0.03, 0.105)]
+    shapes = [ball, box((0.12, 0.12, 0.12)), ball, box((0.2, 0.1, 0.12)), cloth]
+    things = []
+    for number, (shape, place) in enumerate(zip(shapes, places, strict=True)):
+        middle = shape.vertices.mean(axis=0)
+        surface = turned(moved(shape, *-middle), *(1.1 * x for x in place))
+        end = surface.vertices + 0.2 * R * rng.normal(size=surface.vertices.shape) + [way * (number == 0), 0.0, 0.0]
+        things.append(Thing(surface, end, distance=R * (1.0 + 0.2 * number)))
+    facing = [(a, b) for a in range(len(things)) for b in range(a + 1, len(things))]
+    return Step(things, facing, memory=ContactMemory() if memory is None else memory)
+
+
+def in_order(rows: Rows) -> Rows:
+    return rows.some(np.lexsort(rows.key.T[::-1]))
+
+
+def alike(step: Step, monkeypatch: pytest.MonkeyPatch) -> Rows:
+    """The rows of a step, which are those of each pair alone."""
+    found = in_order(step.rows())
+    monkeypatch.setattr(together, "_SMALL", -1)
+    alone = in_order(step.rows())
+    assert np.array_equal(found.key, alone.key)
+    # The same sums, but for what is kept in another order: some digits of coordinates of 0.3 m.
+    for name in ("base", "normal", "distance", "out", "begun", "drift"):
+        assert getattr(found, name) == pytest.approx(getattr(alone, name), abs=1e-13), name
+    assert found.stiffness == pytest.approx(alone.stiffness, rel=1e-12)
+    assert found.friction == pytest.approx(alone.friction, rel=1e-12)
+    assert abs(found.weights - alone.weights).max() < 1e-11
+    return found
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int, int]]:
+    """Each time that pairs are asked together: how many, how many of them have to be asked alone, and what is met."""
+    counts = []
+    ask = together.Together.__call__
+
+    def counted(self, pairs, *rest):
+        met, alone = ask(self, pairs, *rest)
+        counts.append((len(pairs), int(alone.sum()), len(met)))
+        return met, alone
+
+    monkeypatch.setattr(together.Together, "__call__", counted)
+    return counts
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_pairs_that_are_asked_together_meet_what_each_meets_alone(seed: int, asked, monkeypatch) -> None:
+    rows = alike(heap(seed), monkeypatch)
+    # Of five bodies most touch each other, and what is asked together is most of it.
+    ((pairs, alone, met),) = asked
+    assert (pairs, alone) >= (8, 0)
+    assert met > 0.5 * (rows.key[:, 1] == POINT).sum()
+
+
+# The first ends three distances deep, and is slower than it is thick; the others are faster.
+@pytest.mark.parametrize("way", [-0.032, 0.05, 0.15])
+def test_what_may_have_gone_through_is_asked_alone(way: float, asked, monkeypatch) -> None:
+    alike(heap(0, way=way), monkeypatch)
+    assert asked[0][1] > 0
+
+
+def test_what_stayed_behind_is_led_out_where_others_touch_too(asked, monkeypatch) -> None:
+    step = heap(1)
+    mine = np.arange(3)
+    keys = np.stack([np.zeros(3, dtype=np.int64), np.full(3, POINT), mine, np.ones(3, dtype=np.int64)], axis=1)
+    memory = ContactMemory.of(keys, np.zeros((3, 3)), np.ones(3), np.full(3, R))
+    # Three points of the ball are in the middle of the box, from the start.
+    start, end = step.things[0].surface.vertices.copy(), step.things[0].ended.copy()
+    start[mine] = end[mine] = step.things[1].surface.vertices.mean(axis=0) + 1e-3 * np.eye(3)
+    ball = Surface("Ball", start, step.things[0].surface.triangles)
+    things = [replace(step.things[0], surface=ball, end=end), *step.things[1:]]
+    rows = alike(Step(things, step.facing, memory=memory), monkeypatch)
+    assert set(mine) <= set(rows.key[(rows.key[:, 0] == 0) & (rows.key[:, 3] == 1), 2])
+    assert asked[0][1] > 0
+
+
+def test_a_crowd_too_large_for_every_pair_is_asked_alone(asked, monkeypatch) -> None:
+    monkeypatch.setattr(together, "_MANY", 40)
+    alike(heap(2), monkeypatch)
+    assert asked[0][1] > 2

@@ -1,0 +1,81 @@
+"""Bodies of one material are evaluated as one, and come to what each of them comes to alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dampsim.core.energies import StableNeoHookean, TetElasticity
+from dampsim.core.energies.density import Material
+from dampsim.core.geometry.box import box_tets
+from dampsim.core.stepping.potentials import Potentials
+from dampsim.core.system.block import Block
+from dampsim.core.system.state import State
+from dampsim.core.system.system import System, assemble
+from dampsim.core.system.term import Potential
+
+FACTORS = np.array([1.7, 0.6, 1.0, 2.3])
+
+
+def blocks(*young: float) -> System:
+    """Boxes of so many pascals, beside each other, some of their elements half full."""
+    made, none = [], np.zeros(0, dtype=np.int64)
+    for k, one in enumerate(young):
+        nodes, tets = box_tets((1.0, 0.5, 0.4 + 0.1 * k), (2, 1, 1 + k % 2))
+        nodes = nodes + np.array([0.0, 1.0 * k, 0.0])
+        weights = np.linspace(0.5, 1.0, len(tets)) / len(tets)
+        elastic = TetElasticity(nodes, tets, weights, StableNeoHookean(Material(one, 0.4, 1000.0)))
+        mass = np.ones(len(nodes))
+        made.append(Block(f"Box{k}", nodes, mass, (tets,), (Potential(elastic),), none, np.zeros(0)))
+    return assemble(tuple(made), np.zeros(3), None, modal=False)
+
+
+def compared(system: System, theta: float | np.ndarray) -> tuple[Potentials, tuple[float, np.ndarray]]:
+    """The potentials, and what their blocks come to one by one at places away from rest."""
+    rng = np.random.default_rng(0)
+    x = system.rest + 0.05 * rng.normal(size=system.rest.shape)
+    factors = FACTORS[: len(system.blocks)]
+    still = np.zeros_like(x)
+    potentials = Potentials(system, State(0.0, x, still, still), system.still(), factors, theta)
+    value, slope = 0.0, np.zeros_like(x)
+    for part, block, factor in zip(system.slices, system.blocks, factors, strict=True):
+        (energy,) = block.energies
+        energy = energy if np.ndim(theta) == 0 else energy.scaled(np.asarray(theta)[part])
+        own, pull = energy.value_gradient(x[part])
+        value += factor * own
+        slope[part] += factor * pull
+    found = potentials.value_gradient(x)
+    scale = theta if np.ndim(theta) == 0 else 1.0
+    # Sums of a hundred terms in another order.
+    assert found[0] == pytest.approx(scale * value, rel=1e-13)
+    np.testing.assert_allclose(found[1], scale * slope, atol=1e-13 * np.abs(slope).max())
+    np.testing.assert_allclose(
+        potentials.elastic(x), slope / factors[system.owner()][:, None], atol=1e-13 * np.abs(slope).max()
+    )
+    return potentials, found
+
+
+@pytest.mark.parametrize(
+    ("young", "groups"), [((1e4, 1e4, 1e4), [3]), ((1e4, 2e4, 1e4, 2e4), [2, 2]), ((1e4, 2e4), [])]
+)
+def test_bodies_of_one_material_come_to_what_each_comes_to(young: tuple[float, ...], groups: list[int]) -> None:
+    system = blocks(*young)
+    assert sorted(len(one.parts) for one in system.joined) == groups
+    compared(system, 0.7)
+
+
+def test_what_counts_in_parts_is_evaluated_body_by_body() -> None:
+    system = blocks(1e4, 1e4)
+    compared(system, np.linspace(0.4, 0.9, len(system.rest)))
+
+
+def test_one_material_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+    ask = StableNeoHookean.density_stress
+    monkeypatch.setattr(StableNeoHookean, "density_stress", lambda self, F: calls.append(F.shape) or ask(self, F))
+    system = blocks(1e4, 2e4, 1e4, 1e4)
+    still = np.zeros_like(system.rest)
+    potentials = Potentials(system, State(0.0, system.rest, still, still), system.still(), FACTORS, 1.0)
+    calls.clear()
+    potentials.value_gradient(system.rest + 0.01)
+    assert len(calls) == 2
