@@ -50,14 +50,18 @@ class Detection:
         """The contacts where the step ends at nodes' positions (n, 3) m."""
         model, points = self.model, self.moment.points(positions)
         ended = {k: self._ended(k, points) for k in {k for pair in model.facing for k in pair} | {*model.own}}
-        moves = self.moment.moves(points)
         near = self._meeting(points)
         found = above_planes(self.moment, [pair for pair in near if model.surfaces[pair[1]].plane], points)
         near = [pair for pair in near if not model.surfaces[pair[1]].plane]
+        if not near and not model.own:
+            return rows_of(self.moment, found, self._memory, points)
+        moves = self.moment.moves(points)
         pairs = [pair for a, b in near for pair in ((a, b), (b, a))]
-        joint = [pair for pair in pairs if suits(model, *pair)] if not self._first else []
-        alone = [pair for pair in pairs if pair not in joint] if len(joint) > 1 else pairs
-        if len(joint) > 1:
+        joint = [pair for pair in pairs if suits(model, *pair)]
+        if self._first or len(joint) < 2:
+            joint = []
+        alone = sorted(set(pairs) - set(joint))
+        if joint:
             met, hard = self._together(joint, points, moves)
             found.append(met)
             alone += [pair for pair, one in zip(joint, hard, strict=True) if one]
