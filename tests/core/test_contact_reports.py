@@ -47,7 +47,7 @@ def last(made: Scene) -> tuple[Simulation, Frame]:
     return simulation, frame
 
 
-@pytest.mark.parametrize("ground", [plane(0.0), table(0.0), table(0.0, 0.06)])
+@pytest.mark.parametrize("ground", [plane(0.0), table(0.0), pytest.param(table(0.0, 0.06), marks=pytest.mark.slow)])
 def test_forces_of_what_lies_still_carry_its_weight(ground: Obstacle) -> None:
     simulation, frame = last(scene(block(), last=48, obstacles=(ground,)))
     found = pressing(simulation, frame, "Block")

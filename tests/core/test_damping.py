@@ -29,7 +29,11 @@ ACTING = [method for method in DAMPINGS if method.velocities is not Damping.velo
 WAYS = [
     *((method, {}) for method in ACTING),
     *(
-        (method, {"clusters": clusters, "torque": torque})
+        pytest.param(
+            method,
+            {"clusters": clusters, "torque": torque},
+            marks=pytest.mark.slow if torque == "PROGRAMME" else (),
+        )
         for method in ACTING
         if "torque" in method.parameters
         for clusters in (*CLUSTERS, "BODY_THEN_ELEMENTS")

@@ -231,6 +231,7 @@ def test_a_body_that_flies_keeps_its_momenta_whatever_its_fibres_do() -> None:
     assert bent > 0.25
 
 
+@pytest.mark.slow
 def test_a_shot_gone_on_with_from_any_frame_has_the_same_bytes() -> None:
     given = scene(muscle(ramp(40.0), True), last=14)
     found = frames(given)

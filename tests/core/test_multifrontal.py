@@ -197,8 +197,8 @@ def test_a_metric_falls_back_where_single_precision_is_not_enough() -> None:
     ("pins", "sides", "more"),
     [
         (True, (1.0, 0.5, 0.5), {}),
-        (True, (1.0, 0.5, 0.5), {"poisson": 0.49}),
-        (True, (4.0, 0.2, 0.2), {"resolution": 1500}),
+        pytest.param(True, (1.0, 0.5, 0.5), {"poisson": 0.49}, marks=pytest.mark.slow),
+        pytest.param(True, (4.0, 0.2, 0.2), {"resolution": 1500}, marks=pytest.mark.slow),
         (False, (1.0, 0.5, 0.5), {}),
     ],
 )

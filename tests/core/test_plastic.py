@@ -282,6 +282,7 @@ def test_yield_may_be_keyed_from_none() -> None:
     assert case.depth(frame.surface) > 0.012
 
 
+@pytest.mark.slow
 def test_the_remembered_force_is_that_of_what_has_flowed() -> None:
     simulation = Simulation(Pressed(deep=0.7).scene(calm=0.0))
     inputs_now = simulation.posing.held(simulation.islands[0], simulation.sampled(1).animated[0])
@@ -304,6 +305,7 @@ def lying(**dials: Any) -> Scene:
     return scene(still(surface, pins, **given), last=120)
 
 
+@pytest.mark.slow
 def test_what_creeps_under_its_weight_does_not_sleep() -> None:
     hung = frames(lying())
     low = [frame.surface[:, 2].min() for frame in hung]

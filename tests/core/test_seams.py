@@ -130,7 +130,8 @@ def bag(**more: Any) -> Body:
     return sewn(surface, members, z > -1e-9, **more)
 
 
-@pytest.mark.parametrize("start_settled", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("start_settled", [True, False])
 def test_panels_that_are_apart_are_drawn_together_and_stay_so(start_settled: bool) -> None:
     body = bag(start_settled=start_settled, settle=20.0)
     frames = list(Simulation(scene(body, last=40)).frames())

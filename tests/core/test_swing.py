@@ -169,7 +169,7 @@ def test_what_is_turned_aside_rests_within_a_frame_of_the_dial(
         pytest.param(flag, 24.0, 48.0, 90.0, 0.075, marks=pytest.mark.slow),
         pytest.param(flag, 24.0, 96.0, 90.0, 0.04, marks=pytest.mark.slow),
         pytest.param(flag, 60.0, 120.0, 90.0, 0.075, marks=pytest.mark.long),
-        (rope, 24.0, 48.0, 60.0, 0.04),
+        pytest.param(rope, 24.0, 48.0, 60.0, 0.04, marks=pytest.mark.slow),
         pytest.param(rope, 24.0, 96.0, 60.0, 0.04, marks=pytest.mark.slow),
         pytest.param(rope, 60.0, 120.0, 60.0, 0.04, marks=pytest.mark.slow),
     ],

@@ -121,6 +121,7 @@ def test_frames_are_those_of_direct_factors_within_the_tolerance(
     assert counts[0] < 1.4 * counts[1]
 
 
+@pytest.mark.slow
 def test_the_first_eigenvalue_by_it_is_that_of_the_dense_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(modes, "_ONCE", 0)
     # Nothing else is asked.

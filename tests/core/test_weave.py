@@ -342,6 +342,7 @@ def pulled_flag(last: int = 20) -> Scene:
     return scene(replace(body, pins=pins, motion=motion), last=last)
 
 
+@pytest.mark.slow
 def test_places_speeds_and_where_yarns_stick_are_in_every_frame() -> None:
     frames = list(Simulation(pulled_flag(14)).frames())
     names = {name.partition("\x1f")[2] for name in frames[-1].state.memory}

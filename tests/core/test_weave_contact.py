@@ -200,7 +200,7 @@ def test_friction_holds_on_a_slope_below_its_angle() -> None:
     assert frames[-1].iterations == 0
 
 
-@pytest.mark.parametrize("substeps", [1, 3])
+@pytest.mark.parametrize("substeps", [1, pytest.param(3, marks=pytest.mark.slow)])
 def test_above_its_angle_it_slides_as_coulomb_says(substeps: int) -> None:
     made = scene(
         lying(5, 0.0069, friction=0.3, substeps=substeps, start_settled=False),
