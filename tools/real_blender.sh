@@ -21,12 +21,13 @@ setup() {
         mkdir -p "$folder"
         debootstrap --variant=minbase sid "$folder" "$mirror" >"$folder.log" 2>&1 || { tail -20 "$folder.log"; exit 1; }
         mounted
-        # A mirror's copy may be older than the validity that its index claims.
+        # A mirror's copy may be older than the validity that its index claims. Blender's own builds bring a numpy with
+        # OpenBLAS, the suite's takes what there is.
         chroot "$folder" sh -ec '
             export DEBIAN_FRONTEND=noninteractive
             apt-get -o Acquire::Check-Valid-Until=false update -qq
             apt-get install -y -qq --no-install-recommends blender xvfb xdotool imagemagick x11-utils \
-                python3-numpy python3-cattr python3-requests python3-pytest libgl1-mesa-dri
+                python3-numpy libopenblas0-pthread python3-cattr python3-requests python3-pytest libgl1-mesa-dri
         ' >>"$folder.log" 2>&1 || { tail -20 "$folder.log"; exit 1; }
         touch "$folder/ready"
     fi
