@@ -26,6 +26,8 @@ _FIRM = 1e4
 # A metric has at least this part of the rigid inertia: with dead loads that pull at a body psi has less where it turns,
 # and the stiffness that makes up for it is not in the metric.
 _LEAST = 0.25
+# From this theta q on the inertia is at most a third of what resists, and a metric leaves it out.
+_LIGHT = 2.0
 
 
 @dataclass(frozen=True)
@@ -171,6 +173,16 @@ def waveform_terms(
         turn=turn,
         flight=flight,
     )
+
+
+def resisting(inertia: Array, laws: Sequence[Coefficients], firm: bool) -> Array:
+    """What a metric counts of the inertia (f,). firm: see step.Stepper.
+
+    Of modes that all follow the waveform, theta h K resists more than M/s by theta q in the first one, and by more in
+    the others. Without M/s the factors serve all dials, keyed ones too (docs/decisions/0035).
+    """
+    light = firm and all(law.waveform and np.min(law.theta * law.q) >= _LIGHT for law in laws)
+    return np.zeros_like(inertia) if light else inertia
 
 
 def _lifted(more: Array, h: float) -> Array | None:

@@ -29,6 +29,7 @@ class Prefactored(Protocol):
     pieces: tuple[tuple[Piece, ...], ...]
     beside: Index
     turns: Turns
+    firm: bool
 
     def factor(self, h: float, inertia: Array, factors: Array, parts: Array | None = None) -> Solve: ...
 

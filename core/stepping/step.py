@@ -54,6 +54,7 @@ class Stepper:
     dof: (3f,) their coordinates in the stack.
     slot: (n,) each node's place among the free ones, -1 for hard pins.
     pieces: the parts of each region that lie in one block.
+    firm: whether nothing but solids that something holds is in it, so that its stiffness alone resists whatever moves.
     problem: what a substep minimises.
     """
 
@@ -71,6 +72,8 @@ class Stepper:
         self.beside = self._beside()
         self.turns = Turns.of(system)
         self.pieces: tuple[tuple[Piece, ...], ...] = tuple(pieces(system, region) for region in system.regions)
+        held = all(len(region.held) and not region.rigid_modes for region in system.regions)
+        self.firm = held and viscous is None and system.joints is None and all(one.is_solid for one in system.blocks)
         self.stiffness = self._reduced(system.stiffness_at_rest(np.ones(len(system.blocks)), True))
         self._drag = self._reduced(viscous(system.rest)) if viscous else None
         noise = np.random.default_rng(0).standard_normal(len(self.dof))

@@ -18,7 +18,7 @@ from ..system.term import Term
 from .carrier import Moment
 from .controls import Controls
 from .held import Around
-from .inertia import RegionTerms, region_terms, waveform_terms
+from .inertia import RegionTerms, region_terms, resisting, waveform_terms
 from .keeping import Ending
 from .last_way import secant
 from .potentials import AtStart, Potentials, Share, at_start, shared_out
@@ -61,7 +61,8 @@ class StepProblem:
         theta = share.theta if share.uniform else 1.0
         self._scale = float(self._factors[0]) * float(theta)
         parts = None if share.uniform else np.asarray(share.theta)
-        self._solve = stepper.factor(h, self._inertia / self._scale, self._factors, parts)
+        counted = resisting(self._inertia / self._scale, self._coefficients, stepper.firm)
+        self._solve = stepper.factor(h, counted, self._factors, parts)
         place = state.positions if damped_at is None else damped_at
         self._drag = system.drag(state.memory, place, self._factors)
         if stepper.viscous is not None:

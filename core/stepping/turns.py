@@ -42,7 +42,7 @@ class Turns:
         solid = [
             block.groups[0] + part.start
             for block, part in zip(system.blocks, system.slices, strict=True)
-            if block.groups and block.groups[0].shape[1] == 4
+            if block.is_solid
         ]
         if not solid or system.joints is not None or any(block.is_sheet for block in system.blocks):
             return Turns(csr_matrix((3 * len(free), count)), np.zeros(len(free), dtype=bool))

@@ -80,6 +80,11 @@ class Block:
         return float(sum(energy.value_gradient(positions)[0] for energy in self.energies))
 
     @property
+    def is_solid(self) -> bool:
+        """Whether it is made of tetrahedra."""
+        return bool(self.groups) and self.groups[0].shape[1] == 4
+
+    @property
     def is_sheet(self) -> bool:
         """Whether any of it resists stretching as a sheet does, and bending hardly."""
         return any(isinstance(energy, Membrane) for energy in self.energies)

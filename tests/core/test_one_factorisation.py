@@ -1,0 +1,81 @@
+"""The metric of what is held is its stiffness alone, so that keyed dials factorise nothing anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from builders import DOWN, bar
+from dampsim.core.scene.body import Body
+from dampsim.core.scene.parameters import Settings
+from dampsim.core.scene.scene import Scene
+from dampsim.core.simulation.simulation import Simulation
+from dampsim.core.stepping import inertia, step
+
+LAST = 12
+KEYED: dict[str, Callable[[Settings, float], dict[str, float]]] = {
+    "settle": lambda at, frame: {"settle": at.settle + 0.7 * frame},
+    "bounce": lambda at, frame: {"bounce": at.bounce + 0.4 * frame},
+    "stiffness": lambda at, frame: {"stiffness": at.stiffness * (1.0 + 0.1 * frame)},
+}
+
+
+def shaken(dial: str, **more: Any) -> Body:
+    """A bar that its pins shake while one of its dials is keyed at every frame."""
+    body = bar("Bar", 0.0, 1.0, True, resolution=600, **more)
+    rest, at = body.surface.vertices, body.settings
+    return replace(
+        body,
+        motion=lambda frame: rest + np.array([0.0, 0.05 * np.sin(0.8 * frame), 0.0]),
+        dials=lambda frame: replace(at, **KEYED[dial](at, frame)),
+        settings=replace(at, **KEYED[dial](at, 1.0)),
+    )
+
+
+def simulated(body: Body, monkeypatch: pytest.MonkeyPatch) -> tuple[int, np.ndarray, float]:
+    """How often frames factorised a metric, the surfaces, and the iterations of a frame on the mean."""
+    taken, plain = [0], step.metric_of
+
+    def counted(*what: Any) -> Any:
+        taken[0] += 1
+        return plain(*what)
+
+    simulation = Simulation(Scene((body,), 24.0, DOWN, 1, LAST))
+    frames = simulation.frames()
+    shapes, iterations = [next(frames).surface], []
+    with monkeypatch.context() as patched:
+        patched.setattr(step, "metric_of", counted)
+        for frame in frames:
+            shapes.append(frame.surface)
+            iterations.append(frame.iterations)
+    return taken[0], np.array(shapes), float(np.mean(iterations))
+
+
+@pytest.mark.parametrize("dial", KEYED)
+def test_a_keyed_dial_of_what_is_held_takes_one_factorisation(dial: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    count, _, _ = simulated(shaken(dial), monkeypatch)
+    # Bounce decides on how many substeps a frame has: here their lengths are two.
+    assert count <= (2 if dial == "bounce" else 1)
+
+
+def test_what_has_inertia_in_its_metric_is_factorised_at_each_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    # With Whip the first mode resists by its inertia most; so the test before this one sees what it should.
+    count, _, _ = simulated(shaken("settle", whip=3.0), monkeypatch)
+    assert count == LAST - 1
+
+
+@pytest.mark.parametrize("dial", KEYED)
+def test_frames_are_those_of_a_metric_with_all_of_the_inertia_in_as_many_iterations(
+    dial: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, light, few = simulated(shaken(dial), monkeypatch)
+    monkeypatch.setattr(inertia, "_LIGHT", np.inf)
+    count, heavy, most = simulated(shaken(dial), monkeypatch)
+    assert count > 1
+    # Baking leaves a thousandth of the motion in each of the two.
+    assert np.abs(light - heavy).max() < 2e-3 * np.abs(heavy - heavy[0]).max()
+    assert few <= 1.1 * most
