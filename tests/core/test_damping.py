@@ -87,9 +87,10 @@ def kinetic(system: System, v: np.ndarray) -> float:
     return 0.5 * float(system.mass @ (v**2).sum(axis=1))
 
 
-@pytest.mark.parametrize("slivers", [pytest.param(False, marks=pytest.mark.slow), True])
+@pytest.mark.parametrize(
+    ("gamma", "slivers"), [(0.5, True), *(pytest.param(1.0, one, marks=pytest.mark.slow) for one in (True, False))]
+)
 @pytest.mark.parametrize(("method", "dials"), WAYS, ids=called)
-@pytest.mark.parametrize("gamma", [0.5, pytest.param(1.0, marks=pytest.mark.slow)])
 def test_momentum_is_kept_and_energy_is_never_added(
     method: type[Damping], dials: dict[str, str], gamma: float, slivers: bool
 ) -> None:

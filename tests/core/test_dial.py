@@ -9,7 +9,7 @@ import pytest
 
 from dampsim.core.measure.release import Release, pulled, release, unloaded
 from dampsim.core.papers.bar import HALF, bar
-from dampsim.core.scene.parameters import TOLERANCES
+from dampsim.core.scene.parameters import TOLERANCES, Accuracy
 from dampsim.core.stepping.waveform import visible_swings
 from dampsim.core.system.state import State
 from dampsim.core.system.system import System, build_system
@@ -27,11 +27,12 @@ def measured(deflection: float, frames: int, overshoot: float, fps: int, substep
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("tolerance", TOLERANCES)
-@pytest.mark.parametrize("substeps", [1, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("substeps", "tolerance"), [*((1, one) for one in TOLERANCES), (4, Accuracy.PREVIEW), (4, Accuracy.BAKE)]
+)
 @pytest.mark.parametrize("fps", [24, 60])
 @pytest.mark.parametrize("overshoot", [0.0, 0.3, 0.6])
-@pytest.mark.parametrize("deflection", [0.02, pytest.param(0.3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("deflection", [0.02, 0.3])
 def test_rest_comes_at_the_dialled_frame(
     deflection: float, overshoot: float, fps: int, substeps: int, tolerance: str
 ) -> None:

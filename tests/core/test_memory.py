@@ -120,7 +120,8 @@ def growth(folder: Path, shot: str, first: int, last: int, kept: str = "") -> fl
 
 
 def test_a_keyframed_stiffness_with_rayleigh_damping_keeps_no_factors_of_its_substeps(tmp_path: Path) -> None:
-    assert growth(tmp_path, "stiffening", 5, 250) < FACTORS
+    # 150 substeps: what would keep a hundred of its factors is seen as well.
+    assert growth(tmp_path, "stiffening", 5, 80) < FACTORS
 
 
 def test_factors_that_were_kept_would_be_seen(tmp_path: Path) -> None:
@@ -139,4 +140,5 @@ def test_no_damping_takes_more_memory_as_the_shot_goes_on(tmp_path: Path, method
 
 @pytest.mark.parametrize("shot", ["solid", "rope"])
 def test_frames_that_were_kept_would_be_seen(tmp_path: Path, shot: str) -> None:
-    assert growth(tmp_path, shot, 50, 1000, "frames") > FLAT
+    # Half of the shot above is enough.
+    assert growth(tmp_path, shot, 50, 525, "frames") > FLAT

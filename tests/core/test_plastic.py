@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -42,11 +42,6 @@ def frames(given: Scene) -> list[Frame]:
 
 
 @pytest.mark.slow
-def test_a_dent_stays_and_is_as_deep_at_other_frame_rates_and_substeps() -> None:
-    _dented({}, ((24.0, 1), (30.0, 1), (24.0, 2)))
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "dials",
     [
@@ -65,14 +60,10 @@ def test_a_dent_stays_and_is_as_deep_at_other_frame_rates_and_substeps() -> None
     ],
 )
 def test_a_dent_stays_and_is_as_deep_at_any_frame_rate(dials: dict[str, Any]) -> None:
-    _dented(dials, RATES)
-
-
-def _dented(dials: dict[str, Any], rates: Sequence[tuple[float, int]]) -> None:
     ways = {name: dials[name] for name in dials if name in Pressed.__dataclass_fields__}
     more = {name: dials[name] for name in dials if name not in ways}
     depths, volumes = [], []
-    for fps, substeps in rates:
+    for fps, substeps in RATES:
         case = Pressed(fps, substeps, **ways)
         _, frame = last_frame(case.scene(**more))
         triangles, rest = case.surface().triangles, case.surface().vertices

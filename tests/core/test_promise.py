@@ -51,12 +51,6 @@ def test_any_stop_and_any_release_rests_at_the_dialled_frame(shape: str, bounce:
     assert not watched(shape, bounce, 16)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("shape", "bounce"), [("horn", 0.0), ("ear", 30.0)])
-def test_a_few_stops_and_releases_rest_at_the_dialled_frame(shape: str, bounce: float) -> None:
-    assert not watched(shape, bounce, 4)
-
-
 @pytest.mark.parametrize("bounce", [0.0, pytest.param(30.0, marks=pytest.mark.slow)])
 def test_what_nothing_holds_calms_as_dialled_too(bounce: float) -> None:
     rng = np.random.default_rng(6)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import re
 import sys
+from fnmatch import fnmatch
 from itertools import combinations
 from pathlib import Path
 from types import ModuleType
@@ -153,6 +155,15 @@ def test_what_the_rest_leaves_out_of_a_module_has_slow_tests_that_go_the_same_wa
     text = path.read_text(encoding="utf-8")
     assert path.parent.name == "core", "all of the add-on's are run in the oldest Blender"
     assert any(mark in text for mark in SLOW), "nothing of it would be run with the oldest Blender's numpy"
+
+
+def test_all_of_the_add_ons_modules_are_run_in_the_oldest_blender_each_once() -> None:
+    text = (ROOT / ".ci/run").read_text(encoding="utf-8")
+    stages = re.findall(r"^(?:beside|queue) .* oldest (.*)$", text, re.MULTILINE)
+    for path in MODULES:
+        name = path.relative_to(ROOT).as_posix()
+        there = [stage for stage in stages if fnmatch(name, stage) or name.startswith(f"{stage}/")]
+        assert len(there) == 1, f"{name}: {there}"
 
 
 def taken(expression: str, *marks: str) -> bool:
