@@ -23,6 +23,8 @@ _KEPT = 8
 _WEIGHT, _THRESHOLDS, _DELAY = 2.0, (-0.5, 1.5), 12
 # What a mutation changes: the part of all numbers, and by how much.
 _CHANGED, _BY = 0.3, 0.5
+# Ways that differ by no more than this part are of the same walk.
+_ALIKE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,9 @@ def find_walks(scene: Scene, name: str, search: Search) -> Generator[tuple[int, 
         if number < search.generations:
             genes = _bred(rng, genes)
     found = []
-    for place in range(min(search.winners, search.count)):
+    places = apart(ways, search.winners)
+    total = frames * (rounds + len(places))
+    for number, place in enumerate(places):
         controller = _with(crowd.controller, genes[0][place], genes[1][place], genes[2][place], scene.fps)
         again = replace(body, controller=controller, watched=None)
         bodies = tuple(again if one.name == name else one for one in scene.bodies)
@@ -82,8 +86,8 @@ def find_walks(scene: Scene, name: str, search: Search) -> Generator[tuple[int, 
         shapes: list[Array] = []
         for frame in walked.frames():
             shapes = [*shapes[:1], frame.shapes[name]]
-            done = frames * (rounds + place) + frame.number - scene.first
-            yield done, total, f"Walking with number {place + 1} of {search.winners}"
+            done = frames * (rounds + number) + frame.number - scene.first
+            yield done, total, f"Walking with number {number + 1} of {len(places)}"
         found.append(Walk(controller, float((shapes[-1] - shapes[0]).mean(axis=0) @ crowd.front), float(ways[place])))
     least = 0.5 * body.surface.size
     kept = sorted((one for one in found if one.way > least), key=lambda one: -one.way)
@@ -99,6 +103,20 @@ def find_walks(scene: Scene, name: str, search: Search) -> Generator[tuple[int, 
             f"{max(one.way for one in found):.2g} m in {search.seconds:g} s; {mend}."
         )
     return tuple(kept)
+
+
+def apart(ways: Array, count: int) -> list[int]:
+    """The first places of so many walks that differ. ways: (b,) m, the farthest first.
+
+    Where other numbers switch the muscles at the same ticks, creatures come as far but for rounding: one of them will
+    do. One that flew apart, at minus infinity, is taken where all did.
+    """
+    found: list[int] = []
+    for place, way in enumerate(ways):
+        new = not found or (np.isfinite(way) and abs(ways[found[-1]] - way) > _ALIKE * abs(way))
+        if new and len(found) < count:
+            found.append(place)
+    return found
 
 
 def _drawn(rng: np.random.Generator, shape: tuple[int, int, int]) -> tuple[Array, Array, Array]:

@@ -27,6 +27,9 @@ from .snapshot import GROUPS
 _BONE = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]')
 # How the parts begin that are of a collider.
 MOVES, SHAPE = "the movement of collider ", "the shape of collider "
+# How those begin that end with the name of what moves the object; the first of all is the object itself.
+PARENT = "parent of "
+OF_SOURCES = ("keyframes of ", "drivers of ", "NLA tracks of ", "place of ", PARENT, "constraint ")
 # Digits of values that are compared.
 _DIGITS = 5
 
@@ -123,7 +126,7 @@ def _movement(source: bpy.types.Object, own: bool, put: Any) -> None:
     # Of what a rigid body simulation moves, this is of one frame.
     if source.rigid_body is None:
         put(f"place of {source.name}", _still(source, "", keyed))
-    put(f"parent of {source.name}", (getattr(source.parent, "name", ""), source.parent_bone,
+    put(f"{PARENT}{source.name}", (getattr(source.parent, "name", ""), source.parent_bone,
         _floats(source.matrix_parent_inverse)))  # fmt: skip
     for constraint in source.constraints:
         put(f"constraint {constraint.name} of {source.name}", _set(constraint))

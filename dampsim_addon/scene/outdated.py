@@ -20,7 +20,7 @@ from ..blender.sampler import frame_rate, gravity
 from ..blender.views import redraw
 from ..targets import Storage, find
 from .colliders import settings_of_colliders
-from .entering import MOVES, SHAPE, entering
+from .entering import MOVES, OF_SOURCES, PARENT, SHAPE, entering
 from .force_fields import settings_of_fields
 from .groups import group_of
 from .objects import is_simulated, working
@@ -57,12 +57,27 @@ def changed(obj: bpy.types.Object, scene: bpy.types.Scene) -> list[str]:
         found += [whose + what for what in _differences(member, _dials(member))]
         before, now = json.loads(member.dampsim.baked_from or "{}"), _seen.get(member.session_uid)
         if before and now is not None:
+            before = _under(before, member.name)
             moved += [name for name in {**before, **now} if _otherwise(before.get(name), now.get(name), name)]
     # What they share is said once.
     moved = list(dict.fromkeys(moved))
     if len(moved) > _NAMED:
         moved = [*moved[: _NAMED - 1], f"{len(moved) - _NAMED + 1} more"]
     return found + moved + _differences(obj, _shared(obj, scene))
+
+
+def _under(before: dict[str, str], name: str) -> dict[str, str]:
+    """What entered a bake, with what was of the object itself under the name that it has by now: it may have been
+    renamed, or be a copy.
+    """
+    # What moves the object comes first, and each of its sources has a parent, if only none.
+    earlier = next((part.removeprefix(PARENT) for part in before if part.startswith(PARENT)), name)
+    return {_renamed(part, earlier, name): digest for part, digest in before.items()}
+
+
+def _renamed(part: str, earlier: str, name: str) -> str:
+    own = part.startswith(OF_SOURCES) and part.endswith(f" of {earlier}")
+    return f"{part.removesuffix(earlier)}{name}" if own else part
 
 
 def _otherwise(before: str | None, now: str | None, name: str) -> bool:

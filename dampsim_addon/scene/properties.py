@@ -213,11 +213,12 @@ for _name, _parameter in PARAMETERS.items():
 
 
 class DampSimProgress(PropertyGroup):
-    """Of the bake that runs; lives in the window manager, so it is never saved."""
+    """Of the work that runs; lives in the window manager, so it is never saved."""
 
     object_name: StringProperty()
     factor: FloatProperty()
     text: StringProperty()
+    ended_by_esc: StringProperty()
 
 
 def read_settings(obj: Object) -> Settings:

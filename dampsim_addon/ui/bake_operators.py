@@ -27,6 +27,7 @@ class DAMPSIM_OT_bake(ModalJob, Operator):
     bl_label = "Bake"
     # Not REGISTER: a redo panel would bake again at each touch.
     bl_options = {"UNDO"}
+    ended_by_esc = "stops and keeps what is done"
 
     resume: BoolProperty(name="Resume", description="Go on after the last simulated frame", options={"SKIP_SAVE"})
     rebake: BoolProperty(
@@ -92,6 +93,7 @@ class DAMPSIM_OT_export(ModalJob, Operator):
     bl_idname = "dampsim.export"
     bl_label = "Export and Check"
     bl_options = {"UNDO"}
+    ended_by_esc = "stops"
 
     filepath: StringProperty(
         name="Files",

@@ -51,7 +51,7 @@ class DAMPSIM_PT_bake(Child, Panel):
         if working(context):
             progress = context.window_manager.dampsim_progress
             layout.progress(factor=progress.factor, text=progress.text)
-            wrapped(layout, "ESC stops and keeps what is done", "INFO", context)
+            wrapped(layout, f"ESC {progress.ended_by_esc}", "INFO", context)
             return
         _buttons(layout, context, min(known(obj).frames, total), total)
         made_by = find(group.baked)

@@ -45,4 +45,4 @@ def words(mean: float) -> str:
     """mean: stretch of the fibres."""
     if abs(mean - 1.0) < 5e-4:
         return "as long as modelled"
-    return f"{100.0 * abs(mean - 1.0):.1f}% {'shorter' if mean < 1.0 else 'longer'} on the mean"
+    return f"{100.0 * abs(mean - 1.0):.1f}% {'shorter' if mean < 1.0 else 'longer'} on average"

@@ -112,10 +112,7 @@ class DAMPSIM_OT_go_on(Operator):
         if [session.verified for session in sessions] == done:
             # Nothing came of it: whoever plays will be told why.
             _stopped = True
-        frame = min((session.next for session in sessions if session.simulation), default=context.scene.frame_current)
-        context.workspace.status_text_set(
-            f"DampSim: frame {frame} of {context.scene.frame_current} is simulated again    ESC: stop"
-        )
+        context.workspace.status_text_set(said(sessions, context.scene))
         if _stopped:
             self._end(context)
             return {"CANCELLED"}
@@ -129,6 +126,13 @@ class DAMPSIM_OT_go_on(Operator):
         _running = False
         context.window_manager.event_timer_remove(self._timer)
         context.workspace.status_text_set(None)
+
+
+def said(sessions: list[live.Session], scene: bpy.types.Scene) -> str:
+    """How far it is. After the last frame the next one is not asked for."""
+    last = min(scene.frame_current, scene.frame_end)
+    frame = min((session.next for session in sessions if session.simulation), default=last)
+    return f"DampSim: frame {min(frame, last)} of {last} is simulated again    ESC: stop"
 
 
 def go_on(scene: bpy.types.Scene) -> None:

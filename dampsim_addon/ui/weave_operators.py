@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bpy
 import numpy as np
-from bpy.props import FloatProperty, IntProperty
+from bpy.props import BoolProperty, FloatProperty, IntProperty
 from bpy.types import Context, Operator
 
 from ...core.arrays import Array, Index
@@ -39,6 +39,7 @@ class DAMPSIM_OT_weave(Operator):
     size: FloatProperty(  # type: ignore[valid-type]
         name="Size", default=1.0, min=1e-3, subtype="DISTANCE", description="Width of a new swatch, tails included"
     )
+    swatch: BoolProperty(options={"HIDDEN", "SKIP_SAVE"})  # type: ignore[valid-type]
 
     @classmethod
     def poll(cls, context: Context) -> bool:
@@ -48,6 +49,7 @@ class DAMPSIM_OT_weave(Operator):
         obj, made = context.object, None
         if obj is None or not obj.select_get() or not (addable(obj) or is_simulated(obj)):
             made = obj = _swatch(context, self.across, self.along, self.size)
+        self.swatch = made is not None
         try:
             cloth, vertices, places = _woven(obj, context)
         except DampSimError as error:
@@ -66,6 +68,12 @@ class DAMPSIM_OT_weave(Operator):
         text = f"{obj.name}: {len(cloth.crossings)} crossings; its yarns are shown by {yarns.name}"
         self.report({"INFO"}, text if made is None else f"{text}; it hangs by its upper tails")
         return {"FINISHED"}
+
+    def draw(self, context: Context) -> None:
+        # Nothing of these enters what was modelled.
+        self.layout.use_property_split, self.layout.use_property_decorate = True, False
+        for name in ("across", "along", "size") if self.swatch else ():
+            self.layout.prop(self, name)
 
 
 class DAMPSIM_OT_select_woven(Operator):

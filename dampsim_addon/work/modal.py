@@ -39,6 +39,9 @@ class Pace:
 class ModalJob:
     """Of an operator: work() is its work."""
 
+    # What ESC does to it.
+    ended_by_esc = "stops and changes nothing"
+
     _steps: Generator[Step, None, object]
     _worked: float
     _drawing: float
@@ -75,7 +78,7 @@ class ModalJob:
         self._worked, self._drawing = 0.0, 0.0
         progress = context.window_manager.dampsim_progress
         progress.object_name = self.subject(context)
-        progress.factor, progress.text = 0.0, "Preparing"
+        progress.factor, progress.text, progress.ended_by_esc = 0.0, "Preparing", self.ended_by_esc
         self._timer = context.window_manager.event_timer_add(_TIMER, window=context.window)
         context.window_manager.modal_handler_add(self)
         redraw()
@@ -114,11 +117,11 @@ class ModalJob:
     def _show(self, context: Context, step: Step) -> None:
         progress = context.window_manager.dampsim_progress
         progress.factor = step.done / step.total
-        progress.text = f"{step.text} {step.done} / {step.total}" if step.total > 1 else step.text
+        progress.text = how_far(step)
         left = self._pace.left(step)
         if left is not None:
             progress.text += f", {time_left(left)} left"
-        context.workspace.status_text_set(f"DampSim: {progress.text}    ESC: stop and keep what is done")
+        context.workspace.status_text_set(f"DampSim: {progress.text}    ESC {self.ended_by_esc}")
         redraw_sidebars()
 
     def _end(self, context: Context, stopped: bool, say: bool = True) -> set[str]:
@@ -133,6 +136,13 @@ class ModalJob:
         if say:
             self.report({"INFO"}, f"{name}: {ended if stopped else done}")
         return {"CANCELLED"} if stopped else {"FINISHED"}
+
+
+def how_far(step: Step) -> str:
+    """In words: what is done of what."""
+    # Of "Generation 1 of 5" and 26 nobody shall read 526.
+    text = f"{step.text}," if step.text[-1:].isdigit() else step.text
+    return f"{text} {step.done} / {step.total}" if step.total > 1 else step.text
 
 
 def time_left(seconds: float) -> str:

@@ -165,7 +165,7 @@ def test_the_panel_and_the_viewport_show_how_short_they_are_and_look_at_no_disk(
     overlay, put = load("dampsim_addon.ui.overlay"), []
     found = overlay.drawn(obj, scene).fibres
     # Its end is held; what is free of it is shorter by what is keyed.
-    assert found.words.endswith("% shorter on the mean")
+    assert found.words.endswith("% shorter on average")
     assert 25.0 < float(found.words.split("%")[0]) < 31.0
     ways = found.points[1::2] - found.points[::2]
     assert (np.abs(ways[:, 0]) > 0.9 * np.linalg.norm(ways, axis=1)).mean() > 0.9

@@ -358,3 +358,29 @@ def test_a_bake_says_which_keyframes_poses_and_shapes_changed_since(
     bpy.context.view_layer.update()
     outdated.look(obj)
     assert outdated.changed(obj, scene) == [words]
+
+
+def test_another_name_leaves_a_bake_in_date_and_a_copy_is_out_by_what_differs(load: Load, tmp_path: Path) -> None:
+    scene = fresh(4)
+    obj = wobbler(tmp_path / "cache")
+    # Of its constraints and drivers too the name is told.
+    obj.constraints.new("LIMIT_SCALE").name = "Limit"
+    obj.driver_add("scale", 1)
+    bpy.context.view_layer.objects.active = obj
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    outdated = load("dampsim_addon.scene.outdated")
+    obj.name = "Jelly"
+    bpy.context.view_layer.update()
+    outdated.look(obj)
+    assert outdated.changed(obj, scene) == []
+    for other in bpy.context.selected_objects:
+        other.select_set(False)
+    obj.select_set(True)
+    bpy.ops.object.duplicate()
+    copy = bpy.context.object
+    assert copy.name == "Jelly.001"
+    outdated.look(copy)
+    assert outdated.changed(copy, scene) == []
+    copy.constraints["Limit"].influence = 0.5
+    outdated.look(copy)
+    assert outdated.changed(copy, scene) == ["constraint Limit of Jelly.001"]

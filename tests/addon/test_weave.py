@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import bpy
 import numpy as np
 import pytest
 from scenes import LAST, fresh
+from test_dampings import Seen
 from test_drawing import redraw
 
 pytestmark = pytest.mark.bpy
+Load = Callable[[str], ModuleType]
 
 
 def woven(cache: Path, across: int = 5, along: int = 4) -> bpy.types.Object:
@@ -23,6 +27,21 @@ def woven(cache: Path, across: int = 5, along: int = 4) -> bpy.types.Object:
         obj.location.y = place
         obj.keyframe_insert("location", frame=frame)
     return obj
+
+
+def test_the_numbers_of_a_swatch_can_be_dialled_where_one_was_made(load: Load) -> None:
+    fresh()
+    weave = load("dampsim_addon.ui.weave_operators").DAMPSIM_OT_weave
+    names: list[str] = []
+    one = SimpleNamespace(across=4, along=4, size=1.0, report=lambda *_: None, layout=Seen(names, []))
+    assert weave.execute(one, bpy.context) == {"FINISHED"}
+    weave.draw(one, bpy.context)
+    assert names == ["across", "along", "size"]
+    names.clear()
+    bpy.ops.mesh.primitive_grid_add(x_subdivisions=4, y_subdivisions=4)
+    assert weave.execute(one, bpy.context) == {"FINISHED"}
+    weave.draw(one, bpy.context)
+    assert names == []
 
 
 def shown(obj: bpy.types.Object, frame: int) -> np.ndarray:

@@ -13,7 +13,7 @@ from creatures import frames, looper, walk, way
 
 from dampsim.core.errors import SceneError
 from dampsim.core.measure.crowd import Crowd
-from dampsim.core.measure.walks import Search, find_walks
+from dampsim.core.measure.walks import Search, apart, find_walks
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.muscles import Controller, Sense, Sensor
 from dampsim.core.simulation.simulation import Simulation
@@ -113,6 +113,26 @@ def test_a_seed_finds_the_same_walks_which_the_solver_walks_as_far_again() -> No
     assert again == pytest.approx(best.way, abs=1e-5)
     other = ended(find_walks(scene, "Looper", replace(SMALL, seed=2)))
     assert other[0].controller != best.controller
+
+
+def test_a_walk_that_other_numbers_make_too_is_listed_once() -> None:
+    ways = np.array([3.0, 3.0 - 1e-12, 2.9, 2.9, 2.9, 1.0, -np.inf, -np.inf])
+    assert apart(ways, 4) == [0, 2, 5]
+    assert apart(ways, 2) == [0, 2]
+    assert apart(np.full(8, -np.inf), 4) == [0]
+
+
+def test_creatures_that_are_switched_at_the_same_ticks_come_as_far_to_rounding() -> None:
+    body = looper()
+    weights, thresholds, delays = genes(body)
+    # Twice the weights and the threshold is the same rule, another delay is not.
+    crowd = (
+        np.concatenate([weights, 2.0 * weights, weights]),
+        np.concatenate([thresholds, 2.0 * thresholds, thresholds]),
+        np.concatenate([delays, delays, delays + 3.0]),
+    )
+    ways = ended(crowd_of(body).ways(*crowd, 2.0))
+    assert apart(ways, 3) == [0, 2]
 
 
 def test_what_cannot_walk_is_said() -> None:

@@ -1,0 +1,44 @@
+"""What is said while something works that takes long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType, SimpleNamespace
+
+import bpy
+import pytest
+from scenes import fresh
+
+pytestmark = pytest.mark.bpy
+Load = Callable[[str], ModuleType]
+
+
+def test_what_esc_does_is_said_as_it_is_for_each_kind_of_work(load: Load) -> None:
+    modal = load("dampsim_addon.work.modal")
+    waiting, jobs = [modal.ModalJob], []
+    while waiting:
+        job = waiting.pop()
+        waiting += job.__subclasses__()
+        if hasattr(job, "bl_idname"):
+            jobs.append(job)
+    assert len(jobs) == 6
+    fresh()
+    for job in jobs:
+        _, ended = job.said(SimpleNamespace(_exported=()), bpy.context)
+        assert ("nothing was changed" in ended) == (job.ended_by_esc == "stops and changes nothing"), job
+        assert ("Resume" in ended) == ("keeps what is done" in job.ended_by_esc), job
+
+
+def test_the_progress_says_how_far_the_work_is_and_what_esc_does(load: Load) -> None:
+    modal, step = load("dampsim_addon.work.modal"), load("dampsim_addon.work.steps").Step
+    progress, status = SimpleNamespace(), []
+    context = SimpleNamespace(
+        window_manager=SimpleNamespace(dampsim_progress=progress),
+        workspace=SimpleNamespace(status_text_set=status.append),
+    )
+    job = SimpleNamespace(_pace=modal.Pace(), ended_by_esc="stops and changes nothing")
+    modal.ModalJob._show(job, context, step(26, 1296, "Generation 1 of 5"))
+    assert progress.text == "Generation 1 of 5, 26 / 1296"
+    assert status == ["DampSim: Generation 1 of 5, 26 / 1296    ESC stops and changes nothing"]
+    modal.ModalJob._show(job, context, step(26, 120, "Simulating"))
+    assert progress.text == "Simulating 26 / 120"
