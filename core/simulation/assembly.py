@@ -97,7 +97,7 @@ def build_assembly(scene: Scene, known: Mapping[str, Model] | None = None, tell:
     """known: models by scene.fingerprint.body_fingerprint, which are used again. Raises the errors for the artist."""
     models = []
     for body in scene.bodies:
-        tell(f"filling {body.name}")
+        tell(f"what {body.name} is made of")
         kind(body.kind).check(body)
         mark = body_fingerprint(body)
         models.append(known[mark] if known and mark in known else kind(body.kind).build(body))

@@ -33,7 +33,7 @@ def _included(collider: bpy.types.Object, objects: Sequence[bpy.types.Object]) -
 
 
 def _landing(objects: Sequence[bpy.types.Object]) -> None:
-    """What falls onto a floor is meant to."""
+    """What falls where something is made to catch it is meant to."""
     for obj in objects:
         obj.dampsim.let_fall = obj.dampsim.let_fall or _falls(obj)
 
@@ -118,6 +118,7 @@ class DAMPSIM_OT_collider(Operator):
             note(obj)
             if active is not None:
                 _included(obj, [active])
+                _landing([active])
         self.report({"INFO"}, f"{'Collider' if len(made_now) == 1 else 'Colliders'} now: {named(made_now)}")
         return {"FINISHED"}
 

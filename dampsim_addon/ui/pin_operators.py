@@ -153,7 +153,7 @@ class DAMPSIM_OT_pin_gradient(_Pinning, Operator):
 
 
 class DAMPSIM_OT_let_fall(Operator):
-    """Leave it free: it falls from the first frame on, through floors too, since nothing collides yet"""
+    """Leave it free: it falls from the first frame on, and only floors and colliders stop it"""
 
     bl_idname = "dampsim.let_fall"
     bl_label = "Let It Fall"

@@ -488,6 +488,19 @@ def test_the_selected_others_become_colliders_and_no_longer_are(load: Load, tmp_
     assert not bpy.ops.dampsim.no_collider.poll()
 
 
+@pytest.mark.parametrize("held", [True, False])
+def test_who_makes_a_collider_means_what_nothing_holds_to_fall(load: Load, tmp_path: Path, held: bool) -> None:
+    scene = fresh()
+    obj, other = wobbler(tmp_path), box()
+    obj.dampsim.pin_group = obj.dampsim.pin_group if held else ""
+    other.select_set(True)
+    falls = load("dampsim_addon.ui.hold").falls
+    assert falls(obj, scene) != held
+    assert bpy.ops.dampsim.collider() == {"FINISHED"}
+    assert not falls(obj, scene)
+    assert obj.dampsim.let_fall != held
+
+
 def test_simulate_together_lets_them_touch_and_old_groups_stay_as_they_are(load: Load, tmp_path: Path) -> None:
     fresh()
     first, second, third = (wobbler(tmp_path, name) for name in ("First", "Second", "Third"))

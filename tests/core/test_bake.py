@@ -493,7 +493,7 @@ def test_the_dialled_sag_is_the_measured_sag(sag: float) -> None:
 def test_what_is_being_made_ready_is_told() -> None:
     told: list[str] = []
     Simulation(with_body(swaying(), settings=replace(swaying().bodies[0].settings, keep_shape=True)), tell=told.append)
-    assert told == ["filling Box", "how Box swings", "where it hangs", "what hangs as it was modelled"]
+    assert told == ["what Box is made of", "how Box swings", "where it hangs", "what hangs as it was modelled"]
 
 
 def test_a_body_pinned_all_over_just_follows() -> None:
