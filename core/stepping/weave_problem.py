@@ -80,17 +80,20 @@ class WeaveProblem:
         """Of each passing, |x' - w u'|^2 with w at the step's start, and a little beside it of u'."""
         cloth, h, state = self._cloth, self._h, self._state
         self._speeds = np.zeros(len(self._u)) if speeds is None else speeds
-        predicted, load = self._pinned.copy(), np.zeros_like(self._pinned)
+        predicted = self._pinned.copy()
         rate = np.full(cloth.count, 1.0 / h)
         self.reference = self._pinned.copy()
         throws = controls.throws(1)
+        # What yarns feel of the reference motion's acceleration, m/s^2, at pins too: they slide there as elsewhere.
+        felt = -throws[0] * (self._pinned - state.reference) / h
         places, found = [], []
         for region, parts, law in zip(self._system.regions, pieces, controls.laws, strict=True):
             terms = region_terms(moment, region, parts, law.coefficients(h), throws)
             predicted[region.free] = terms.predicted
-            # The weight goes with the yarn, not with the node.
-            load[region.free] = terms.load - moment.weight(region.free)
-            rate[region.free] = terms.inertia / moment.system.mass[region.free]
+            # The weight goes with the yarn, not with the node, and so does this.
+            mass = moment.system.mass[region.free]
+            felt[region.free] = (terms.load - moment.weight(region.free)) / mass[:, None]
+            rate[region.free] = terms.inertia / mass
             self.reference[region.free] = terms.reference
             places.append(region.free)
             found.append((terms.columns, terms.signs))
@@ -104,7 +107,10 @@ class WeaveProblem:
         block[:, 3, 3] = heavy * (w * w).sum(axis=1) + _OWN * masses / h
         self._inertia = block
         self._target = cloth.stacked(predicted, self._speeds)
-        self._load = cloth.stacked(load, 0.0 * self._u)
+        pushed = masses[:, None] * felt[cloth.node]
+        load = np.zeros_like(self._pinned)
+        np.add.at(load, cloth.node, pushed)
+        self._load = cloth.stacked(load, -(w * pushed).sum(axis=1))
         low = LowRank.of(cloth.triples, places, found)
         # Pins hold crossings whose yarns slide from one region into another.
         self._low = low.joined() if len(low.signs) > 1 and not low.empty else low
