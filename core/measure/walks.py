@@ -21,6 +21,8 @@ from .crowd import Crowd
 _KEPT = 8
 # What weights and thresholds are drawn from, and the most frames of delay.
 _WEIGHT, _THRESHOLDS, _DELAY = 2.0, (-0.5, 1.5), 12
+# Ways that differ by less than this part of the creature's length are of one walk, however its numbers differ.
+_ALIKE = 1e-4
 # What a mutation changes: the part of all numbers, and by how much.
 _CHANGED, _BY = 0.3, 0.5
 
@@ -51,8 +53,8 @@ class Walk:
 def find_walks(scene: Scene, name: str, search: Search) -> Generator[tuple[int, int, str], None, tuple[Walk, ...]]:
     """Yields how much of the work (done, total) is done, and with what; returns the walks, the farthest first.
 
-    Those alone that the solver walks too, by more than half of the creature's length. Raises SceneError where the body
-    cannot walk.
+    Those alone that the solver walks too, by more than half of the creature's length, and no walk twice. Raises
+    SceneError where the body cannot walk.
     """
     simulation = Simulation(scene)
     body, crowd = scene.body(name), Crowd.of(simulation, name)
@@ -73,9 +75,9 @@ def find_walks(scene: Scene, name: str, search: Search) -> Generator[tuple[int, 
         genes, ways = (genes[0][order], genes[1][order], genes[2][order]), ways[order]
         if number < search.generations:
             genes = _bred(rng, genes)
-    found = []
-    for place in range(min(search.winners, search.count)):
-        controller = _with(crowd.controller, genes[0][place], genes[1][place], genes[2][place], scene.fps)
+    found, best = [], _apart(ways, search.winners, _ALIKE * body.surface.size)
+    for place, one in enumerate(best):
+        controller = _with(crowd.controller, genes[0][one], genes[1][one], genes[2][one], scene.fps)
         again = replace(body, controller=controller, watched=None)
         bodies = tuple(again if one.name == name else one for one in scene.bodies)
         walked = Simulation(replace(scene, bodies=bodies, last=scene.first + frames), simulation.assembly)
@@ -83,8 +85,8 @@ def find_walks(scene: Scene, name: str, search: Search) -> Generator[tuple[int, 
         for frame in walked.frames():
             shapes = [*shapes[:1], frame.shapes[name]]
             done = frames * (rounds + place) + frame.number - scene.first
-            yield done, total, f"Walking with number {place + 1} of {search.winners}"
-        found.append(Walk(controller, float((shapes[-1] - shapes[0]).mean(axis=0) @ crowd.front), float(ways[place])))
+            yield done, total, f"Walking with number {place + 1} of {len(best)}"
+        found.append(Walk(controller, float((shapes[-1] - shapes[0]).mean(axis=0) @ crowd.front), float(ways[one])))
     least = 0.5 * body.surface.size
     kept = sorted((one for one in found if one.way > least), key=lambda one: -one.way)
     if not kept:
@@ -99,6 +101,19 @@ def find_walks(scene: Scene, name: str, search: Search) -> Generator[tuple[int, 
             f"{max(one.way for one in found):.2g} m in {search.seconds:g} s; {mend}."
         )
     return tuple(kept)
+
+
+def _apart(ways: Array, most: int, alike: float) -> list[int]:
+    """Places of the best of ways (c,) in m, the farthest first, each shorter than the one before by more than alike.
+
+    A mutation of one that walks often walks the same to the bit: none of its sums comes to the other side of its
+    threshold by what it changed.
+    """
+    found: list[int] = []
+    for place, way in enumerate(ways):
+        if len(found) < most and (not found or ways[found[-1]] - way > alike):
+            found.append(place)
+    return found
 
 
 def _drawn(rng: np.random.Generator, shape: tuple[int, int, int]) -> tuple[Array, Array, Array]:

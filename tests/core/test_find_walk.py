@@ -115,6 +115,24 @@ def test_a_seed_finds_the_same_walks_which_the_solver_walks_as_far_again() -> No
     assert other[0].controller != best.controller
 
 
+def test_no_walk_is_listed_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of the crowd walks as far as the best, by other numbers: it is one walk, and the next one is another."""
+    far = np.where(np.arange(SMALL.count) % 2 == 0, 2.0, 1.0)
+    far[5] = 1.5
+
+    def ways(self: Crowd, *genes: np.ndarray) -> Generator[int, None, np.ndarray]:
+        yield 0
+        return far + 1e-6 * np.arange(SMALL.count)
+
+    monkeypatch.setattr(Crowd, "ways", ways)
+    short = replace(SMALL, seconds=1.0 / 24.0, winners=4)
+    walked = list[str]()
+    with pytest.raises(SceneError, match="none walks farther"):
+        walked.extend(text for _, _, text in find_walks(walk(looper(), 1.0), "Looper", short))
+    said = dict.fromkeys(text for text in walked if text.startswith("Walking"))
+    assert list(said) == [f"Walking with number {k} of 3" for k in (1, 2, 3)]
+
+
 def test_what_cannot_walk_is_said() -> None:
     bare = looper()
     assert bare.controller is not None
