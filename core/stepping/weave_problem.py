@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -86,26 +87,35 @@ class WeaveProblem:
         throws = controls.throws(1)
         # What yarns feel of the reference motion's acceleration, m/s^2, at pins too: they slide there as elsewhere.
         felt = -throws[0] * (self._pinned - state.reference) / h
+        masses, w = cloth.masses(self._u), cloth.directions(state.positions, self._u)
+        heavy = np.asarray(np.bincount(cloth.node, masses, minlength=cloth.count), dtype=float)
+        crossing, part = cloth.node[cloth.crossings[:, 0]], (masses / heavy[cloth.node])[:, None]
+        # What has slid weighs at another node than where it was woven.
+        (block,) = moment.system.blocks
+        moment = replace(moment, system=replace(moment.system, blocks=(replace(block, mass=heavy),)))
         places, found = [], []
         for region, parts, law in zip(self._system.regions, pieces, controls.laws, strict=True):
             terms = region_terms(moment, region, parts, law.coefficients(h), throws)
             predicted[region.free] = terms.predicted
             # The weight goes with the yarn, not with the node, and so does this.
-            mass = moment.system.mass[region.free]
-            felt[region.free] = (terms.load - moment.weight(region.free)) / mass[:, None]
-            rate[region.free] = terms.inertia / mass
+            felt[region.free] = (terms.load - moment.weight(region.free)) / heavy[region.free][:, None]
+            rate[region.free] = terms.inertia / heavy[region.free]
             self.reference[region.free] = terms.reference
-            places.append(region.free)
-            found.append((terms.columns, terms.signs))
-        masses = cloth.masses(self._u)
-        w = cloth.directions(state.positions, self._u)
+            # What moves rigidly are the yarns: one that slides takes its place's share of that along.
+            own = np.zeros((cloth.triples, 3, len(terms.signs)))
+            own[region.free] = terms.columns
+            for side, one in enumerate(cloth.crossings.T):
+                own[cloth.count :, side] = -part[one] * np.einsum("ci,cik->ck", w[one], own[crossing])
+            there = np.concatenate([region.free, cloth.count + np.flatnonzero(np.isin(crossing, region.free))])
+            places.append(there)
+            found.append((own[there], terms.signs))
         heavy = masses * rate[cloth.node]
         self._heavy = np.bincount(cloth.node, heavy, minlength=cloth.count)
-        block = np.zeros((len(masses), 4, 4))
-        block[:, :3, :3] = heavy[:, None, None] * np.eye(3)
-        block[:, :3, 3] = block[:, 3, :3] = -heavy[:, None] * w
-        block[:, 3, 3] = heavy * (w * w).sum(axis=1) + _OWN * masses / h
-        self._inertia = block
+        blocks = np.zeros((len(masses), 4, 4))
+        blocks[:, :3, :3] = heavy[:, None, None] * np.eye(3)
+        blocks[:, :3, 3] = blocks[:, 3, :3] = -heavy[:, None] * w
+        blocks[:, 3, 3] = heavy * (w * w).sum(axis=1) + _OWN * masses / h
+        self._inertia = blocks
         self._target = cloth.stacked(predicted, self._speeds)
         pushed = masses[:, None] * felt[cloth.node]
         load = np.zeros_like(self._pinned)

@@ -28,6 +28,7 @@ from dampsim.core.simulation.record import bake
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.stepping.controls import Controls, StepReport, YarnDials
 from dampsim.core.stepping.falling import fallen
+from dampsim.core.stepping.law import BackwardEulerLaw, FixedLaw, InertiaLaw
 from dampsim.core.system.inputs import Inputs
 from dampsim.core.system.state import State
 from dampsim.core.weave.sides import sides
@@ -151,7 +152,23 @@ def test_without_friction_a_yarn_is_slowed_by_drag_alone() -> None:
     assert force == pytest.approx(6 * 2e-3 * 4e-3, rel=0.01)
 
 
-def test_what_slides_has_the_momentum_of_its_yarn() -> None:
+# Of a step of a hundredth of a second: lighter and heavier than in nature where it deforms.
+LAWS = [BackwardEulerLaw(), FixedLaw(0.8, 0.004), FixedLaw(0.8, 0.02)]
+
+
+@pytest.mark.parametrize("law", LAWS, ids=str)
+def test_what_falls_along_its_yarns_neither_bends_nor_slides(law: InertiaLaw) -> None:
+    loom, pull, h = Loom(woven_body(4, 4, 0.1, thickness=5.0), (4.0, 1.0, -9.0)), np.array([4.0, 1.0, -9.0]), 0.01
+    for _ in range(24):
+        loom.step(h, YarnDials(0.3, 1e-4, 1e-3, 3e-4, 1e-3), law=law)
+    # By rounding: under the weight alone all of it is where it should be when a step begins.
+    fallen_by = pull * h**2 * 24 * 25 / 2.0
+    np.testing.assert_allclose(loom.state.positions, loom.system.rest + fallen_by, atol=1e-12)
+    np.testing.assert_allclose(loom.kept("yarn places"), loom.cloth.places, atol=1e-12)
+
+
+@pytest.mark.parametrize("law", [BackwardEulerLaw(), FixedLaw(0.8, 4e-5), FixedLaw(0.8, 2e-4)], ids=str)
+def test_what_slides_has_the_momentum_of_its_yarn(law: InertiaLaw) -> None:
     """A yarn that runs through a free swatch takes it along; together they keep their momentum."""
     loom = Loom(woven_body(4, 4, 0.01))
     cloth, rng = loom.cloth, np.random.default_rng(0)
@@ -164,7 +181,7 @@ def test_what_slides_has_the_momentum_of_its_yarn() -> None:
         return np.asarray(masses @ (v[cloth.node] - w * du[:, None]))
 
     before = momentum(loom.state.velocities, speeds)
-    loom.step(1e-4, YarnDials(0.3, 1e-3, 1e-3, 3e-3, 0.016), tolerance=1e-5)
+    loom.step(1e-4, YarnDials(0.3, 1e-3, 1e-3, 3e-3, 0.016), tolerance=1e-5, law=law)
     after = momentum(loom.state.velocities, loom.kept("yarn speeds"))
     assert np.abs(loom.kept("yarn speeds") - speeds).max() > 0.01
     # By the tolerance of the step; a longer one, that is halved, would see how yarns turn meanwhile, which is left out.
