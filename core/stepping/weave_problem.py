@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -80,31 +81,46 @@ class WeaveProblem:
         """Of each passing, |x' - w u'|^2 with w at the step's start, and a little beside it of u'."""
         cloth, h, state = self._cloth, self._h, self._state
         self._speeds = np.zeros(len(self._u)) if speeds is None else speeds
-        predicted, load = self._pinned.copy(), np.zeros_like(self._pinned)
+        predicted = self._pinned.copy()
         rate = np.full(cloth.count, 1.0 / h)
         self.reference = self._pinned.copy()
         throws = controls.throws(1)
+        # What yarns feel of the reference motion's acceleration, m/s^2, at pins too: they slide there as elsewhere.
+        felt = -throws[0] * (self._pinned - state.reference) / h
+        masses, w = cloth.masses(self._u), cloth.directions(state.positions, self._u)
+        heavy = np.asarray(np.bincount(cloth.node, masses, minlength=cloth.count), dtype=float)
+        crossing, part = cloth.node[cloth.crossings[:, 0]], (masses / heavy[cloth.node])[:, None]
+        # What has slid weighs at another node than where it was woven.
+        (block,) = moment.system.blocks
+        moment = replace(moment, system=replace(moment.system, blocks=(replace(block, mass=heavy),)))
         places, found = [], []
         for region, parts, law in zip(self._system.regions, pieces, controls.laws, strict=True):
             terms = region_terms(moment, region, parts, law.coefficients(h), throws)
             predicted[region.free] = terms.predicted
-            # The weight goes with the yarn, not with the node.
-            load[region.free] = terms.load - moment.weight(region.free)
-            rate[region.free] = terms.inertia / moment.system.mass[region.free]
+            # The weight goes with the yarn, not with the node, and so does this.
+            felt[region.free] = (terms.load - moment.weight(region.free)) / heavy[region.free][:, None]
+            rate[region.free] = terms.inertia / heavy[region.free]
             self.reference[region.free] = terms.reference
-            places.append(region.free)
-            found.append((terms.columns, terms.signs))
-        masses = cloth.masses(self._u)
-        w = cloth.directions(state.positions, self._u)
+            # What moves rigidly are the yarns: one that slides takes its place's share of that along.
+            own = np.zeros((cloth.triples, 3, len(terms.signs)))
+            own[region.free] = terms.columns
+            for side, one in enumerate(cloth.crossings.T):
+                own[cloth.count :, side] = -part[one] * np.einsum("ci,cik->ck", w[one], own[crossing])
+            there = np.concatenate([region.free, cloth.count + np.flatnonzero(np.isin(crossing, region.free))])
+            places.append(there)
+            found.append((own[there], terms.signs))
         heavy = masses * rate[cloth.node]
         self._heavy = np.bincount(cloth.node, heavy, minlength=cloth.count)
-        block = np.zeros((len(masses), 4, 4))
-        block[:, :3, :3] = heavy[:, None, None] * np.eye(3)
-        block[:, :3, 3] = block[:, 3, :3] = -heavy[:, None] * w
-        block[:, 3, 3] = heavy * (w * w).sum(axis=1) + _OWN * masses / h
-        self._inertia = block
+        blocks = np.zeros((len(masses), 4, 4))
+        blocks[:, :3, :3] = heavy[:, None, None] * np.eye(3)
+        blocks[:, :3, 3] = blocks[:, 3, :3] = -heavy[:, None] * w
+        blocks[:, 3, 3] = heavy * (w * w).sum(axis=1) + _OWN * masses / h
+        self._inertia = blocks
         self._target = cloth.stacked(predicted, self._speeds)
-        self._load = cloth.stacked(load, 0.0 * self._u)
+        pushed = masses[:, None] * felt[cloth.node]
+        load = np.zeros_like(self._pinned)
+        np.add.at(load, cloth.node, pushed)
+        self._load = cloth.stacked(load, -(w * pushed).sum(axis=1))
         low = LowRank.of(cloth.triples, places, found)
         # Pins hold crossings whose yarns slide from one region into another.
         self._low = low.joined() if len(low.signs) > 1 and not low.empty else low

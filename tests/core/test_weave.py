@@ -28,6 +28,7 @@ from dampsim.core.simulation.record import bake
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.stepping.controls import Controls, StepReport, YarnDials
 from dampsim.core.stepping.falling import fallen
+from dampsim.core.stepping.law import BackwardEulerLaw, FixedLaw, InertiaLaw
 from dampsim.core.system.inputs import Inputs
 from dampsim.core.system.state import State
 from dampsim.core.weave.sides import sides
@@ -151,7 +152,23 @@ def test_without_friction_a_yarn_is_slowed_by_drag_alone() -> None:
     assert force == pytest.approx(6 * 2e-3 * 4e-3, rel=0.01)
 
 
-def test_what_slides_has_the_momentum_of_its_yarn() -> None:
+# Of a step of a hundredth of a second: lighter and heavier than in nature where it deforms.
+LAWS = [BackwardEulerLaw(), FixedLaw(0.8, 0.004), FixedLaw(0.8, 0.02)]
+
+
+@pytest.mark.parametrize("law", LAWS, ids=str)
+def test_what_falls_along_its_yarns_neither_bends_nor_slides(law: InertiaLaw) -> None:
+    loom, pull, h = Loom(woven_body(4, 4, 0.1, thickness=5.0), (4.0, 1.0, -9.0)), np.array([4.0, 1.0, -9.0]), 0.01
+    for _ in range(24):
+        loom.step(h, YarnDials(0.3, 1e-4, 1e-3, 3e-4, 1e-3), law=law)
+    # By rounding: under the weight alone all of it is where it should be when a step begins.
+    fallen_by = pull * h**2 * 24 * 25 / 2.0
+    np.testing.assert_allclose(loom.state.positions, loom.system.rest + fallen_by, atol=1e-12)
+    np.testing.assert_allclose(loom.kept("yarn places"), loom.cloth.places, atol=1e-12)
+
+
+@pytest.mark.parametrize("law", [BackwardEulerLaw(), FixedLaw(0.8, 4e-5), FixedLaw(0.8, 2e-4)], ids=str)
+def test_what_slides_has_the_momentum_of_its_yarn(law: InertiaLaw) -> None:
     """A yarn that runs through a free swatch takes it along; together they keep their momentum."""
     loom = Loom(woven_body(4, 4, 0.01))
     cloth, rng = loom.cloth, np.random.default_rng(0)
@@ -164,11 +181,58 @@ def test_what_slides_has_the_momentum_of_its_yarn() -> None:
         return np.asarray(masses @ (v[cloth.node] - w * du[:, None]))
 
     before = momentum(loom.state.velocities, speeds)
-    loom.step(1e-4, YarnDials(0.3, 1e-3, 1e-3, 3e-3, 0.016), tolerance=1e-5)
+    loom.step(1e-4, YarnDials(0.3, 1e-3, 1e-3, 3e-3, 0.016), tolerance=1e-5, law=law)
     after = momentum(loom.state.velocities, loom.kept("yarn speeds"))
     assert np.abs(loom.kept("yarn speeds") - speeds).max() > 0.01
     # By the tolerance of the step; a longer one, that is halved, would see how yarns turn meanwhile, which is left out.
     np.testing.assert_allclose(after, before, atol=1e-5 * np.linalg.norm(before))
+
+
+def slid_loom() -> Loom:
+    """A held swatch whose yarns lie elsewhere than woven, and which is bent."""
+    points = swatch(4, 3, 0.01)[0].vertices
+    loom = Loom(woven_body(4, 3, 0.01, (points[:, 0] < 1e-9).astype(float)))
+    rng = np.random.default_rng(2)
+    loose = ~loom.system.fixed
+    x = loom.system.rest + np.where(loose[:, None], 1e-3 * rng.standard_normal(loom.system.rest.shape), 0.0)
+    places = loom.cloth.places + np.where(loom.cloth.slides, rng.uniform(-2e-3, 2e-3, len(loom.cloth.node)), 0.0)
+    loom.state = replace(State.at_rest(x), memory={"Swatch\x1fyarn places": places})
+    return loom
+
+
+def test_by_backward_euler_yarns_feel_nothing_of_how_the_pins_moved() -> None:
+    """Nor of how heavy a node was woven: the reference motion is taken out where it was put in, yarn by yarn."""
+    one, other = slid_loom(), slid_loom()
+    reference = np.where(other.system.fixed[:, None], 0.0, [0.3, -0.2, 0.5])
+    other.state = replace(other.state, reference=reference)
+    for loom in (one, other):
+        loom.step(2e-3, YarnDials(0.3, 1e-5, 1e-4), tolerance=1e-10)
+    # By the tolerance; what the yarns slide is a thousand times as much.
+    np.testing.assert_allclose(other.state.positions, one.state.positions, atol=1e-10)
+    np.testing.assert_allclose(other.kept("yarn places"), one.kept("yarn places"), atol=1e-10)
+    assert np.abs(one.kept("yarn speeds")).max() * 2e-3 > 1e-7
+
+
+def test_yarns_slide_when_their_pins_speed_up_as_they_do_under_as_much_weight() -> None:
+    count, pitch, h = 6, 0.01, 2.5e-3
+    points = swatch(count, count, pitch)[0].vertices
+    pull, dials = np.array([9.81, 0.0, 0.0]), YarnDials(0.3, 1e-3, 1e-4, 3e-4, 1e-3)
+    found = []
+    for heavy in (True, False):
+        body = woven_body(count, count, pitch, (points[:, 0] < 1e-9).astype(float))
+        loom = Loom(body, tuple(pull) if heavy else (0.0, 0.0, 0.0))
+        pins, way = loom.state.positions[loom.system.blocks[0].pinned].copy(), np.zeros(3)
+        for step in range(1, 61):
+            way = way if heavy else -pull * h**2 * step * (step + 1) / 2.0
+            loom.step(h, dials, pins + way)
+        found.append((loom.state.positions - way, loom.kept("yarn places") - loom.cloth.places))
+    (x, slid), (carried, along) = found
+    # In the middle of it: the lying yarns have slid by three times what is between them.
+    far = np.abs(slid).max()
+    assert far > 2.0 * pitch
+    # Weight pulls at the pieces of yarn, inertia at the nodes: 0.07% of the way.
+    np.testing.assert_allclose(along, slid, atol=2e-3 * far)
+    np.testing.assert_allclose(carried, x, atol=2e-3 * far)
 
 
 def test_yarns_go_over_and_under_by_turns() -> None:

@@ -11,7 +11,7 @@ from dampsim.core.bodies.registry import kind
 from dampsim.core.geometry.surface import Surface
 from dampsim.core.scene.body import Body
 from dampsim.core.stepping.controls import Controls, YarnDials
-from dampsim.core.stepping.law import BackwardEulerLaw
+from dampsim.core.stepping.law import BackwardEulerLaw, InertiaLaw
 from dampsim.core.stepping.weave_step import WeaveStepper
 from dampsim.core.system.inputs import BlockInputs
 from dampsim.core.system.state import State
@@ -61,12 +61,19 @@ class Loom:
         self.factor = body.settings.young / 1e5
         self.state = State.at_rest(self.system.rest)
 
-    def step(self, h: float, yarns: YarnDials, end: np.ndarray | None = None, tolerance: float = 1e-8) -> int:
-        """One step of backward Euler, pins (p, 3) moved to their end; the iterations it took."""
+    def step(
+        self,
+        h: float,
+        yarns: YarnDials,
+        end: np.ndarray | None = None,
+        tolerance: float = 1e-8,
+        law: InertiaLaw | None = None,
+    ) -> int:
+        """One step of backward Euler, or of another law, pins (p, 3) moved to their end; the iterations it took."""
         block = self.system.blocks[0]
         start = self.state.positions[block.pinned]
         inputs = (BlockInputs(start, start if end is None else end),)
-        laws = tuple(BackwardEulerLaw() for _ in self.system.regions)
+        laws = tuple(law or BackwardEulerLaw() for _ in self.system.regions)
         controls = Controls(laws, 1.0, tolerance, self.factor, (yarns,))
         self.state, report = self.stepper.step(self.state, inputs, h, controls)
         assert report.outcome.name == "CONVERGED"
