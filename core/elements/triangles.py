@@ -73,24 +73,54 @@ class Hinges:
         return Hinges(nodes[~folded], np.column_stack([faces[a], faces[b]])[~folded], signs[~folded])
 
 
-class BlockPattern:
-    """Where blocks (3, 3) of elements go in a sparse matrix of all nodes; found once, filled often."""
+# Which corners of a triangle a pair has, and the entries of a block (3, 3) as its transpose has them.
+PAIRS = ((0, 1), (0, 2), (1, 2))
+_TURNED = (0, 3, 6, 1, 4, 7, 2, 5, 8)
 
-    def __init__(self, elements: Index, count: int) -> None:
-        """elements: (m, k) of so many nodes."""
-        k = elements.shape[1]
-        corners = elements.T
-        rows, columns = corners.repeat(k, axis=0).ravel(), np.tile(corners, (k, 1)).ravel()
-        keys, where = np.unique(rows.astype(np.int64) * count + columns, return_inverse=True)
+
+class PairPattern:
+    """Where blocks (3, 3) of triangles go in a symmetric sparse matrix of all nodes; found once, filled often.
+
+    What couples pairs of corners says all of it where a shift of all corners meets nothing: a node's own block is
+    minus the sum of its others.
+
+    order: (m, 3) each triangle's corners by their nodes' numbers, so that a pair is met the same way round by all.
+    """
+
+    def __init__(self, triangles: Index, count: int) -> None:
+        """triangles: (m, 3) of so many nodes."""
+        self.order = np.argsort(triangles, axis=1, kind="stable")
+        corners = np.take_along_axis(triangles, self.order, axis=1).T.astype(np.int64)
+        first, second = (np.concatenate([corners[pair[k]] for pair in PAIRS]) for k in (0, 1))
+        keys, where = np.unique(first * count + second, return_inverse=True)
         where = where.reshape(-1)
-        self._columns = (keys % count).astype(np.int32)
-        starts = np.bincount(keys // count, minlength=count)
-        self._starts = np.concatenate([[0], np.cumsum(starts)]).astype(np.int32)
-        self._sum = csr_matrix((np.ones(len(where)), (where, np.arange(len(where)))), shape=(len(keys), len(where)))
+        size = len(keys)
+        self._sum = csr_matrix((np.ones(len(where)), (where, np.arange(len(where)))), shape=(size, len(where)))
+        low, high, nodes = keys // count, keys % count, np.unique(triangles)
+        place = np.zeros(count, dtype=np.int64)
+        place[nodes] = np.arange(len(nodes))
+        less = np.full(size, -1.0)
+        self._lower, self._higher = (
+            csr_matrix((less, (place[end], np.arange(size))), shape=(len(nodes), size)) for end in (low, high)
+        )
+        # Blocks above the diagonal, below and on it, and where they are as rows have them.
+        rows, columns = np.concatenate([low, high, nodes]), np.concatenate([high, low, nodes])
+        self._source = np.lexsort((columns, rows))
+        self._columns = columns[self._source].astype(np.int32)
+        self._starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=count))]).astype(np.int32)
         self._count = count
 
-    def matrix(self, blocks: Array) -> bsr_matrix:
-        """(3n, 3n) from (k, k, m, 9): of corners, of elements."""
-        data = (self._sum @ blocks.reshape(-1, 9)).reshape(-1, 3, 3)
-        size = 3 * self._count
-        return bsr_matrix((data, self._columns, self._starts), shape=(size, size))
+    def matrix(self, pairs: Array) -> bsr_matrix:
+        """(3n, 3n) from the entries (9, 3m) of what couples corners, triangle by triangle for each of PAIRS."""
+        above = np.stack([self._sum @ entries for entries in pairs])
+        own = np.empty((9, self._lower.shape[0]))
+        for entry, turned in enumerate(_TURNED):
+            if entry <= turned:
+                own[entry] = self._lower @ above[entry] + self._higher @ above[turned]
+                own[turned] = own[entry]
+        every = np.empty((len(self._source), 9))
+        size = above.shape[1]
+        every[:size], every[2 * size :] = above.T, own.T
+        every[size : 2 * size] = every[:size, _TURNED]
+        data = every.take(self._source, axis=0).reshape(-1, 3, 3)
+        return bsr_matrix((data, self._columns, self._starts), shape=(3 * self._count,) * 2)

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.sparse import bsr_matrix, csr_matrix
 
 from ..arrays import Array, Index
-from ..elements.triangles import BlockPattern, flattened
+from ..elements.triangles import PAIRS, PairPattern, flattened
 
 # A crushed triangle's area counts as no less than this part of its own.
 _LEAST = 1e-12
@@ -46,7 +46,7 @@ class Membrane:
 
     triangles: (m, 3).  weights: (m,) m^2, the area at rest, less where it is painted softer.
 
-    A density gives value and stress (_stress) and its second derivatives (_curvature or _elements).
+    A density gives value and stress (_stress) and its second derivatives (_curvature or _pairs).
     """
 
     name: ClassVar[str]
@@ -63,8 +63,8 @@ class Membrane:
         self.triangles, self.fabric = triangles, fabric
         self.weights = areas if parts is None else areas * parts
         self._nodes = count
+        self._pattern = PairPattern(triangles, count)
         self._shaped(shape)
-        self._pattern = BlockPattern(triangles, count)
         self.rounding = 0.0
         self._rounded()
 
@@ -76,6 +76,8 @@ class Membrane:
         values = self.shape.transpose(2, 0, 1)
         self._gradient = csr_matrix((values.ravel(), (rows.ravel(), columns.ravel())), shape=(2 * m, self._nodes))
         self._divergence = self._gradient.T.tocsr()
+        # By the order of the nodes, as the pattern has them.
+        self._sorted = np.take_along_axis(shape, self._pattern.order[:, :, None], axis=1)
 
     def _rounded(self) -> None:
         modulus = self.fabric.lam + 2.0 * self.fabric.mu
@@ -116,14 +118,14 @@ class Membrane:
 
     def blocks(self, positions: Array, project: bool) -> bsr_matrix:
         """The Hessian by its blocks of (3, 3), which are found more quickly than single entries."""
-        return self._pattern.matrix(self._elements(self.deformation(positions), project))
+        return self._pattern.matrix(self._pairs(self.deformation(positions), project))
 
-    def _elements(self, F: Array, project: bool) -> Array:
-        """Of the triangles, (3, 3, m, 9): corner by corner."""
+    def _pairs(self, F: Array, project: bool) -> Array:
+        """What couples corners of the triangles, (9, 3m), see PairPattern."""
         ways, amounts = self._curvature(F, project)
         weighted = (amounts * self.weights[:, None, None]) @ ways
         found = (ways.transpose(0, 2, 1) @ weighted).reshape(-1, 3, 3, 3, 3)
-        return found.transpose(1, 3, 0, 2, 4).reshape(3, 3, -1, 9)
+        return np.asarray(np.stack([found[:, i, :, j] for i, j in PAIRS]).reshape(-1, 9).T)
 
     def laplacian(self) -> csr_matrix:
         """(n, n) N/m: near to what each coordinate meets of the membrane, whichever way it lies."""
@@ -137,14 +139,14 @@ class Membrane:
     def _curvature(self, F: Array, project: bool) -> tuple[Array, Array]:
         """Second derivatives over the weight, Z^T A Z: Z (m, k, 9) of the corners' coordinates, A (m, k, k) in N/m.
 
-        For laws that do not say their elements in another way.
+        Corners are in the pattern's order. For laws that do not say what couples them in another way.
         """
         raise NotImplementedError
 
     def _along(self, *vectors: Array) -> Array:
         """What a motion of the corners changes of F along vectors (m, 3), for both columns: two rows for each."""
-        rows = [self.shape[:, :, c, None] * vector[:, None, :] for vector in vectors for c in (0, 1)]
-        return np.stack(rows, axis=1).reshape(len(self.shape), -1, 9)
+        rows = [self._sorted[:, :, c, None] * vector[:, None, :] for vector in vectors for c in (0, 1)]
+        return np.stack(rows, axis=1).reshape(len(self._sorted), -1, 9)
 
 
 @dataclass(frozen=True)
@@ -198,35 +200,33 @@ class Corotational(Membrane):
         stress = 2.0 * mu * F + (lam * over - 2.0 * mu) * polar.rotation
         return density, np.ascontiguousarray(stress.transpose(0, 2, 1))
 
-    def _elements(self, F: Array, project: bool) -> Array:
-        """In closed form; what the corners push together is nothing, so that two of them say all."""
+    def _pairs(self, F: Array, project: bool) -> Array:
+        """In closed form: R M R^T + c n n^T with M (2 x 2) in the plane, entry by entry along the triangles."""
         mu, lam = self.fabric.mu, self.fabric.lam
         polar = _Polar.of(np.ascontiguousarray(F.transpose(0, 2, 1)))
         k = lam * (polar.trace - 2.0) - 2.0 * mu
         turn, (a, b, c) = _without_negative(mu, k, polar) if project else _as_it_is(mu, k, polar)
         r1, r2 = polar.rotation
         normal = np.cross(r1, r2, axis=0)
-        slopes = self.shape[:, 1:].transpose(1, 2, 0)
-        # What a corner changes of the stretches' sum and of the turn in the plane, (3, m).
-        along = [r1 * g[0] + r2 * g[1] for g in slopes]
-        turning = [r2 * g[0] - r1 * g[1] for g in slopes]
-        squares = normal[:, None] * normal[None]
-        own = 2.0 * mu * self.weights
-        found = np.empty((3, 3, len(k), 3, 3))
-        for i, j in ((0, 0), (0, 1), (1, 1)):
+        slopes = np.ascontiguousarray(self._sorted.transpose(1, 2, 0))
+        spread, own, turning = lam * self.weights, 2.0 * mu * self.weights, self.weights * (0.5 * turn - mu)
+        a, b, c = self.weights * a, self.weights * b, self.weights * c
+        found = np.empty((9, 3, len(k)))
+        for place, (i, j) in enumerate(PAIRS):
             (g1, g2), (h1, h2) = slopes[i], slopes[j]
-            alike = own * (g1 * h1 + g2 * h2)
-            across = self.weights * (a * g1 * h1 + b * (g1 * h2 + g2 * h1) + c * g2 * h2) - alike
-            block = (self.weights * lam * along[i])[:, None] * along[j][None]
-            block += (self.weights * (0.5 * turn - mu) * turning[i])[:, None] * turning[j][None]
-            block += across * squares
-            block[range(3), range(3)] += alike
-            found[i + 1, j + 1] = block.transpose(2, 0, 1)
-            if i != j:
-                found[j + 1, i + 1] = block.transpose(2, 1, 0)
-        found[0, 1:] = -found[1, 1:] - found[2, 1:]
-        found[:, 0] = -found[:, 1] - found[:, 2]
-        return found.reshape(3, 3, -1, 9)
+            first, mixed, other, second = g1 * h1, g1 * h2, g2 * h1, g2 * h2
+            alike = own * (first + second)
+            across = a * first + b * (mixed + other) + c * second
+            m11, m12 = spread * first + turning * second + alike, spread * mixed - turning * other
+            m21, m22 = spread * other - turning * mixed, spread * second + turning * first + alike
+            for column in range(3):
+                x, y, z = r1[column], r2[column], across * normal[column]
+                p, q = m11 * x + m12 * y, m21 * x + m22 * y
+                for row in range(3):
+                    entry = np.multiply(r1[row], p, out=found[3 * row + column, place])
+                    entry += r2[row] * q
+                    entry += normal[row] * z
+        return found.reshape(9, -1)
 
 
 def _as_it_is(mu: float, k: Array, polar: _Polar) -> tuple[Array, tuple[Array, Array, Array]]:

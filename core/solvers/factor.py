@@ -14,11 +14,38 @@ from ..arrays import Array, Index
 
 Solve = Callable[[Array], Array]
 
+# So far, in parts of it, may an answer in single precision be from what was asked for.
+_NEAR = 0.05
+
 
 def factorise(matrix: csr_matrix) -> Solve:
     """A solve with the symmetric matrix; SuperLU told of the symmetry is several times faster than by default."""
     solve: Solve = _factors(matrix).solve
     return solve
+
+
+def factorise_roughly(matrix: csr_matrix) -> Solve:
+    """A solve in single precision with a positive definite matrix, for metrics; in double precision where single does
+    not know any more what the matrix resists least.
+    """
+    try:
+        with np.errstate(over="ignore"):
+            single = _factors(matrix.astype(np.float32))
+    except RuntimeError:
+        # Singular to as many digits.
+        return factorise(matrix)
+
+    def solve(right: Array) -> Array:
+        # So that no power of ten is out of reach.
+        scale = float(np.abs(right).max(initial=0.0))
+        if not (np.isfinite(scale) and scale > 0.0):
+            return np.full(right.shape, 0.0 if scale == 0.0 else np.nan)
+        return np.asarray(single.solve((right / scale).astype(np.float32)), dtype=float) * scale
+
+    # A force alike on all finds what gives way most, or nothing that comes back.
+    soft = solve(np.ones(matrix.shape[0]))
+    off = np.linalg.norm(solve(matrix @ soft) - soft)
+    return solve if off <= _NEAR * np.linalg.norm(soft) else factorise(matrix)
 
 
 def factorise_positive(matrix: csr_matrix) -> Solve | None:

@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 from scipy.sparse import block_diag, csr_matrix, diags
 
-from ..arrays import Array, Index
+from ..arrays import Array, Index, rows
 from ..contact.rows import ContactEnergy, Rows
 from ..elements.triangles import normals_of
 from ..energies import Energy, Membrane, ShellBending
@@ -80,7 +80,7 @@ class SheetProblem(StepProblem):
 
         def product(way: Array) -> Array:
             whole[free] = way
-            pushed = inertia * way + h * potentials.times(whole)[free]
+            pushed = inertia * way + h * rows(potentials.times(whole), free)
             if not low.empty:
                 pushed = pushed + low.combined(low.columns, low.signs * low.along(way.ravel())).reshape(-1, 3)
             return np.asarray(pushed)

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import bsr_matrix, csr_matrix, diags
 
 from ..arrays import Array, Index, rows
-from ..solvers.factor import Solve, factorise
+from ..solvers.factor import Solve, factorise_roughly
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,8 @@ class Across:
     def of(normals: Array, tangent: Tangent, inertia: Array, h: float, free: Index) -> Across:
         """normals: (n, 3).  inertia: (f,) of the free nodes."""
         matrix = diags(inertia) + h * tangent.across(normals)[free][:, free]
-        return Across(normals[free], factorise(matrix.tocsr()))
+        return Across(normals[free], factorise_roughly(matrix.tocsr()))
 
     def __call__(self, gradient: Array) -> Array:
-        return np.asarray(self._normals * self._solve((self._normals * gradient).sum(axis=1))[:, None])
+        amounts = self._solve(np.einsum("fi,fi->f", self._normals, gradient))
+        return np.asarray(self._normals * amounts[:, None])
