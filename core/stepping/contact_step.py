@@ -22,7 +22,7 @@ from ..system.state import State
 from ..system.system import System
 from .controls import Controls
 from .found_again import carried, deeper, gone_through, same
-from .ground import IMPACT, Impact, impacted, leaving, opened, steady, support, touches
+from .ground import IMPACT, Impact, impacted, is_even, leaving, opened, steady, support, touches
 from .held import NUMBERS, Around, Ground, Holding, drag, holding, overshoot, renewed
 from .remembered import CONTACTS, DIALS, HELD, IMPACTS, Remembered, shared
 from .rigid_part import adrift, balanced, drift
@@ -191,7 +191,8 @@ class ContactStep:
             under = support(rows, pressing, self.state.velocities, free, self.h)
             own = drift(self.system, place, self.state.velocities)
             if float(np.linalg.norm(own - under)) < slow:
-                found[place] = Ground(self.held[place], drag(self.held[place], self.controls.laws[place]), under)
+                even = is_even(rows, pressing, len(self.system.rest), free)
+                found[place] = Ground(self.held[place], drag(self.held[place], self.controls.laws[place]), under, even)
         return found
 
     def _strained(self, rows: Rows, pressing: Array) -> bool:
@@ -259,7 +260,7 @@ class ContactStep:
             return numbers
         branches, force = energy.branches(state.positions), energy.at(state.positions).force
         pressed, sticking = branches % 4 > 0, int(((branches > 0) & (branches < 4)).sum())
-        slow, stiffness = _SLOW * self._fall, None
+        slow, holds = _SLOW * self._fall, None
         there = np.zeros(len(self.system.rest), dtype=bool)
         there[energy.rows.weights.indices[pressed[energy.rows.of]]] = True
         for place in sorted(steady({(one.region, one.other): one for one in impacts})):
@@ -273,10 +274,11 @@ class ContactStep:
             if known is None or renewed(known, count, sticking):
                 if float(np.linalg.norm(own)) > slow:
                     continue
-                if stiffness is None:
+                if holds is None:
                     factors = self.controls.factors(len(self.system.blocks))
-                    stiffness = self.system.tangent(state, factors, True) + energy.holding(state.positions)
-                known = holding(self.system, region, state.positions, stiffness, count, sticking)
+                    elastic = self.system.tangent(state, factors, True), self.system.elastic_force(state, factors)
+                    holds = elastic[0], energy.holding(state.positions), elastic[1]
+                known = holding(self.system, region, state.positions, *holds, count, sticking)
             numbers[place] = known.packed()
         return numbers
 

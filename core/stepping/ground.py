@@ -21,6 +21,8 @@ _TURNED = 0.25
 _STEADY = 2
 # An impact is over when its rebound is slower than this part of what gravity makes of a step.
 _OVER = 0.1
+# What moves by less than this part of the contact distance otherwise than the rest of it does not turn.
+_EVEN = 1e-6
 # Numbers of an Impact, as frames keep it.
 IMPACT = 11
 
@@ -140,6 +142,21 @@ def support(rows: Rows, pressing: Array, velocities: Array, free: Index, h: floa
         return np.zeros(3)
     others = np.asarray(rows.weights @ np.where(mine[:, None], 0.0, velocities)) + rows.drift / h
     return np.asarray(-(share * side) @ others / total)
+
+
+def is_even(rows: Rows, pressing: Array, count: int, free: Index) -> bool:
+    """Whether what presses on the nodes free (f,) of a region is moved by its animation alone, and does not turn.
+
+    pressing: (k,) N.  count: of all nodes.
+    """
+    mine = np.zeros(count)
+    mine[free] = 1.0
+    some = np.flatnonzero((pressing > 0.0) & (rows.weights @ mine != 0.0))
+    if not len(some) or (abs(rows.weights) @ (1.0 - mine))[some].any():
+        return False
+    # Seen from the region's side, as in support().
+    ways = rows.drift[some] * np.sign(rows.weights @ mine)[some, None]
+    return bool(np.abs(ways - ways[0]).max() <= _EVEN * float(rows.distance[some].min()))
 
 
 def impacted(

@@ -29,8 +29,15 @@ from .waveform import REST_FRACTION, SECOND, WaveformLaw
 _FREE = 1e-11
 # It is found anew where this part of what holds changed.
 _RENEW = 0.25
+# The drag over the decay with which what swings without overshoot on something firm rests when it is dialled to,
+# and the square of that decay over l below which it is firm: there critical damping asks for as much.
+_FIRM, _FIRMLY = 0.59, 1.0 / 8.7
+# What rounding may leave of a number, in parts of it.
+_ROUNDED = 1e-6
 # Of a Holding, as frames keep it.
-NUMBERS = 44
+NUMBERS = 45
+# What turns a body that leans may be this part of what the contacts resist, to be remembered as its place in space.
+_LEANS = 0.5
 
 
 @dataclass(frozen=True)
@@ -40,30 +47,41 @@ class Holding:
     pressed, sticking: how many nodes are pressed, and how many of the contacts do not slide.
     softness: (6,) s^2, 1/l_k.
     shapes: (6, 6), a column each, in shifts and turns about the centre of mass; M-orthonormal.
+    leaning: how much the elastic force turns it on, where that turns with it, over what the contacts resist; at most.
     """
 
     pressed: int
     sticking: int
     softness: Array
     shapes: Array
+    leaning: float = np.inf
 
     def packed(self) -> Array:
-        return np.concatenate([[float(self.pressed), float(self.sticking)], self.softness, self.shapes.ravel()])
+        numbers = [float(self.pressed), float(self.sticking)]
+        return np.concatenate([numbers, self.softness, self.shapes.ravel(), [self.leaning]])
 
     @staticmethod
     def unpacked(numbers: Array) -> Holding | None:
         if not numbers[0] > 0.0:
             return None
-        return Holding(int(numbers[0]), int(numbers[1]), numbers[2:8], numbers[8:].reshape(6, 6))
+        return Holding(int(numbers[0]), int(numbers[1]), numbers[2:8], numbers[8:44].reshape(6, 6), float(numbers[44]))
 
 
 @dataclass(frozen=True)
 class Ground:
-    """What a region rests on, in a step. held: how.  drag: (6,) 1/s, see drag().  support: (3,) m/s, how it moves."""
+    """What a region rests on, in a step.
+
+    held: how.  drag: (6,) 1/s, see drag().  support: (3,) m/s, how it moves.  even: whether it does not turn or deform.
+    """
 
     held: Holding
     drag: Array
     support: Array
+    even: bool = True
+
+    def upright(self, theta: float | Array) -> bool:
+        """Whether the contacts hold it so firmly that all that is remembered of it may stay as it is in space."""
+        return self.even and float(np.max(theta)) * self.held.leaning < _LEANS
 
     def matrix(self, offset: Array, momenta: Array) -> Array:
         """The drag in a basis R of rigid motions, (k, k) 1/s.
@@ -93,22 +111,52 @@ def fields(offset: Array) -> Array:
 
 
 def holding(
-    system: System, region: Region, positions: Array, stiffness: csr_matrix, pressed: int, sticking: int
+    system: System,
+    region: Region,
+    positions: Array,
+    elastic: csr_matrix,
+    contacts: csr_matrix,
+    force: Array,
+    pressed: int,
+    sticking: int,
 ) -> Holding:
-    """stiffness: (3n, 3n) N/m, of what is elastic and of the contacts.  pressed, sticking: see Holding."""
+    """elastic, contacts: (3n, 3n) N/m, stiffness.  force: (n, 3) N, the gradient of what is elastic.
+
+    pressed, sticking: see Holding.
+    """
     free, mass = region.free, system.mass[region.free]
     dof = (3 * free[:, None] + np.arange(3)).ravel()
-    own = stiffness[dof][:, dof]
+    touching = contacts[dof][:, dof]
+    own = elastic[dof][:, dof] + touching
     own = own + diags(np.full(len(dof), _FREE * float(own.diagonal().mean())))
     x = positions[free]
-    G = fields(x - mass @ x / mass.sum())
+    offset = x - mass @ x / mass.sum()
+    G = fields(offset)
     momenta = mass.repeat(3)[:, None] * G
     inertia, soft = G.T @ momenta, momenta.T @ factorise(own.tocsr())(momenta)
     # S y = M y / l with shapes that are orthonormal in M.
     root = np.linalg.cholesky(inertia + 1e-12 * np.trace(inertia) * np.eye(6))
     inverse = np.linalg.inv(root)
     softness, vectors = np.linalg.eigh(inverse @ (0.5 * (soft + soft.T)) @ inverse.T)
-    return Holding(pressed, sticking, np.maximum(softness, 0.0), inverse.T @ vectors)
+    leaning = _leaning(offset, force[free], G.T @ (touching @ G))
+    return Holding(pressed, sticking, np.maximum(softness, 0.0), inverse.T @ vectors, leaning)
+
+
+def _leaning(offset: Array, force: Array, resists: Array) -> float:
+    """See Holding. offset: (f, 3) m from the centre.  force: (f, 3) N.  resists: (6, 6), of shifts and turns."""
+    product = offset.T @ force
+    H = 0.5 * (product + product.T) - np.trace(product) * np.eye(3)
+    sizes, axes = np.linalg.eigh(H)
+    # Ways (6, k) whose squares add up to what turns it on, if anything does.
+    ways = np.zeros((6, 3))
+    ways[3:] = axes * np.sqrt(np.maximum(sizes, 0.0))
+    values, vectors = np.linalg.eigh(resists)
+    firm = values > _FREE * max(float(values[-1]), 0.0)
+    along = vectors.T @ ways
+    if np.abs(along[~firm]).max(initial=0.0) > _ROUNDED * np.abs(ways).max():
+        return np.inf
+    along = along[firm] / np.sqrt(values[firm])[:, None]
+    return float(np.linalg.norm(along, 2) ** 2)
 
 
 def drag(held: Holding, law: InertiaLaw) -> Array:
@@ -120,7 +168,9 @@ def drag(held: Holding, law: InertiaLaw) -> Array:
     z = 1.0 if o <= 0.0 else -math.log(o) / math.hypot(math.pi, math.log(o))
     soft = held.softness
     with np.errstate(divide="ignore"):
-        wanted = np.maximum(2.0 * z * np.sqrt(soft + inverse) - slow, 0.0)
+        firm = (o <= 0.0) & (soft * law.decay**2 < _FIRMLY)
+        least = np.where(firm, _FIRM * law.decay * soft, 0.0)
+        wanted = np.maximum(2.0 * z * np.sqrt(soft + inverse) - slow, least)
         return np.where(soft > 0.0, wanted / np.maximum(soft, 1e-300), 0.0)
 
 

@@ -127,20 +127,28 @@ def waveform_terms(
         fresh = np.broadcast_to(coefficients.sigma * coefficients.fresh, len(free))[:, None]
         dead = dead - fresh * (rows(begin.elastic, free) - weight)
     u, dead = turned(motion.turn, rows(begin.velocity, free)), turned(motion.turn, dead)
+    # What is held so that it hardly turns remembers its force as it is in space: else the weight of what leans would
+    # turn it at once, and the rest of it as slowly as dialled.
+    lies = ground is not None and ground.upright(coefficients.theta)
     ahead, turn, flight = x + h * motion.here, motion.turn, None
     fields = momenta = np.zeros((3 * len(free), 0))
     more = np.zeros((0, 0))
     if region.rigid_modes:
         flight = fly(moment, region, motion, weight - mass[:, None] * acceleration)
-        u, dead = u @ flight.turn.T, dead @ flight.turn.T
-        ahead, turn = flight.ahead, flight.turn @ motion.turn
+        ahead = flight.ahead
+        if not lies:
+            u, dead, turn = u @ flight.turn.T, dead @ flight.turn.T, flight.turn @ motion.turn
         fields = flight.basis.reshape(3 * len(free), -1)
         momenta = (mass[:, None, None] * flight.basis).reshape(fields.shape)
         u = u - (fields @ (momenta.T @ u.ravel())).reshape(-1, 3)
         # To set right the momenta of what a contact might have pressed would feed back all that it is out by.
         alone = flight.exact and not touched and not any(_pushed(system.blocks[part.block]) for part in parts)
         flight = replace(flight, exact=alone)
-        more = _FIRM / h * np.eye(fields.shape[1]) if alone else yielding(flight, dead, mass, h)
+        more = np.zeros((fields.shape[1],) * 2)
+        if alone:
+            more = _FIRM / h * np.eye(fields.shape[1])
+        elif not lies:
+            more = yielding(flight, dead, mass, h)
     predicted = (ahead - x) / h + np.broadcast_to(coefficients.kappa, len(free))[:, None] * u
     if ground is not None and flight is not None:
         offset = flight.ahead - mass @ flight.ahead / mass.sum()
@@ -149,10 +157,12 @@ def waveform_terms(
         there = np.linalg.solve(own + drag, own @ way + drag @ (momenta.T @ np.tile(ground.support, len(free))))
         predicted = predicted + (fields @ (there - way)).reshape(-1, 3)
         more = more + drag
-    load = load - dead
+    load = load if lies else load - dead
     if flight is not None:
         # What acts on the rigid part is in the flight.
         load = load - (momenta @ (fields.T @ load.ravel())).reshape(-1, 3)
+    # Beside the elastic force of its end, which turns with it, it has all of its torque.
+    load = load - dead if lies else load
     inertia = mass / coefficients.s
     uniform = np.ndim(coefficients.s) == 0
     columns, signs = low_rank(fields, momenta, inertia, h, uniform, more)

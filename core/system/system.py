@@ -223,6 +223,15 @@ class System:
         """lambda_1 with what the weight adds, 1/s^2."""
         return region.with_weight(self.eigenvalue(region, factors))
 
+    def elastic_force(self, state: State, factors: Array) -> Array:
+        """(n, 3) N, the gradient of what is elastic in the blocks in a state. factors: (b,) on each one's stiffness."""
+        found = np.zeros_like(state.positions)
+        for place, factor, energy in self.prepared(state, self.still(state.positions)):
+            if factor is Factor.MATERIAL:
+                part = self.slices[place]
+                found[part] += factors[place] * energy.value_gradient(state.positions[part])[1]
+        return found
+
     def tangent(self, state: State, factors: Array, project: bool = False) -> csr_matrix:
         """The Hessian of all energies in a state with the pins where they are, (3n, 3n) N/m."""
         inputs = self.still(state.positions)

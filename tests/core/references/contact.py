@@ -129,4 +129,5 @@ def drag(rate: float, decay: float, frequency: float, overshoot: float) -> float
         square, first = decay**2 + frequency**2, 2.0 * decay / (decay**2 + frequency**2)
     else:
         damping, square, first = 1.0, 2.0 * decay**2, 3.0 / (2.0 * decay)
-    return rate * max(0.0, 2.0 * damping * np.sqrt(1.0 / rate + 1.0 / square) - first)
+    least = 0.59 * decay if overshoot <= 0.0 and rate > 8.7 * decay**2 else 0.0
+    return max(least, rate * (2.0 * damping * np.sqrt(1.0 / rate + 1.0 / square) - first))
