@@ -10,6 +10,8 @@ from ..blender.hair import MODIFIER, Strands, Wires, follow
 from ..scene.objects import free
 from .add_operators import added
 
+# Guides up to which a frame takes a sixth of a second or less, and their set-up a few.
+MANY = 100
 # Of the guides where hair has no radius, m.
 _RADIUS = 2.5e-4
 
@@ -17,6 +19,14 @@ _RADIUS = 2.5e-4
 def led(hair: bpy.types.Object) -> bool:
     """Whether hair follows guides already."""
     return MODIFIER in hair.modifiers
+
+
+def told(wire: str, hair: str, count: int) -> tuple[set[str], str]:
+    """What is reported of so many guides: how, and in which words."""
+    said = f"{wire}: {count} strands are simulated; {hair} follows them"
+    if count <= MANY:
+        return {"INFO"}, said
+    return {"WARNING"}, f"{said}. More than {MANY} take long to prepare and to play; undo and choose fewer Guides"
 
 
 class DAMPSIM_OT_hair(Operator):
@@ -27,7 +37,11 @@ class DAMPSIM_OT_hair(Operator):
     bl_options = {"REGISTER", "UNDO"}
 
     guides: IntProperty(  # type: ignore[valid-type]
-        name="Guides", default=16, min=1, soft_max=100, description="How many strands are simulated; others follow them"
+        name="Guides",
+        default=16,
+        min=1,
+        soft_max=MANY,
+        description="How many strands are simulated; others follow them",
     )
 
     @classmethod
@@ -62,7 +76,7 @@ class DAMPSIM_OT_hair(Operator):
         context.view_layer.update()
         added(wire, context.scene)
         wire.dampsim.thickness = 2000.0 * (strands.radius or _RADIUS)
-        self.report({"INFO"}, f"{wire.name}: {len(guides)} strands are simulated; {hair.name} follows them")
+        self.report(*told(wire.name, hair.name, len(guides)))
         return {"FINISHED"}
 
 

@@ -92,6 +92,18 @@ def test_hair_follows_its_guides_as_they_play(load: Any, tmp_path: Path) -> None
         live.uninstall()
 
 
+def test_more_guides_than_play_soon_are_said_to_be_many(load: Any) -> None:
+    hair = load("dampsim_addon.ui.hair_operators")
+    assert hair.told("Wig Guides", "Wig", hair.MANY) == (
+        {"INFO"},
+        "Wig Guides: 100 strands are simulated; Wig follows them",
+    )
+    how, said = hair.told("Wig Guides", "Wig", hair.MANY + 1)
+    assert how == {"WARNING"}
+    assert said.startswith("Wig Guides: 101 strands are simulated; Wig follows them.")
+    assert said.endswith("choose fewer Guides")
+
+
 def test_guides_are_spread_and_hair_without_strands_or_with_guides_says_so(load: Any, tmp_path: Path) -> None:
     fresh()
     hair = haired(1)
