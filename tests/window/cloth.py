@@ -64,7 +64,7 @@ def flag() -> Sequence[bpy.types.Object]:
 
 
 CLOTHS = (
-    Cloth("tablecloth", tablecloth, ("add()", "collider()", "let_fall()"), 60),
+    Cloth("tablecloth", tablecloth, ("add()", "collider()"), 60),
     Cloth("flag", flag, ("add()", "pin()"), 72, True),
 )
 
