@@ -11,6 +11,7 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.linalg import SuperLU, splu
 
 from ..arrays import Array, Index
+from .single import in_single
 
 Solve = Callable[[Array], Array]
 
@@ -36,11 +37,7 @@ def factorise_roughly(matrix: csr_matrix) -> Solve:
         return factorise(matrix)
 
     def solve(right: Array) -> Array:
-        # So that no power of ten is out of reach.
-        scale = float(np.abs(right).max(initial=0.0))
-        if not (np.isfinite(scale) and scale > 0.0):
-            return np.full(right.shape, 0.0 if scale == 0.0 else np.nan)
-        return np.asarray(single.solve((right / scale).astype(np.float32)), dtype=float) * scale
+        return in_single(single.solve, right)
 
     # A force alike on all finds what gives way most, or nothing that comes back.
     soft = solve(np.ones(matrix.shape[0]))

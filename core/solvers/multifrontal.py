@@ -17,6 +17,7 @@ from scipy.sparse import csr_matrix
 
 from ..arrays import Array, Index, Single
 from .dissection import dissect
+from .single import in_single
 
 # Pieces into which a child's rows may fall in its parent's before they are added by columns.
 _RUNS = 20
@@ -49,12 +50,7 @@ class Multifrontal:
 
     def __call__(self, right: Array) -> Array:
         """The inverse times right (n,) or (n, k)."""
-        # So that no power of ten is out of reach.
-        scale = float(np.abs(right).max(initial=0.0))
-        if not (np.isfinite(scale) and scale > 0.0):
-            return np.full(right.shape, 0.0 if scale == 0.0 else np.nan)
-        answer = self.columns((right / scale).astype(np.float32))
-        return answer.astype(float) * scale
+        return in_single(self.columns, right)
 
     def columns(self, right: Single) -> Single:
         """The inverse times right (n,) or (n, k), in single precision."""

@@ -16,6 +16,7 @@ from scipy.sparse import bsr_matrix, csr_matrix, identity, kron
 
 from ..arrays import Array, Index, Single
 from .multifrontal import Multifrontal, Symbolic
+from .single import in_single
 
 # The grid's cells, in lengths of what couples two nodes.
 _COARSE = 1.75
@@ -77,14 +78,14 @@ class TwoLevel:
 
     def __call__(self, right: Array) -> Array:
         """The inverse times right (3n,) or (3n, k)."""
-        # So that no power of ten is out of reach.
-        scale = float(np.abs(right).max(initial=0.0))
-        if not (np.isfinite(scale) and scale > 0.0):
-            return np.full(right.shape, 0.0 if scale == 0.0 else np.nan)
+        return in_single(self._turned, right)
+
+    def _turned(self, right: Single) -> Single:
+        """The same in single precision."""
         shape = (len(self._inverse), 3, -1)
-        b = np.einsum("nij,njk->nik", self._inverse, (right / scale).astype(np.float32).reshape(shape))
+        b = np.einsum("nij,njk->nik", self._inverse, right.reshape(shape))
         x = self._solved(b.reshape(right.shape)).reshape(shape)
-        return np.asarray(np.einsum("nji,njk->nik", self._inverse, x).reshape(right.shape).astype(float) * scale)
+        return np.asarray(np.einsum("nji,njk->nik", self._inverse, x).reshape(right.shape))
 
     def _solved(self, b: Single) -> Single:
         x = self._smoothed(b)
