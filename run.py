@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
+import runpy
 import subprocess
 import sys
 import tempfile
@@ -67,6 +68,17 @@ def call(*command: object) -> None:
         code = running.wait()
     if code:
         sys.exit(code)
+
+
+def kernel() -> None:
+    """The compiled kernel for this machine, made where its source is another since. All goes on without it."""
+    where = runpy.run_path(str(ROOT / "core" / "native" / "where.py"))
+    if where["of_checkout"](ROOT).is_file():
+        return
+    try:
+        call(environment("kernel"), "tools/kernel.py")
+    except SystemExit:
+        print("The kernel could not be compiled: numpy does the same, in half as much time again.", flush=True)
 
 
 def test_path(part: str) -> str:
@@ -154,6 +166,8 @@ def main() -> None:
     if sys.version_info[:2] not in SUPPORTED:
         versions = " or ".join(f"{a}.{b}" for a, b in SUPPORTED)
         sys.exit(f"DampSim's tools need Python {versions}; this is {sys.version_info[0]}.{sys.version_info[1]}.")
+    if options.task != "lint" and rest != ["--parameters"]:
+        kernel()
     if options.task == "demo":
         call(environment("bpy"), "tools/demo.py", *rest)
     elif options.task == "test":

@@ -10,6 +10,7 @@ are compared: a few numbers of every frame.
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 import os
 import platform
@@ -43,7 +44,9 @@ def machine() -> str:
             name, _, value = line.partition(":")
             said[name.strip()] = value.strip()
     can = hashlib.sha256(" ".join(sorted(said.get("flags", "").split())).encode()).hexdigest()[:8]
-    return f"{platform.machine()} {said.get('model name', '')} {can} numpy {np.__version__} scipy {scipy.__version__}"
+    kernel = importlib.import_module("dampsim.core.native.library").library()
+    made = f"{'numpy' if kernel is None else 'compiled kernel, numpy'} {np.__version__} scipy {scipy.__version__}"
+    return f"{platform.machine()} {said.get('model name', '')} {can} {made}"
 
 
 def summary(frames: Iterable[Any], size: float) -> dict[str, Any]:

@@ -1,10 +1,11 @@
 """Prepares the folder that `blender --command extension build` makes the installable zips from.
 
-    python tools/package.py [--platform linux-x64 …] [--python 3.14 …]     writes build/stage, with scipy's wheels
+    python tools/package.py [--platform linux-x64 …] [--python 3.14 …]     writes build/stage, with its wheels
     python tools/package.py --even build/*.zip                          after it: the same bytes from the same files
 
 Blender's own Python has no scipy, so the zips carry it, one wheel for each Python of the supported Blenders. A Blender
-that a distribution built with another Python needs a zip with that one's wheel.
+that a distribution built with another Python needs a zip with that one's wheel. Beside it lies the compiled kernel, one
+wheel for all Pythons of a platform, made by tools/kernel.py.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -58,6 +60,21 @@ def fetch(platform: str, pythons: list[str]) -> None:
         subprocess.run([*command, f"scipy=={scipy_version()}"], check=True)
 
 
+def kernels(root: Path, platforms: list[str]) -> list[Path]:
+    """The kernel's wheels of this source in root/wheels."""
+    name = runpy.run_path(str(ROOT / "tools" / "kernel.py"))["wheel_name"]
+    return [root / "wheels" / name(PLATFORMS[platform][0]) for platform in platforms]
+
+
+def compile_kernels(platforms: list[str]) -> None:
+    """Those that are not there yet."""
+    pairs = zip(platforms, kernels(ROOT, platforms), strict=True)
+    missing = [f"{platform}={PLATFORMS[platform][0]}" for platform, path in pairs if not path.is_file()]
+    if missing:
+        environment = runpy.run_path(str(ROOT / "run.py"))["environment"]
+        subprocess.run([str(environment("kernel")), str(ROOT / "tools" / "kernel.py"), *missing], check=True)
+
+
 def belongs(wheel: str, platforms: list[str], pythons: list[str]) -> bool:
     fits = any(tag in wheel for platform in platforms for tag in PLATFORMS[platform])
     return fits and any(f"-cp{python.replace('.', '')}-" in wheel for python in pythons)
@@ -74,6 +91,7 @@ def stage(root: Path, folder: Path, platforms: list[str], pythons: list[str]) ->
         else:
             shutil.copy(source, folder / name)
     wheels = [path for path in sorted((root / "wheels").glob("scipy-*.whl")) if belongs(path.name, platforms, pythons)]
+    wheels += [path for path in kernels(root, platforms) if path.is_file()]
     (folder / "wheels").mkdir()
     for wheel in wheels:
         shutil.copy(wheel, folder / "wheels")
@@ -115,6 +133,7 @@ def main() -> None:
     platforms, pythons = options.platform or list(PLATFORMS), options.python or list(PYTHONS)
     for platform in platforms:
         fetch(platform, pythons)
+    compile_kernels(platforms)
     print(f"{STAGE}: {stage(ROOT, STAGE, platforms, pythons)} wheels")
 
 

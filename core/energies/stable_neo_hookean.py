@@ -29,6 +29,11 @@ class StableNeoHookean:
         # Subtracted, so that the energy at rest is zero.
         self._offset = 0.5 * self.lam * (1.0 - self.alpha) ** 2 - 0.5 * self.mu * np.log(4.0)
 
+    @property
+    def numbers(self) -> tuple[float, float, float, float]:
+        """mu, lambda, alpha, and what is subtracted from Psi."""
+        return self.mu, self.lam, self.alpha, float(self._offset)
+
     def density_stress(self, F: Array) -> tuple[Array, Array]:
         cof = cofactor(F)
         volume = F[0, 0] * cof[0, 0]

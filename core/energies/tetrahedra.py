@@ -11,7 +11,10 @@ from scipy.sparse import csr_matrix
 from ..arrays import Array, Index
 from ..elements.assembly import Pattern, positive
 from ..elements.strains import gradients
+from ..native.library import library
+from ..native.tetrahedra import Tetrahedra
 from .density import ElasticDensity
+from .stable_neo_hookean import StableNeoHookean
 
 # Strains and turns up to this are none: what rounding leaves of them at rest, far away from the origin.
 _AT_REST = 1e-9
@@ -46,6 +49,8 @@ class TetElasticity:
         self.rounding = 8.0 * float(np.finfo(float).eps) * modulus * float(weights.sum())
         # Found when it is first asked for; copies have the same elements.
         self._pattern: list[Pattern] = []
+        # What it was compiled from, and that.
+        self._compiled: tuple[Array, Array, Tetrahedra] | None = None
 
     def deformation_gradients(self, positions: Array) -> Array:
         """F as (3, 3, m)."""
@@ -56,12 +61,25 @@ class TetElasticity:
         return F.reshape(3, 3, -1)
 
     def value_gradient(self, positions: Array) -> tuple[float, Array]:
+        compiled = self._native()
+        if compiled is not None:
+            return compiled.value_gradient(positions)
         density, stress = self.model.density_stress(self.deformation_gradients(positions))
         stress *= self.weights
         gradient = np.empty((self._nodes, 3))
         for axis, row in enumerate(stress.reshape(3, -1)):
             gradient[:, axis] = self._divergence @ row
         return float(self.weights @ density), gradient
+
+    def _native(self) -> Tetrahedra | None:
+        """The same in the compiled kernel, if it can do it. Copies with other weights or shapes have their own."""
+        kernel = library()
+        if kernel is None or type(self.model) is not StableNeoHookean:
+            return None
+        if self._compiled is None or self._compiled[0] is not self._shape or self._compiled[1] is not self.weights:
+            made = Tetrahedra(kernel, self._nodes, self.tets, self._shape, self.weights, self.model.numbers)
+            self._compiled = self._shape, self.weights, made
+        return self._compiled[2]
 
     def with_flow(self, flow: Array) -> TetElasticity:
         """The same material after a plastic flow F_p (m, 3, 3) of determinant 1: F F_p^-1 takes the place of F."""

@@ -14,7 +14,7 @@ from scipy.sparse import csr_matrix
 from ..arrays import Array, Index, Mask
 
 # Nodes that are not cut any further.
-_LEAF = 100
+_LEAF = 40
 # A border of more nodes than this is eliminated in parts of about _LEAF.
 _WIDE = 150
 # Planes are across the axes and the diagonals of their faces, where the nodes reach this part of the farthest there.

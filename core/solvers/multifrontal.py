@@ -7,7 +7,7 @@ down what a front's own rows have found on the way up is known.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -16,6 +16,8 @@ from scipy.linalg.lapack import dpotrf, dtrtri, spotrf, strtri
 from scipy.sparse import csr_matrix
 
 from ..arrays import Array, Index, Single
+from ..native.fronts import Fronts
+from ..native.library import library
 from .dissection import dissect
 from .single import in_single
 
@@ -42,6 +44,12 @@ class Multifrontal:
     def __init__(self, fronts: list[_Front], order: Index) -> None:
         """order: (n,) the matrix's rows as they are eliminated."""
         self._fronts, self._order = fronts, order
+        kernel, self._compiled = library(), None
+        if kernel is not None and fronts:
+            bounds = [(one.start, one.stop) for one in fronts]
+            others, ups = [one.others for one in fronts], [one.up for one in fronts]
+            self._compiled = Fronts(kernel, bounds, others, ups, order)
+            self._fronts = [replace(one, up=up) for one, up in zip(fronts, self._compiled.ups, strict=True)]
 
     @property
     def entries(self) -> int:
@@ -54,6 +62,8 @@ class Multifrontal:
 
     def columns(self, right: Single) -> Single:
         """The inverse times right (n,) or (n, k), in single precision."""
+        if self._compiled is not None and right.ndim == 1:
+            return self._compiled.solve(right)
         x = right[self._order]
         several = x.ndim > 1
         for front in self._fronts:

@@ -15,6 +15,8 @@ import numpy as np
 from scipy.sparse import bsr_matrix, csr_matrix, identity, kron
 
 from ..arrays import Array, Index, Single
+from ..native.blocks import Blocks
+from ..native.library import library
 from .multifrontal import Multifrontal, Symbolic
 from .single import in_single
 
@@ -33,12 +35,14 @@ class TwoLevel:
     """The inverse of a matrix, about; symmetric and positive. In single precision, as if the blocks on the diagonal
     were 1."""
 
-    def __init__(self, scaled: csr_matrix, inverse: Single, spread: csr_matrix, coarse: Multifrontal) -> None:
+    def __init__(
+        self, scaled: csr_matrix, inverse: Single, spread: csr_matrix, coarse: Multifrontal, blocks: Blocks | None
+    ) -> None:
         """scaled: (3n, 3n), L^-1 A L^-T with the Cholesky factors L of A's blocks on the diagonal.
 
-        inverse: (n, 3, 3), L^-1.  spread: (3n, 3c), L^T P.  coarse: a solve with P^T A P.
+        inverse: (n, 3, 3), L^-1.  spread: (3n, 3c), L^T P.  coarse: a solve with P^T A P.  blocks: the first, compiled.
         """
-        self._scaled, self._inverse, self._coarse = scaled, inverse, coarse
+        self._scaled, self._inverse, self._coarse, self._blocks = scaled, inverse, coarse, blocks
         self._spread, self._gathered = spread, spread.T.tocsr()
         top = _largest(scaled)
         # Chebyshev's iteration of two steps from nothing, on [_SMOOTHED top, top].
@@ -62,6 +66,8 @@ class TwoLevel:
             return None
         inverse = np.linalg.inv(lower)
         data = inverse[rows] @ blocks.data @ inverse[blocks.indices].transpose(0, 2, 1)
+        kernel = library()
+        compiled = None if kernel is None else Blocks(kernel, count, rows, blocks.indices, data)
         scaled = bsr_matrix((data.astype(np.float32), blocks.indices, blocks.indptr), shape=matrix.shape).tocsr()
         ways = places[rows] - places[blocks.indices]
         length = np.sqrt(np.einsum("ki,ki->k", ways, ways))
@@ -74,7 +80,7 @@ class TwoLevel:
         node = np.repeat(np.arange(count), np.diff(spread.indptr))
         wide = (spread.data[:, None, None] * lower.transpose(0, 2, 1)[node]).astype(np.float32)
         carried = bsr_matrix((wide, spread.indices, spread.indptr), shape=threefold.shape).tocsr()
-        return TwoLevel(scaled, inverse.astype(np.float32), carried, coarse)
+        return TwoLevel(scaled, inverse.astype(np.float32), carried, coarse, compiled)
 
     def __call__(self, right: Array) -> Array:
         """The inverse times right (3n,) or (3n, k)."""
@@ -89,16 +95,21 @@ class TwoLevel:
 
     def _solved(self, b: Single) -> Single:
         x = self._smoothed(b)
-        left = b - self._scaled @ x
+        left = b - self._times(x)
         more = self._spread @ self._coarse.columns(self._gathered @ left)
-        left -= self._scaled @ more
+        left -= self._times(more)
         x += more
         x += self._smoothed(left)
         return x
 
+    def _times(self, x: Single) -> Single:
+        compiled = self._blocks if x.ndim == 1 else None
+        product: Single = self._scaled @ x if compiled is None else compiled @ x
+        return product
+
     def _smoothed(self, b: Single) -> Single:
         """A polynomial of the matrix times b."""
-        found: Single = self._scaled @ b
+        found = self._times(b)
         found *= -self._twice
         found += self._once * b
         return found

@@ -50,8 +50,12 @@ def build(folder: Path, seed: int) -> dict[str, str]:
     (copy / "wheels").mkdir()
     for tag in PLATFORMS.values():
         (copy / "wheels" / WHEEL.format(tag)).write_bytes(b"no wheel")
+    for path in tool.kernels(copy, list(PLATFORMS)):
+        path.write_bytes(b"nor this one")
+    # Of another source.
+    (copy / "wheels" / "dampsim_kernel-1.0-py3-none-win_amd64.whl").write_bytes(b"stale")
     out.mkdir()
-    assert tool.stage(copy, folder / "stage", list(PLATFORMS), ["3.11"]) == len(PLATFORMS)
+    assert tool.stage(copy, folder / "stage", list(PLATFORMS), ["3.11"]) == 2 * len(PLATFORMS)
     command = [sys.executable, str(BUILDER), "build", "--split-platforms", f"--source-dir={folder / 'stage'}"]
     done = subprocess.run([*command, f"--output-dir={out}"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

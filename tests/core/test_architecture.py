@@ -17,8 +17,9 @@ STANDARD = set(sys.stdlib_module_names)
 # From bottom to top: files and folders of each package. A module imports what lies below it, and its own folder.
 LAYERS = {
     "core": [
-        "arrays", "errors", "memo", "fields", "geometry", "elements", "energies", "solvers", "contact", "weave",
-        "system", "damping", "stepping", "integrators", "scene", "bodies", "frames", "simulation", "measure", "papers",
+        "arrays", "errors", "memo", "native", "fields", "geometry", "elements", "energies", "solvers", "contact",
+        "weave", "system", "damping", "stepping", "integrators", "scene", "bodies", "frames", "simulation", "measure",
+        "papers",
     ],
     "dampsim_addon": ["farm", "blender", "work", "targets", "scene", "live", "jobs", "compare", "ui", "cli", "api"],
 }  # fmt: skip

@@ -1,0 +1,238 @@
+"""The compiled kernel finds what numpy does, and is left out where it is not there or not right."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+from test_multifrontal import apart, body, grid, together
+
+from builders import gridded, still
+from dampsim.core.energies import tetrahedra
+from dampsim.core.energies.density import Material
+from dampsim.core.energies.stable_neo_hookean import StableNeoHookean
+from dampsim.core.energies.stvk import StVK
+from dampsim.core.energies.tetrahedra import TetElasticity
+from dampsim.core.native import library as native
+from dampsim.core.native import where
+from dampsim.core.scene.scene import Scene
+from dampsim.core.simulation.simulation import Simulation
+from dampsim.core.solvers import multifrontal as fronts
+from dampsim.core.solvers import two_level
+from dampsim.core.solvers.multifrontal import Multifrontal, Symbolic
+from dampsim.core.solvers.two_level import TwoLevel
+
+ROOT = Path(__file__).parents[2]
+CASES = {
+    "a box": lambda: grid(14, 12, 10),
+    "a held body": lambda: body(True),
+    "two apart": apart,
+    "two at one place": together,
+}
+
+
+@pytest.fixture
+def kernel() -> native.Library:
+    found = native.library()
+    if found is None and not os.environ.get("DAMPSIM_CI"):
+        pytest.skip("the kernel was not compiled here")
+    assert found is not None
+    return found
+
+
+def by_numpy(found: Callable[[], Any]) -> Any:
+    """What is made, and what that finds, where there is no kernel."""
+    with pytest.MonkeyPatch.context() as patch:
+        for user in (tetrahedra, fronts, two_level):
+            patch.setattr(user, "library", lambda: None)
+        return found()
+
+
+def soup(count: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Tetrahedra of any shape that share nodes, (n, 3), (m, 4) and (m,) m^3."""
+    rng = np.random.default_rng(seed)
+    rest, found = rng.standard_normal((12 + count // 2, 3)), []
+    while len(found) < count:
+        tet = rng.choice(len(rest), 4, replace=False)
+        if np.linalg.det(rest[tet[1:]] - rest[tet[0]]) > 0.3:
+            found.append(tet)
+    return rest, np.array(found), rng.uniform(0.1, 1.0, count)
+
+
+# Lots are of eight: less than one, whole ones, and what is left of one.
+@pytest.mark.parametrize("count", [1, 7, 8, 9, 64, 203])
+@pytest.mark.parametrize("far", [0.0, 1e3])
+def test_tetrahedra_have_the_forces_that_numpy_finds(kernel: native.Library, count: int, far: float) -> None:
+    rest, tets, weights = soup(count, count)
+    rng = np.random.default_rng(0)
+    energy = TetElasticity(rest + far, tets, weights, StableNeoHookean(Material(3e4, 0.4, 1000.0)))
+    flow = np.eye(3) + 0.1 * rng.standard_normal((count, 3, 3))
+    flow /= np.cbrt(np.linalg.det(flow))[:, None, None]
+    ways = {"hardly bent": 0.01, "crushed and turned over": 1.5, "flat": 0.0}
+    for one in (energy, energy.times(rng.uniform(0.5, 2.0, count)), energy.with_flow(flow)):
+        for name, amount in ways.items():
+            x = far + (rest * [1, 1, 0] if name == "flat" else rest) + amount * rng.standard_normal(rest.shape)
+            # Twice, so that what is kept is asked too.
+            one.value_gradient(x + 1.0)
+            value, gradient = one.value_gradient(x)
+            known, wanted = by_numpy(lambda one=one, x=x: one.value_gradient(x))
+            # A thousand metres away places are known to 1e-13, and their differences to no more.
+            near = 1e-12 if not far else 1e-9
+            assert abs(value - known) <= near * abs(known) + 10 * energy.rounding
+            assert np.abs(gradient - wanted).max() <= near * np.abs(wanted).max() + near * 3e4
+
+
+def test_copies_with_other_weights_or_shapes_have_their_own_forces(kernel: native.Library) -> None:
+    rest, tets, weights = soup(20, 3)
+    energy = TetElasticity(rest, tets, weights, StableNeoHookean(Material(3e4, 0.3, 1000.0)))
+    x = rest + 0.1 * np.random.default_rng(1).standard_normal(rest.shape)
+    value, gradient = energy.value_gradient(x)
+    twice = energy.times(np.full(20, 2.0))
+    # Doubled exactly: powers of two change no digit.
+    assert twice.value_gradient(x)[0] == 2.0 * value
+    assert np.array_equal(twice.value_gradient(x)[1], 2.0 * gradient)
+    assert np.array_equal(energy.value_gradient(x)[1], gradient)
+
+
+def test_other_materials_go_their_own_way(kernel: native.Library) -> None:
+    rest, tets, weights = soup(9, 1)
+    energy = TetElasticity(rest, tets, weights, StVK(Material(3e4, 0.3, 1000.0)))
+    x = rest + 0.1 * np.random.default_rng(1).standard_normal(rest.shape)
+    assert np.array_equal(energy.value_gradient(x)[1], by_numpy(lambda: energy.value_gradient(x))[1])
+
+
+@pytest.mark.parametrize("wrong", [np.inf, np.nan, 1e200])
+def test_what_went_too_far_has_no_finite_value(kernel: native.Library, wrong: float) -> None:
+    rest, tets, weights = soup(20, 4)
+    energy = TetElasticity(rest, tets, weights, StableNeoHookean(Material(3e4, 0.3, 1000.0)))
+    x = rest.copy()
+    x[tets[0, 1]] *= wrong
+    assert not np.isfinite(energy.value_gradient(x)[0])
+
+
+def test_wrong_sizes_are_refused_before_memory_is_read(kernel: native.Library) -> None:
+    rest, tets, weights = soup(9, 1)
+    energy = TetElasticity(rest, tets, weights, StableNeoHookean(Material(3e4, 0.3, 1000.0)))
+    with pytest.raises(ValueError, match=r"\(11, 3\)|instead of"):
+        energy.value_gradient(rest[:-1])
+    matrix, places = grid(9, 8, 7)
+    solve = made(matrix, places)
+    with pytest.raises(ValueError, match="rows instead of"):
+        solve.columns(np.ones(5, dtype=np.float32))
+
+
+def made(matrix: csr_matrix, places: np.ndarray) -> Multifrontal:
+    found = Symbolic.of(matrix, places).factorised(matrix, np.float32)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_solves_are_those_of_numpy_to_the_last_digits_of_single_precision(kernel: native.Library, name: str) -> None:
+    matrix, places = CASES[name]()
+    b = np.random.default_rng(2).standard_normal(matrix.shape[0])
+    found, wanted = made(matrix, places)(b), by_numpy(lambda: made(matrix, places)(b))
+    # Sums of some hundred numbers, each off by 6e-8 of itself, in another order.
+    assert np.linalg.norm(found - wanted) <= 3e-6 * np.linalg.norm(wanted)
+    # Several at a time go the other way, from the same numbers.
+    several = made(matrix, places)(np.stack([b, -b], axis=1))
+    assert np.linalg.norm(found - several[:, 0]) <= 3e-6 * np.linalg.norm(wanted)
+
+
+def test_two_levels_are_those_of_numpy_to_the_last_digits_of_single_precision(kernel: native.Library) -> None:
+    matrix, places = body(True)
+    b = np.random.default_rng(2).standard_normal(matrix.shape[0])
+    one, other = TwoLevel.of(matrix, places), by_numpy(lambda: TwoLevel.of(matrix, places))
+    assert one is not None
+    assert np.linalg.norm(one(b) - other(b)) <= 3e-6 * np.linalg.norm(other(b))
+
+
+def test_frames_with_it_and_without_are_the_same_as_far_as_steps_are_exact(kernel: native.Library) -> None:
+    surface = gridded("Block", (0, 0, 0), (1, 0.5, 0.5), 0.1)
+    pins = (surface.vertices[:, 0] < 1e-6).astype(float)
+
+    def shaken(frame: float) -> np.ndarray:
+        return surface.vertices + np.array([0.0, 0.0, 0.1 * np.sin(0.6 * frame)])
+
+    def frames() -> list[np.ndarray]:
+        block = still(surface, pins, shaken, resolution=2500, stiffness=3000.0, bounce=40.0)
+        return [frame.surface for frame in Simulation(Scene((block,), 24.0, np.array([0, 0, -9.81]), 1, 16)).frames()]
+
+    off = np.abs(np.array(frames()) - by_numpy(lambda: np.array(frames()))).max()
+    # A bake's tolerance is a thousandth of the motion.
+    assert off <= 1e-3 * 0.1
+
+
+@pytest.mark.parametrize("planted", ["neo_hookean", "solve", "blocks"])
+def test_a_kernel_that_is_wrong_in_one_digit_is_not_taken(kernel: native.Library, planted: str) -> None:
+    assert native.is_right(kernel)
+
+    def broken(*given: Any) -> Any:
+        found = getattr(kernel, planted)(*given)
+        if planted == "neo_hookean":
+            return found * (1.0 + 1e-9)
+        # The last place of the answer: of solves before their rooms.
+        place = given[7] if planted == "solve" else given[5]
+        ctypes.cast(place, ctypes.POINTER(ctypes.c_float))[2] *= 1.0 + 1e-6
+        return found
+
+    functions = {name: getattr(kernel, name) for name in ("neo_hookean", "solve", "blocks")}
+    assert not native.is_right(SimpleNamespace(**{**functions, planted: broken}))  # type: ignore[arg-type]
+
+
+def test_a_library_of_another_source_or_none_at_all_is_left_out(
+    kernel: native.Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = where.found()
+    assert path is not None
+    assert where.digest() in path.name
+    source = tmp_path / "kernel.c"
+    monkeypatch.setattr(where, "SOURCE", source)
+    source.write_bytes((ROOT / "core/native/kernel.c").read_bytes().replace(b"\n", b"\r\n"))
+    assert where.file_name() == path.name
+    source.write_bytes(source.read_bytes() + b"/* newer */")
+    assert where.found() is None
+    # What is no library.
+    text = tmp_path / "kernel.so"
+    text.write_text("no library")
+    native.library.cache_clear()
+    try:
+        monkeypatch.setattr(native, "found", lambda: text)
+        assert native.library() is None
+        native.library.cache_clear()
+        monkeypatch.setattr(native, "found", lambda: path)
+        monkeypatch.setenv(native.ASKED, "0")
+        assert native.library() is None
+    finally:
+        native.library.cache_clear()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["linux-x64", "windows-x64", "macos-arm64"])
+def test_compiling_twice_gives_the_same_bytes_with_all_that_is_called(target: str, tmp_path: Path) -> None:
+    python = ROOT / f".venv-kernel-{sys.version_info[0]}.{sys.version_info[1]}/bin/python"
+    if not python.exists() and not os.environ.get("DAMPSIM_CI"):
+        pytest.skip("there is no compiler here")
+    made = []
+    for folder in ("one", "two"):
+        copy = tmp_path / folder / "checkout"
+        for name in ("core/native/kernel.c", "core/native/where.py", "tools/kernel.py"):
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / name, copy / name)
+        subprocess.run([str(python), "tools/kernel.py", f"{target}=tag"], cwd=copy, check=True, capture_output=True)
+        (wheel,) = (copy / "wheels").iterdir()
+        made.append(wheel.read_bytes())
+    assert made[0] == made[1]
+    # Stored as it is, so that names can be seen; Windows' linker finds what is called by them.
+    for name in ("runs", "neo_hookean", "solve", "blocks"):
+        assert f"dampsim_{name}".encode() in made[0]
