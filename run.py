@@ -40,17 +40,22 @@ NO_TESTS = 5
 SETTINGS = {"OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
+def listed(requirements: str) -> str:
+    """What a list asks for, with the lists that it names."""
+    lines = (ROOT / "requirements" / f"{requirements}.txt").read_text(encoding="utf-8").splitlines()
+    return "\n".join(listed(line[3:-4]) if line.startswith("-r ") else line for line in lines)
+
+
 def environment(requirements: str) -> Path:
     """The Python of an environment with these requirements, made or brought up to date where needed."""
     folder = ROOT / f".venv-{requirements}-{sys.version_info[0]}.{sys.version_info[1]}"
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    texts = b"".join(path.read_bytes() for path in sorted((ROOT / "requirements").glob("*.txt")))
-    mark, stamp = hashlib.sha256(texts).hexdigest(), folder / "installed"
+    mark, stamp = hashlib.sha256(listed(requirements).encode()).hexdigest(), folder / "installed"
     if not stamp.exists() or stamp.read_text() != mark:
         print(f"Setting up {folder.name} …", flush=True)
         venv.create(folder, with_pip=True, clear=True)
-        listed = ROOT / "requirements" / f"{requirements}.txt"
-        call(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", listed)
+        path = ROOT / "requirements" / f"{requirements}.txt"
+        call(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", path)
         stamp.write_text(mark)
     return python
 
@@ -78,6 +83,8 @@ def kernel() -> None:
     try:
         call(environment("kernel"), "tools/kernel.py")
     except SystemExit:
+        if os.environ.get("DAMPSIM_CI"):
+            raise
         print("The kernel could not be compiled: numpy does the same, in half as much time again.", flush=True)
 
 

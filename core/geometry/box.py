@@ -37,4 +37,10 @@ def beyond(points: Array, low: Array, high: Array) -> NDArray[np.uint8]:
 
     A line, a triangle or a tetrahedron whose corners have a bit in common does not come into the box.
     """
-    return np.packbits(np.concatenate([points < low, points > high], axis=1), axis=1)[:, 0]
+    bits, bit = np.zeros(len(points), dtype=np.uint8), 1
+    # Coordinate by coordinate: rows of three are compared one by one.
+    for axis, row in enumerate(np.ascontiguousarray(points.T)):
+        for outside in (row < low[axis], row > high[axis]):
+            bits |= outside.view(np.uint8) * np.uint8(bit)
+            bit *= 2
+    return bits

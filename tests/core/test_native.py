@@ -44,8 +44,8 @@ CASES = {
 @pytest.fixture
 def kernel() -> native.Library:
     found = native.library()
-    if found is None and not os.environ.get("DAMPSIM_CI"):
-        pytest.skip("the kernel was not compiled here")
+    if found is None and (os.environ.get(native.ASKED) == "0" or not os.environ.get("DAMPSIM_CI")):
+        pytest.skip("the kernel was left out, or not compiled here")
     assert found is not None
     return found
 
