@@ -111,12 +111,9 @@ def after_frame(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
     _waiting.clear()
     number = scene.frame_current
     try:
-        done = []
-        for group, session, sampler in waiting:
-            if guarded(session, partial(session.sample, float(number)), sampler) and guarded(
-                session, session.advance, sampler
-            ):
-                done.append((group, session))
+        # All are read before any goes on: one whose dials ask for more substeps visits fractions of the frame for them.
+        read = [one for one in waiting if guarded(one[1], partial(one[1].sample, float(number)), one[2])]
+        done = [(group, session) for group, session, sampler in read if guarded(session, session.advance, sampler)]
         if (scene.frame_current, scene.frame_subframe) != (number, 0.0):
             scene.frame_set(number)
     finally:
