@@ -107,6 +107,40 @@ def test_what_asks_for_more_substeps_moves_no_other_from_the_frame_at_which_it_i
         assert_same_bits(made, baked(load, obj))
 
 
+@pytest.mark.parametrize("how", ["played", "played again alone", "rendered"])
+def test_what_another_ones_mesh_leads_follows_its_animation_whatever_is_shown_of_it(
+    load: Load, live: ModuleType, tmp_path: Path, how: str
+) -> None:
+    scene = fresh(5)
+    leader, led = wobbler(tmp_path, "Leader"), wobbler(tmp_path, "Led")
+    leader.modifiers.clear()
+    led.dampsim.target, led.location.y = "POINT_CACHE", 0.3
+    led.modifiers.new("Shrinkwrap", "SHRINKWRAP").target = leader
+    led.modifiers.move(len(led.modifiers) - 1, 0)
+    leader.dampsim.live = False
+    truth = baked(load, led)
+    assert bpy.ops.dampsim.clear() == {"FINISHED"}
+    leader.dampsim.live = True
+    if how != "rendered":
+        play(last=5)
+    if how == "played again alone":
+        # The other one's frames hold, and are shown.
+        live.find(led).touch()
+        live.find(led).frames.clear()
+        play(last=5)
+    if how == "rendered":
+        scene.frame_set(5)
+        live.SESSIONS.clear()
+        handlers = load("dampsim_addon.live.handlers")
+        handlers.before_render()
+        handlers.after_render()
+    assert_same_bits(frames(live, led), truth)
+    # Of the other one the last frame is shown.
+    assert leader.modifiers["DampSim Live"].show_viewport
+    assert_same_bits(baked(load, led), truth)
+    assert leader.modifiers["DampSim Live"].show_viewport
+
+
 def test_several_objects_play_at_once_as_each_bakes_alone(load: Load, live: ModuleType, tmp_path: Path) -> None:
     fresh()
     one, other = wobbler(tmp_path, "One"), wobbler(tmp_path, "Other")
