@@ -15,7 +15,7 @@ from ...core.arrays import Array, Single
 from ...core.errors import MeshError
 from ...core.geometry.affine import transformed
 from .counts import Counts, check_counts, counts_of
-from .marks import is_ours
+from .marks import LIVE, is_ours
 from .modifiers import DEFORMING, base, deforms, simulated_makers, thickener
 
 
@@ -223,6 +223,7 @@ class GroupSampler:
         with ExitStack() as entered:
             for member in self.members:
                 entered.enter_context(member)
+            entered.callback(_show_live, _hide_live())
             self._open = entered.pop_all()
         return self
 
@@ -253,6 +254,23 @@ class GroupSampler:
     def leave(self) -> None:
         """Others move the scene from now on: the next visit begins anew."""
         self._at = None
+
+
+def _hide_live() -> set[int]:
+    """Hide what plays live: who is led by its mesh would follow one frame all the time. Returns whose, by number."""
+    found = set[int]()
+    for obj in bpy.data.objects:
+        modifier = obj.modifiers.get(LIVE)
+        if modifier is not None and modifier.show_viewport:
+            modifier.show_viewport = False
+            found.add(obj.session_uid)
+    return found
+
+
+def _show_live(hidden: set[int]) -> None:
+    for obj in bpy.data.objects if hidden else ():
+        if obj.session_uid in hidden and LIVE in obj.modifiers:
+            obj.modifiers[LIVE].show_viewport = True
 
 
 def frame_rate(scene: bpy.types.Scene) -> float:

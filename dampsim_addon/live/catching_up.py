@@ -65,6 +65,7 @@ def catch_up(scene: bpy.types.Scene, todo: list[Waiting], alive: Callable[[], No
     alive: called after each frame.
     """
     number, shown = min(scene.frame_current, scene.frame_end), (scene.frame_current, scene.frame_subframe)
+    done = []
     for group, session, sampler in todo:
         sampler.mute()
         try:
@@ -77,7 +78,10 @@ def catch_up(scene: bpy.types.Scene, todo: list[Waiting], alive: Callable[[], No
             sampler.unmute()
             scene.frame_current, scene.frame_subframe = shown
         if going:
-            display.show_frame(group, session, scene, number)
+            done.append((group, session))
+    # What is shown leads nobody: all are read as they are animated.
+    for group, session in done:
+        display.show_frame(group, session, scene, number)
 
 
 def _sample(sessions: list[Waiting], until: float) -> list[Waiting]:

@@ -6,6 +6,7 @@ of it gets into the artist's file.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import bpy
@@ -66,6 +67,23 @@ def hide_group(group: Group) -> None:
     """Show the animation of all members alone."""
     for obj in group.members:
         hide(obj)
+
+
+def hide_shown(groups: Iterable[Group]) -> list[Group]:
+    """Show the animation alone of those that are shown; returns them."""
+    found = [group for group in groups if any(shown(obj) for obj in group.members)]
+    for group in found:
+        hide_group(group)
+    return found
+
+
+def reveal(hidden: list[Group]) -> None:
+    """Show again what hide_shown() hid; the list is empty then."""
+    while hidden:
+        for obj in hidden.pop().members:
+            modifier = obj.modifiers.get(LIVE)
+            if modifier is not None:
+                modifier.show_viewport = modifier.show_render = True
 
 
 def show_frame(group: Group, session: Session, scene: bpy.types.Scene, number: int) -> None:

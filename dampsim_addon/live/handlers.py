@@ -39,6 +39,8 @@ _working = False
 _rendering = False
 # The groups whose next frame waits for the evaluated scene, between the two handlers of a change of frame.
 _waiting: list[Waiting] = []
+# Those that are shown after them: what is read meanwhile may be led by their meshes.
+_beside: list[Group] = []
 
 
 def _session(group: Group, rendering: bool) -> Session:
@@ -67,18 +69,22 @@ def before_frame(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
             _working = True
         todo = []
         with resting():
-            for group in groups_of(simulated_in(scene)):
+            groups = groups_of(simulated_in(scene))
+            for group in groups:
                 session = _shown(group, scene, rendering)
                 if session is None or bpy.context.scene != scene:
                     continue
                 if any(obj.visible_get(view_layer=view_layer) for obj in group.members):
                     todo.append((group, session, GroupSampler(scene, view_layer, group.members)))
+        _beside[:] = display.hide_shown(groups) if todo else []
         if todo and rendering and not waiting_render.here():
             waiting_render.done_there(lambda alive: catch_up(scene, todo, alive))
         elif todo and rendering:
             catch_up(scene, todo)
         elif todo:
             _waiting.extend(prepare(scene, todo))
+        if not _waiting:
+            display.reveal(_beside)
     finally:
         _working = False
 
@@ -111,17 +117,15 @@ def after_frame(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
     _waiting.clear()
     number = scene.frame_current
     try:
-        done = []
-        for group, session, sampler in waiting:
-            if guarded(session, partial(session.sample, float(number)), sampler) and guarded(
-                session, session.advance, sampler
-            ):
-                done.append((group, session))
+        # All are read before any goes on: one whose dials ask for more substeps visits fractions of the frame for them.
+        read = [one for one in waiting if guarded(one[1], partial(one[1].sample, float(number)), one[2])]
+        done = [(group, session) for group, session, sampler in read if guarded(session, session.advance, sampler)]
         if (scene.frame_current, scene.frame_subframe) != (number, 0.0):
             scene.frame_set(number)
     finally:
         for _, _, sampler in waiting:
             sampler.unmute()
+        display.reveal(_beside)
         _working = False
     with resting():
         for group, session in done:
@@ -234,6 +238,7 @@ class _Unseen:
 def before_load(*_: object) -> None:
     SESSIONS.clear()
     _waiting.clear()
+    _beside.clear()
 
 
 @persistent
@@ -287,6 +292,7 @@ def detach() -> None:
     for session in SESSIONS.values():
         session.touch()
     _waiting.clear()
+    _beside.clear()
 
 
 def uninstall() -> None:

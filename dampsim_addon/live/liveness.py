@@ -72,7 +72,9 @@ def steady(group: Group, scene: bpy.types.Scene, draft: bool) -> tuple[object, .
     stops = standing_for(group, layer_of(scene))
     fine = parts(group) if draft else ()
     own = (_steady(obj) for obj in group.members)
-    return (*own, fine, still, fields, stops, frame_rate(scene), scene.frame_start, end)
+    # Other fields and colliders may be in another scene or view layer, and what leads the object may stand elsewhere.
+    where = (scene.session_uid, layer_of(scene).name)
+    return (*own, fine, still, fields, stops, where, frame_rate(scene), scene.frame_start, end)
 
 
 def _steady(obj: bpy.types.Object) -> tuple[object, ...]:

@@ -79,11 +79,17 @@ def shot(cache: object, chance: Random) -> bpy.types.Scene:
     _link(other, hook, (0.0, 0.0, 0.5))
     bpy.ops.object.effector_add(type="WIND", location=(0.0, -2.0, 0.0), rotation=(-1.5, 0.0, 0.0))
     bpy.context.object.name, bpy.context.object.field.strength = "Wind", 3.0
+    _same_seed(bpy.context.object)
     if chance.random() < 0.3:
         _link(flesh, other, (0.5, 0.0, 0.0))
         groups.join([flesh, other])
     bpy.context.view_layer.objects.active = flesh
     return scene
+
+
+def _same_seed(obj: bpy.types.Object) -> None:
+    """Of a new field, for which Blender takes the clock."""
+    obj.field.seed = 1
 
 
 def _rig(obj: bpy.types.Object) -> None:
@@ -623,6 +629,7 @@ def add_a_field(chance: Random) -> str:
     kind = chance.choice(["WIND", "FORCE", "VORTEX", "TURBULENCE", "DRAG"])
     bpy.ops.object.effector_add(type=kind, location=(near(chance, 2.0), near(chance, 2.0), 0.5))
     bpy.context.object.field.strength = 2.0
+    _same_seed(bpy.context.object)
     return f"{kind} {bpy.context.object.name}"
 
 

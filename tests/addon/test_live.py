@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -92,6 +93,54 @@ def test_what_plays_is_what_bakes_to_the_bit(
 
 
 @pytest.mark.slow
+def test_what_asks_for_more_substeps_moves_no_other_from_the_frame_at_which_it_is_read(
+    load: Load, live: ModuleType, tmp_path: Path
+) -> None:
+    fresh()
+    # Its steps grow more with Bounce: what they want beside the frame before's is read while the frame is simulated.
+    one, other = keyed(tmp_path), wobbler(tmp_path, "Other")
+    play()
+    counts = [kept.count for kept in live.find(one).frames]
+    assert any(before < after for before, after in pairwise(counts))
+    played = [frames(live, obj) for obj in (one, other)]
+    for obj, made in zip((one, other), played, strict=True):
+        assert_same_bits(made, baked(load, obj))
+
+
+@pytest.mark.parametrize("how", ["played", "played again alone", "rendered"])
+def test_what_another_ones_mesh_leads_follows_its_animation_whatever_is_shown_of_it(
+    load: Load, live: ModuleType, tmp_path: Path, how: str
+) -> None:
+    scene = fresh(5)
+    leader, led = wobbler(tmp_path, "Leader"), wobbler(tmp_path, "Led")
+    leader.modifiers.clear()
+    led.dampsim.target, led.location.y = "POINT_CACHE", 0.3
+    led.modifiers.new("Shrinkwrap", "SHRINKWRAP").target = leader
+    led.modifiers.move(len(led.modifiers) - 1, 0)
+    leader.dampsim.live = False
+    truth = baked(load, led)
+    assert bpy.ops.dampsim.clear() == {"FINISHED"}
+    leader.dampsim.live = True
+    if how != "rendered":
+        play(last=5)
+    if how == "played again alone":
+        # The other one's frames hold, and are shown.
+        live.find(led).touch()
+        live.find(led).frames.clear()
+        play(last=5)
+    if how == "rendered":
+        scene.frame_set(5)
+        live.SESSIONS.clear()
+        handlers = load("dampsim_addon.live.handlers")
+        handlers.before_render()
+        handlers.after_render()
+    assert_same_bits(frames(live, led), truth)
+    # Of the other one the last frame is shown.
+    assert leader.modifiers["DampSim Live"].show_viewport
+    assert_same_bits(baked(load, led), truth)
+    assert leader.modifiers["DampSim Live"].show_viewport
+
+
 def test_several_objects_play_at_once_as_each_bakes_alone(load: Load, live: ModuleType, tmp_path: Path) -> None:
     fresh()
     one, other = wobbler(tmp_path, "One"), wobbler(tmp_path, "Other")
@@ -261,6 +310,46 @@ def test_an_edit_that_leaves_the_first_frames_inputs_is_played_as_it_is_baked(
     assert_same_bits(played, baked(load, obj))
     for number, before in enumerate(shown, 1):
         np.testing.assert_allclose(world(obj, number), before, atol=ROUNDING * size(before))
+
+
+@pytest.mark.parametrize("where", ["scene", "view_layer"])
+def test_no_frame_is_valid_in_another_scene_or_view_layer_where_there_is_no_wind(
+    load: Load, live: ModuleType, tmp_path: Path, where: str
+) -> None:
+    scene, last = fresh(5), 5
+    obj = wobbler(tmp_path)
+    # Of what nothing moves, no change of frame tells either.
+    obj.animation_data_clear()
+    winds = bpy.data.collections.new("Winds")
+    scene.collection.children.link(winds)
+    bpy.ops.object.effector_add(type="WIND", rotation=(-1.5, 0.0, 0.0))
+    wind = bpy.context.object
+    wind.field.strength = 300.0
+    winds.objects.link(wind)
+    scene.collection.objects.unlink(wind)
+    if where == "scene":
+        other = bpy.data.scenes.new("Calm")
+        other.frame_start, other.frame_end = 1, last
+        other.collection.objects.link(obj)
+    else:
+        other = scene.view_layers.new("Calm")
+        other.layer_collection.children["Winds"].exclude = True
+    bpy.context.view_layer.update()
+    play(last=last)
+    windy, here = frames(live, obj), getattr(bpy.context, where)
+    for there in (other, here):
+        # Once each has been evaluated, Blender tells of no change.
+        setattr(bpy.context.window, where, there)
+        bpy.context.view_layer.update()
+        play(last=last)
+    setattr(bpy.context.window, where, other)
+    shown = live.find(obj).frames
+    claimed = [kept.frame for kept in shown if standing(live, obj, kept.frame.number) == "VALID"]
+    play(last=last)
+    calm = frames(live, obj)
+    assert_same_bits(calm, baked(load, obj))
+    assert_same_bits(claimed, calm[: len(claimed)])
+    assert np.abs(calm[-1].surface - windy[-1].surface).max() > 0.01 * size(windy[-1].surface)
 
 
 def test_the_end_of_a_loop_is_the_beginning_of_its_frames(live: ModuleType, tmp_path: Path) -> None:
