@@ -159,11 +159,20 @@ def test_what_the_rest_leaves_out_of_a_module_has_slow_tests_that_go_the_same_wa
 
 def test_all_of_the_add_ons_modules_are_run_in_the_oldest_blender_each_once() -> None:
     text = (ROOT / ".ci/run").read_text(encoding="utf-8")
-    stages = re.findall(r"^(?:beside|queue) .* oldest (.*)$", text, re.MULTILINE)
+    stages = re.findall(r"^(?:beside|queue) .* oldest --rest (.*)$", text, re.MULTILINE)
     for path in MODULES:
         name = path.relative_to(ROOT).as_posix()
-        there = [stage for stage in stages if fnmatch(name, stage) or name.startswith(f"{stage}/")]
-        assert len(there) == 1, f"{name}: {there}"
+        there = [stage for stage in stages if fnmatch(name, stage)]
+        assert len(there) == (path.parent.name == "addon"), f"{name}: {there}"
+
+
+def test_two_stages_together_run_the_rest_of_the_cores_in_the_oldest_blender(runner: ModuleType) -> None:
+    text = (ROOT / ".ci/run").read_text(encoding="utf-8")
+    choices = re.findall(r'^\w+\(\) { .*oldest tests/core -m "(.*)"; }$', text, re.MULTILINE)
+    assert len(choices) == 2
+    for count in range(4):
+        for marks in combinations(("slow", "long", "scenes"), count):
+            assert sum(taken(one, *marks) for one in choices) == taken(runner.CHOICES["--rest"], *marks), marks
 
 
 def taken(expression: str, *marks: str) -> bool:
