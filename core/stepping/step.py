@@ -174,9 +174,10 @@ class Stepper:
                     # Only a shorter step finds other contacts.
                     break
             residual = max(residual, minimum.residual)
-            state = problem.state_after(minimum.velocities)
-            if contact is not None:
-                state = contact.ended(problem, state)
+            if contact is None:
+                state = problem.state_after(minimum.velocities)
+            else:
+                state = contact.after(problem, minimum.velocities, parts == 2**_HALVINGS)
             if parts == 2**_HALVINGS and _creeping(minimum):
                 continue
             if minimum.outcome is not Outcome.CONVERGED or not state.is_finite:
