@@ -10,7 +10,7 @@ from ..arrays import Array
 from ..geometry.crossings import depth_between
 from ..geometry.triangles import cross_rows
 from .moment import Moment
-from .rows import ContactEnergy, Rows
+from .rows import PART, ContactEnergy, Rows
 
 # Less of the smaller one's size cannot be seen; a tenth is left to what rounds it for the screen.
 DEEP = 0.9e-3
@@ -38,13 +38,19 @@ def passes(moment: Moment, positions: Array) -> list[Pair]:
     return [pair for pair in looked_at(moment) if depth(moment, end, pair) > DEEP >= begun(moment, pair)]
 
 
-def behind_seen(moment: Moment, rows: Rows, positions: Array) -> bool:
-    """Whether any contact is so far behind at positions (n, 3) m that one could see it; asked of all, it is cheap."""
+def doubtful(moment: Moment, rows: Rows, positions: Array) -> bool:
+    """Whether contacts at positions (n, 3) m are pressed so far that one thing may be in another where one sees it.
+
+    On a plane that is told by the points alone. Elsewhere something may be deeper beside them: where edges that hardly
+    turn cross, nothing is looked for. What is asked of all steps is cheap.
+    """
     if not len(rows):
         return False
     behind = -ContactEnergy(rows, np.zeros(len(rows))).at(positions).gap - rows.out
-    sizes = np.where(moment.model.is_obstacle, np.inf, moment.model.sizes)
-    return bool((behind > DEEP * sizes[rows.key[:, [0, 3]]].min(axis=1)).any())
+    model = moment.model
+    plane = np.array([one.plane for one in model.surfaces])[rows.key[:, 3]]
+    least = np.where(plane, DEEP * model.sizes[rows.key[:, 0]], -PART * rows.distance)
+    return bool((behind > least).any())
 
 
 def begun(moment: Moment, pair: Pair) -> float:

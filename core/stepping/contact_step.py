@@ -14,7 +14,7 @@ from ..contact.detection import Detection
 from ..contact.hardening import Hardening
 from ..contact.memory import ContactMemory
 from ..contact.moment import Moment
-from ..contact.passing import behind_seen, passes
+from ..contact.passing import doubtful, passes
 from ..contact.rows import ContactEnergy, Rows
 from ..solvers.problem import Minimum, Outcome, Tolerance
 from ..system.inputs import Inputs
@@ -23,7 +23,7 @@ from ..system.system import System
 from .controls import Controls
 from .cut_back import cut_back
 from .found_again import carried, deeper, gone_through, same
-from .ground import IMPACT, Impact, impacted, is_even, leaving, opened, steady, support, touches
+from .ground import IMPACT, Impact, impacted, is_even, leaving, opened, rebound_before, steady, support, touches
 from .held import NUMBERS, Around, Ground, Holding, drag, holding, overshoot, renewed
 from .remembered import CONTACTS, DIALS, HELD, IMPACTS, Remembered, shared
 from .rigid_part import adrift, balanced, drift
@@ -66,7 +66,10 @@ class ContactStep:
     held: Mapping[int, Holding]
 
     @staticmethod
-    def of(system: System, state: State, inputs: Inputs, h: float, controls: Controls) -> ContactStep:
+    def of(
+        system: System, state: State, inputs: Inputs, h: float, controls: Controls, thorough: bool = False
+    ) -> ContactStep:
+        """thorough: see Detection."""
         assert system.contact is not None
         factors = controls.factors(len(system.blocks))
         moment = Moment.of(system.contact, state.positions, [one.touching for one in inputs], factors, h)
@@ -77,7 +80,8 @@ class ContactStep:
         held = {}
         if known is not None and known.shape == (len(system.regions), NUMBERS):
             held = {k: one for k, row in enumerate(known) if (one := Holding.unpacked(row)) is not None}
-        return ContactStep(system, state, inputs, h, controls, Detection(moment, memory), memory, impacts, held)
+        detection = Detection(moment, memory, thorough)
+        return ContactStep(system, state, inputs, h, controls, detection, memory, impacts, held)
 
     @property
     def _fall(self) -> float:
@@ -167,7 +171,7 @@ class ContactStep:
                 around = replace(around, touched=more)
                 problem = made(around)
         moment = self.detection.moment
-        if minimum.outcome is Outcome.CONVERGED and (iterations > _FAR or behind_seen(moment, found, x)):
+        if minimum.outcome is Outcome.CONVERGED and (iterations > _FAR or doubtful(moment, found, x)):
             minimum = replace(minimum, outcome=Outcome.TOUCHING) if passes(moment, x) else minimum
         if problem.contacts is not None:
             groups = adrift(self.system, problem.contacts, x, around.touched - {*around.grounds})
@@ -244,7 +248,7 @@ class ContactStep:
             k
             for one in impacts
             for k in (one.region, one.other)
-            if one.rebound >= 0.0 and k >= 0 and _rebound(self.impacts, one) < 0.0
+            if one.rebound >= 0.0 and k >= 0 and rebound_before(self.impacts, one) < 0.0
         }
         return self._reset(state, opened(self.impacts, impacts) | turned)
 
@@ -291,8 +295,3 @@ class ContactStep:
                 known = holding(self.system, region, state.positions, *holds, count, sticking)
             numbers[place] = known.packed()
         return numbers
-
-
-def _rebound(known: Mapping[tuple[int, int], Impact], one: Impact) -> float:
-    past = known.get((one.region, one.other))
-    return -1.0 if past is None else past.rebound

@@ -64,7 +64,8 @@ class Ending:
             rate[free] = 0.0
         still = stillness(system, self.inputs, self.coefficients, h, x - self.state.positions)
         pulls = tuple(one.pull for one in self.inputs)
-        counts = still_steps(begin.past, self.factors, still, pulls)
+        # What is held back does not rest, however still it is.
+        counts = still_steps(begin.past, self.factors, still and not self.stopped, pulls)
         if begin.force is None:
             return Remembered(velocity, None, None, counts, pulls)
         return Remembered(velocity, force, rate, counts, pulls)

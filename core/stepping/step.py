@@ -164,7 +164,8 @@ class Stepper:
                     tolerance = Tolerance(controls.tolerance, problem.noise, ways=True)
                     minimum = minimiser(problem, problem.begun(begin), tolerance)
                 else:
-                    contact = ContactStep.of(self.system, state, given, h / parts, controls)
+                    # What a whole step did not find may be where it does not look.
+                    contact = ContactStep.of(self.system, state, given, h / parts, controls, parts > 1)
                     problem, minimum = contact.minimised(made, minimiser, begin, controls.tolerance)
                 iterations += minimum.iterations
                 evaluations += minimum.evaluations
