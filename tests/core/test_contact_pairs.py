@@ -69,6 +69,8 @@ def stays_outside(pair: Pair) -> None:
         pytest.param(46, False, 16, marks=pytest.mark.slow),
         pytest.param(48, False, 14, marks=pytest.mark.slow),
         pytest.param(25, False, 40, marks=pytest.mark.slow),
+        # A shallow ridge between the tips of a soft bowl.
+        pytest.param(107, True, 7, marks=pytest.mark.slow),
     ],
 )
 def test_what_falls_on_something_stays_outside_of_it(seed: int, concave: bool, last: int) -> None:
