@@ -36,10 +36,13 @@ _Found = tuple[Index, Index, Array, Array]
 
 
 class Detection:
-    """Of one step. memory: what the last one left; None at the start of a shot, where anything may lie inside."""
+    """Of one step. memory: what the last one left; None at the start of a shot, where anything may lie inside.
 
-    def __init__(self, moment: Moment, memory: ContactMemory | None) -> None:
-        self.moment, self.model = moment, moment.model
+    thorough: whether edges that hardly turn are looked for as well.
+    """
+
+    def __init__(self, moment: Moment, memory: ContactMemory | None, thorough: bool = False) -> None:
+        self.moment, self.model, self._thorough = moment, moment.model, thorough
         self._memory = memory or ContactMemory()
         self._first = memory is None
         self._still: dict[int, Triangles] = {}
@@ -67,7 +70,7 @@ class Detection:
             alone += [pair for pair, one in zip(joint, hard, strict=True) if one]
         found += [self._facing(a, b, points, moves, ended) for a, b in alone]
         seen = [(a, b) for a, b in near if model.seen[a] == a and model.seen[b] == b]
-        found += meeting_edges(self.moment, seen, points, moves)
+        found += meeting_edges(self.moment, seen, points, moves, self._thorough)
         for a in model.own:
             found += self._itself(a, points, moves, ended)
         return rows_of(self.moment, found, self._memory, points)

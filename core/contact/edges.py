@@ -54,10 +54,14 @@ def _reaching(points: Array, edges: Index, others: Array, reach: float) -> Index
 def _lot(model: ContactModel, points: Array, a: int, b: int, sharp: int, reach: float) -> _Lot | None:
     """Of two surfaces the edges that may meet, if any: all of one, and the sharp ones of the other, or beside them.
 
-    sharp: 0 where those of a are asked about, 1 where those of b are.
+    sharp: 0 where those of a are asked about, 1 where those of b are, 2 where all of both are.
     """
     one, two = model.surfaces[a], model.surfaces[b]
-    mine, theirs, ends = (one.every, two.sharp, two.corners) if sharp else (one.sharp, two.smooth, two.rounded)
+    mine, theirs, ends = (
+        (one.sharp, two.smooth, two.rounded),
+        (one.every, two.sharp, two.corners),
+        (one.every, two.every, two.points),
+    )[sharp]
     if not len(mine) or not len(theirs):
         return None
     own, other = points[model.points_of(a)], points[model.points_of(b)]
@@ -71,10 +75,11 @@ def meeting_edges(
     pairs: Sequence[tuple[int, int]],
     points: Array,
     moves: tuple[Array, Array],
+    thorough: bool = False,
 ) -> list[Meeting]:
     """Contacts of edges of two surfaces each, at least one of each two being sharp.
 
-    points: (N, 3) m, where the step ends.  moves: see Moment.moves.
+    points: (N, 3) m, where the step ends.  moves: see Moment.moves.  thorough: of two closed surfaces all edges.
     """
     model, lots = moment.model, []
     for a, b in pairs:
@@ -87,7 +92,8 @@ def meeting_edges(
         motion = float(np.sqrt((way * way).sum(axis=1).max())) + float(moves[1][b])
         most = 0.25 * min(one.size or np.inf, two.size)
         # Of two sharp edges the first turn takes care.
-        for sharp, passed in ((1, 0.0), (0, deep)):
+        turns = ((2, 0.0),) if thorough and one.closed and two.closed else ((1, 0.0), (0, deep))
+        for sharp, passed in turns:
             reach = _REACH * pair_distance(moment, a, b) + min(max(motion - passed, 0.0), most)
             lot = _lot(model, points, a, b, sharp, reach)
             if lot is not None:

@@ -27,11 +27,16 @@ class Hardening:
         """Rows as hard as they have become."""
         return rows.scaled(self._now(rows.key)) if len(self._keys) else rows
 
-    def more(self, rows: Rows, positions: Array) -> bool:
-        """Whether something has to be harder at positions (n, 3) m than it was."""
+    def more(self, rows: Rows, positions: Array, began: Array) -> bool:
+        """Whether something has to be harder at positions (n, 3) m than it was.
+
+        began: (k,) m, how far behind each one was when the step began.
+        """
         behind = -ContactEnergy(rows, np.zeros(len(rows))).at(positions).gap - rows.out
-        # What began behind, and is eased out, is there for a while.
-        deep = (behind > SEEN * rows.distance) & (rows.out > 0.0) & (_free(rows) > _GIVES)
+        # What began behind, and is eased out, is there for a while. But what was pressed in before goes no deeper, or
+        # it would go through by a little in each step.
+        deeper = (rows.out > 0.0) | ((began > 0.0) & (behind > began))
+        deep = (behind > SEEN * rows.distance) & deeper & (_free(rows) > _GIVES)
         now = self._now(rows.key)
         deep &= now < _HARDER**_TIMES
         if not deep.any():

@@ -14,20 +14,21 @@ from ..contact.detection import Detection
 from ..contact.hardening import Hardening
 from ..contact.memory import ContactMemory
 from ..contact.moment import Moment
-from ..contact.passing import passes
+from ..contact.passing import doubtful, passes
 from ..contact.rows import ContactEnergy, Rows
 from ..solvers.problem import Minimum, Outcome, Tolerance
 from ..system.inputs import Inputs
 from ..system.state import State
 from ..system.system import System
 from .controls import Controls
+from .cut_back import cut_back
 from .found_again import carried, deeper, gone_through, same
-from .ground import IMPACT, Impact, impacted, is_even, leaving, opened, steady, support, touches
+from .ground import IMPACT, Impact, impacted, is_even, leaving, opened, rebound_before, steady, support, touches
 from .held import NUMBERS, Around, Ground, Holding, drag, holding, overshoot, renewed
 from .remembered import CONTACTS, DIALS, HELD, IMPACTS, Remembered, shared
 from .rigid_part import adrift, balanced, drift
 from .sleep import touch_dials
-from .touching import Meeting
+from .touching import Meeting, Stopped
 
 # How often contacts are looked for anew where a step has come out.
 _PASSES = 3
@@ -35,7 +36,7 @@ _PASSES = 3
 _STAYED = 0.02
 # How often what is pressed too far in is tried with harder contacts.
 _HARDENED = 3
-# A search of more iterations went far, and is looked at exactly.
+# A search of more iterations went far: where it ends is looked at exactly.
 _FAR = 60
 # What rests is slower than so many times what gravity makes of a step.
 _SLOW = 3.0
@@ -65,7 +66,10 @@ class ContactStep:
     held: Mapping[int, Holding]
 
     @staticmethod
-    def of(system: System, state: State, inputs: Inputs, h: float, controls: Controls) -> ContactStep:
+    def of(
+        system: System, state: State, inputs: Inputs, h: float, controls: Controls, thorough: bool = False
+    ) -> ContactStep:
+        """thorough: see Detection."""
         assert system.contact is not None
         factors = controls.factors(len(system.blocks))
         moment = Moment.of(system.contact, state.positions, [one.touching for one in inputs], factors, h)
@@ -76,7 +80,8 @@ class ContactStep:
         held = {}
         if known is not None and known.shape == (len(system.regions), NUMBERS):
             held = {k: one for k, row in enumerate(known) if (one := Holding.unpacked(row)) is not None}
-        return ContactStep(system, state, inputs, h, controls, Detection(moment, memory), memory, impacts, held)
+        detection = Detection(moment, memory, thorough)
+        return ContactStep(system, state, inputs, h, controls, detection, memory, impacts, held)
 
     @property
     def _fall(self) -> float:
@@ -117,9 +122,9 @@ class ContactStep:
     ) -> tuple[_Kind, Minimum]:
         """made: the problem with what contacts make of the regions.  guess: velocities (f, 3) to start from."""
         # What is predicted falls and swings through what it lies on; what was before does not.
-        x = self._predicted
+        x, known = self._predicted, self.memory or ContactMemory()
         rows = self.detection(x)
-        pressing = (self.memory or ContactMemory()).pressed(rows.key)
+        pressing = known.pressed(rows.key)
         touched = self._touched(rows, (ContactEnergy(rows, pressing).at(x).force > 0.0) | (pressing > 0.0))
         around = Around(touched, self._grounds(rows, pressing), self._leaving())
         problem = made(around)
@@ -148,15 +153,15 @@ class ContactStep:
             there = self.detection.model.operator @ x
             found, agree = soft, True
             if float(np.abs(there - looked).max()) > self._stayed:
-                found = cornered(soft, self.detection(x), x, self.memory or ContactMemory())
+                found = cornered(soft, self.detection(x), x, known)
                 found = lingering(soft, found, x, self.detection.model.threads)
                 looked, agree = there, same(rows, found, x)
-            if agree and (hardened == _HARDENED or not hardening.more(found, x)):
+            if agree and (hardened == _HARDENED or not hardening.more(found, x, known.depth(found.key))):
                 break
             hardened += agree
             soft, found = found, hardening(found)
             if attempt == _PASSES + hardened:
-                if gone_through(found, x, self.memory or ContactMemory()):
+                if gone_through(found, x, known):
                     minimum = replace(minimum, outcome=Outcome.TOUCHING)
                 break
             pressing = carried(rows, found, x)
@@ -165,8 +170,9 @@ class ContactStep:
             if more != around.touched:
                 around = replace(around, touched=more)
                 problem = made(around)
-        if minimum.outcome is Outcome.CONVERGED and iterations > _FAR and passes(self.detection.moment, x):
-            minimum = replace(minimum, outcome=Outcome.TOUCHING)
+        moment = self.detection.moment
+        if minimum.outcome is Outcome.CONVERGED and (iterations > _FAR or doubtful(moment, found, x)):
+            minimum = replace(minimum, outcome=Outcome.TOUCHING) if passes(moment, x) else minimum
         if problem.contacts is not None:
             groups = adrift(self.system, problem.contacts, x, around.touched - {*around.grounds})
             minimum = replace(minimum, velocities=balanced(self.system, problem, minimum.velocities, self.h, groups))
@@ -211,6 +217,14 @@ class ContactStep:
         }
         return frozenset(k for k in found if k >= 0 and overshoot(self.controls.laws[k]) >= 0.0)
 
+    def after(self, problem: Stopped, v: Array, last: bool) -> State:
+        """The state after the step with velocities (f, 3) m/s. last: whether no shorter one is tried."""
+        state, moment = problem.state_after(v), self.detection.moment
+        if last and state.is_finite and (crossing := passes(moment, state.positions)):
+            v, blocks = cut_back(self.system, moment, problem, v, crossing)
+            state = problem.state_after(v, {k for block in blocks for k in self.system.regions_of(block)})
+        return self.ended(problem, state)
+
     def ended(self, problem: Meeting, state: State) -> State:
         """The state after the step, with what its contacts leave."""
         energy, x, system = problem.contacts, state.positions, self.system
@@ -234,7 +248,7 @@ class ContactStep:
             k
             for one in impacts
             for k in (one.region, one.other)
-            if one.rebound >= 0.0 and k >= 0 and _rebound(self.impacts, one) < 0.0
+            if one.rebound >= 0.0 and k >= 0 and rebound_before(self.impacts, one) < 0.0
         }
         return self._reset(state, opened(self.impacts, impacts) | turned)
 
@@ -281,8 +295,3 @@ class ContactStep:
                 known = holding(self.system, region, state.positions, *holds, count, sticking)
             numbers[place] = known.packed()
         return numbers
-
-
-def _rebound(known: Mapping[tuple[int, int], Impact], one: Impact) -> float:
-    past = known.get((one.region, one.other))
-    return -1.0 if past is None else past.rebound

@@ -280,3 +280,9 @@ def opened(known: Mapping[tuple[int, int], Impact], impacts: list[Impact]) -> se
 def steady(known: Mapping[tuple[int, int], Impact]) -> set[int]:
     """Regions that have been in contact for long enough to rest."""
     return {k for pair, one in known.items() if one.steps >= _STEADY for k in pair if k >= 0}
+
+
+def rebound_before(known: Mapping[tuple[int, int], Impact], one: Impact) -> float:
+    """The rebound of an impact when the step began; below 0 where there was none."""
+    past = known.get((one.region, one.other))
+    return -1.0 if past is None else past.rebound

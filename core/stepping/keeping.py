@@ -26,6 +26,7 @@ class Ending:
 
     terms, coefficients: of each region.  factors: (b,) on each block's stiffness.
     hit: regions of which nothing is remembered, see StepProblem.
+    stopped: regions that are kept from going on as they did: likewise, and their momenta are as they are.
     """
 
     system: System
@@ -37,6 +38,7 @@ class Ending:
     coefficients: Sequence[Coefficients]
     factors: Array
     hit: Set[int]
+    stopped: Set[int]
 
     def kept(self, x: Array, velocities: Array, begin: AtStart) -> Remembered:
         """Of a step that ends at positions and velocities (n, 3), whose momenta are set right."""
@@ -44,25 +46,26 @@ class Ending:
         force, velocity, rate = self.potentials.elastic(x), np.zeros_like(x), np.zeros_like(x)
         # What pushes from outside changes the momenta.
         pushed = [self.potentials.pushed(x, region.free) for region in system.regions]
-        for terms, region, outer in zip(self.terms, system.regions, pushed, strict=True):
+        for place, (terms, region, outer) in enumerate(zip(self.terms, system.regions, pushed, strict=True)):
             if terms.ahead is None or terms.turn is None:
                 continue
             free = region.free
             velocity[free] = (rows(x, free) - terms.ahead) / h
             if begin.force is not None:
                 rate[free] = (rows(force, free) - turned(terms.turn, rows(begin.force, free))) / h
-            if terms.flight is not None and terms.flight.exact and not outer:
+            if terms.flight is not None and terms.flight.exact and not outer and place not in self.stopped:
                 x[free], turn = restored(terms.flight, system.mass[free], x[free], h)
                 velocities[free] = (x[free] - self.state.positions[free]) / h
                 for vectors in (velocity, force, rate):
                     vectors[free] = vectors[free] @ turn.T
-        for place in self.hit:
+        for place in {*self.hit, *self.stopped}:
             free = system.regions[place].free
             velocity[free] = 0.0
             rate[free] = 0.0
         still = stillness(system, self.inputs, self.coefficients, h, x - self.state.positions)
         pulls = tuple(one.pull for one in self.inputs)
-        counts = still_steps(begin.past, self.factors, still, pulls)
+        # What is held back does not rest, however still it is.
+        counts = still_steps(begin.past, self.factors, still and not self.stopped, pulls)
         if begin.force is None:
             return Remembered(velocity, None, None, counts, pulls)
         return Remembered(velocity, force, rate, counts, pulls)

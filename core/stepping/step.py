@@ -164,7 +164,8 @@ class Stepper:
                     tolerance = Tolerance(controls.tolerance, problem.noise, ways=True)
                     minimum = minimiser(problem, problem.begun(begin), tolerance)
                 else:
-                    contact = ContactStep.of(self.system, state, given, h / parts, controls)
+                    # What a whole step did not find may be where it does not look.
+                    contact = ContactStep.of(self.system, state, given, h / parts, controls, parts > 1)
                     problem, minimum = contact.minimised(made, minimiser, begin, controls.tolerance)
                 iterations += minimum.iterations
                 evaluations += minimum.evaluations
@@ -174,9 +175,10 @@ class Stepper:
                     # Only a shorter step finds other contacts.
                     break
             residual = max(residual, minimum.residual)
-            state = problem.state_after(minimum.velocities)
-            if contact is not None:
-                state = contact.ended(problem, state)
+            if contact is None:
+                state = problem.state_after(minimum.velocities)
+            else:
+                state = contact.after(problem, minimum.velocities, parts == 2**_HALVINGS)
             if parts == 2**_HALVINGS and _creeping(minimum):
                 continue
             if minimum.outcome is not Outcome.CONVERGED or not state.is_finite:

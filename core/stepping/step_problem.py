@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 import numpy as np
 from scipy.sparse import csr_matrix, diags
 
@@ -280,7 +282,8 @@ class StepProblem:
     def apart(self, step: Array) -> Array | None:
         return None if self._touched is None else self._metric.pushed(step)
 
-    def state_after(self, v: Array) -> State:
+    def state_after(self, v: Array, stopped: Set[int] = frozenset()) -> State:
+        """stopped: see Ending."""
         x = self.positions(v)
         stepper, state, h = self._stepper, self._state, self._h
         velocities = (x - state.positions) / h
@@ -288,10 +291,9 @@ class StepProblem:
         memory = stepper.system.remembered(state.memory, x)
         if self._begin is None:
             return State(state.time + h, x, velocities, self._reference, forgotten(memory))
-        terms = [one for _, one in self._terms]
         kept = Ending(
-            stepper.system, state, self._inputs, h, self._potentials, terms, self._coefficients, self._factors,
-            self._around.hit,
+            stepper.system, state, self._inputs, h, self._potentials, [one for _, one in self._terms],
+            self._coefficients, self._factors, self._around.hit, stopped,
         ).kept(x, velocities, self._begin)  # fmt: skip
         # A calm step may come back all of a swing at once: taken for a velocity, it would go on farther each time.
         memory = forgotten(memory) if self._calm else kept.kept(stepper.system, memory)

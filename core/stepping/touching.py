@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Protocol
 
 import numpy as np
@@ -12,6 +13,7 @@ from ..contact.metric import Compliance, Compliant, ContactMetric
 from ..contact.rows import ContactEnergy, Rows
 from ..solvers.factor import LowRank, LowRankUpdate, Solve
 from ..solvers.problem import Accepted
+from ..system.state import State
 from .potentials import Potentials
 from .rigid_part import Slotted
 
@@ -60,6 +62,14 @@ class Meeting(Slotted, Protocol):
 
     def motion(self, v: Array) -> float:
         """See solvers.problem.Problem."""
+        ...
+
+
+class Stopped(Meeting, Protocol):
+    """One of which regions can be kept from going on."""
+
+    def state_after(self, v: Array, stopped: Set[int] = frozenset()) -> State:
+        """The state at the step's end, with velocities (f, 3) m/s. stopped: see Ending."""
         ...
 
 

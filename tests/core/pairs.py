@@ -197,6 +197,21 @@ def random_pair(seed: int, concave: bool, last: int = 73) -> Pair:
     return Pair(made, f"{seed} {kinds[0]} under {kinds[1]} of {sizes} m, falling {drop[0]:.2f}/{drop[1]:.2f} m")
 
 
+def shaken(pair: Pair, variant: int, amount: float = 1e-12) -> Pair:
+    """The same pair with its vertices moved by chance, by about so many parts of each body's size; not in variant 0.
+
+    Where contacts are hard to find, rounding decides how a search goes: each variant is another throw.
+    """
+    if variant == 0:
+        return pair
+    rng, bodies = np.random.default_rng(variant), []
+    for body, size in zip(pair.scene.bodies, pair.sizes, strict=True):
+        points = body.surface.vertices
+        moved = replace(body.surface, vertices=points + amount * size * rng.normal(size=points.shape))
+        bodies.append(replace(body, surface=moved, motion=lambda frame, there=moved.vertices: there))
+    return Pair(replace(pair.scene, bodies=tuple(bodies)), f"{pair.what}, shaken {variant}")
+
+
 def depth_in_floor(shape: np.ndarray, height: float = 0.0) -> float:
     """How far vertices are below a floor at a height, m."""
     return max(float(height - shape[:, 2].min()), 0.0)

@@ -10,7 +10,7 @@ from builders import gridded
 from dampsim.core.contact.memory import EDGE, POINT, ContactMemory
 from dampsim.core.contact.rows import Rows
 from dampsim.core.geometry.surface import Surface
-from shapes import box, sheet
+from shapes import _hull, box, sheet
 from touchables import H, R, Step, Thing, cloud, moved, obstacle, plane
 
 FLAT = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
@@ -267,3 +267,25 @@ def test_a_thread_that_stands_on_one_face_of_a_corner_is_not_behind_the_other_on
         [thread((1.0 - 1.5 * R, 0.5, 1.0002), (1.0 - 1.5 * R + 0.006, 0.5, 1.2)), obstacle(box((1.0, 1.0, 1.0)))]
     )
     assert not (step.rows().key[:, 1] == EDGE).any()
+
+
+def _roof(name: str, turned: bool) -> Surface:
+    """A slab of 0.4 x 0.2 m whose upper side has a ridge along x that turns by 11 degrees; turned, below along y."""
+    eaves = [(x, y, z) for x in (-0.2, 0.2) for y in (-0.1, 0.1) for z in (-0.1, -0.01)]
+    points = np.array([*eaves, (-0.2, 0.0, 0.0), (0.2, 0.0, 0.0)])
+    return _hull(name, points[:, [1, 0, 2]] * [1.0, 1.0, -1.0] if turned else points)
+
+
+@pytest.mark.parametrize("depth", [0.004, 0.03])
+def test_edges_that_hardly_turn_meet_in_a_thorough_look_where_no_point_is_near(depth: float) -> None:
+    lower, upper = _roof("A", False), moved(_roof("B", True), 0.0, 0.0, 0.02)
+    step = Step([Thing(lower), Thing(upper, upper.vertices - [0.0, 0.0, 0.02 + depth])])
+    # A tip is far beside the other one; the edges alone cross.
+    assert len(step.rows()) == 0
+    rows = step.rows(thorough=True)
+    heights = step.heights(rows)
+    assert (rows.key[:, 1] == EDGE).all()
+    # Beside the ridges diagonals of slopes meet, which are less deep.
+    deepest = heights.argmin()
+    np.testing.assert_allclose(np.abs(rows.normal[deepest]), [0.0, 0.0, 1.0], atol=1e-12)
+    assert heights[deepest] == pytest.approx(-depth)

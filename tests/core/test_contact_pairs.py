@@ -14,7 +14,7 @@ import pytest
 
 from dampsim.core.measure.contacts import SEEN
 from dampsim.core.simulation.simulation import Simulation
-from pairs import Pair, crosses, random_pair, visible_depth
+from pairs import Pair, crosses, random_pair, shaken, visible_depth
 
 pytestmark = pytest.mark.scenes
 
@@ -23,8 +23,6 @@ _COUNT = int(os.environ.get("DAMPSIM_PAIRS", "12"))
 
 # A light body that a heavy one hits goes on at up to 1 + Bounce times its speed.
 _THROWN = 2.0
-# One in fifty pairs is in each other for so many frames at most, which ones by the processor's rounding.
-_FRAMES = 2
 
 
 @dataclass(frozen=True)
@@ -32,18 +30,16 @@ class Seen:
     """deepest: of anything in anything, over the smaller size, and at which frame.  crossing: whether so at the end.
 
     thrown: how fast the middle of a body ever is, in parts of what a fall from the top of all would make.
-    frames: in how many of them something is where one sees it.
     """
 
     deepest: float
     when: int
     crossing: bool
     thrown: float
-    frames: int
 
 
 def seen(pair: Pair) -> Seen:
-    worst, when, fastest, frames, shapes = 0.0, 0, 0.0, 0, None
+    worst, when, fastest, shapes = 0.0, 0, 0.0, None
     top = max(float(body.surface.vertices[:, 2].max()) for body in pair.scene.bodies)
     for frame in Simulation(pair.scene).frames():
         if shapes is not None:
@@ -51,21 +47,16 @@ def seen(pair: Pair) -> Seen:
             fastest = max(fastest, pair.scene.fps * float(max(ways)))
         shapes = frame.shapes
         depth = visible_depth(pair, shapes)
-        frames += depth > SEEN
         if depth > worst:
             worst, when = depth, frame.number
     assert shapes is not None
-    return Seen(worst, when, crosses(pair, shapes), fastest / float(np.sqrt(2.0 * 9.81 * top)), frames)
+    return Seen(worst, when, crosses(pair, shapes), fastest / float(np.sqrt(2.0 * 9.81 * top)))
 
 
 def stays_outside(pair: Pair) -> None:
     found = seen(pair)
     assert not found.crossing
     assert found.thrown < _THROWN
-    if found.deepest > SEEN and found.frames <= _FRAMES:
-        pytest.xfail(
-            f"{found.deepest:.1%} deep at frame {found.when}: see decision 0017, rounding decides in which pair"
-        )
     assert found.deepest <= SEEN, found
 
 
@@ -78,10 +69,19 @@ def stays_outside(pair: Pair) -> None:
         pytest.param(46, False, 16, marks=pytest.mark.slow),
         pytest.param(48, False, 14, marks=pytest.mark.slow),
         pytest.param(25, False, 40, marks=pytest.mark.slow),
+        # A shallow ridge between the tips of a soft bowl.
+        pytest.param(107, True, 7, marks=pytest.mark.slow),
     ],
 )
 def test_what_falls_on_something_stays_outside_of_it(seed: int, concave: bool, last: int) -> None:
     stays_outside(random_pair(seed, concave, last))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("variant", [1, 10, 11])
+def test_what_is_crushed_stays_outside_of_what_crushes_it_whatever_rounding_does(variant: int) -> None:
+    """Sixteen parts of a step came to nothing in one of ten such: 4% of the size deep, for a frame."""
+    stays_outside(shaken(random_pair(39, False, 16), variant))
 
 
 @pytest.mark.long

@@ -249,24 +249,32 @@ def test_what_is_pressed_through_all_of_its_distance_is_made_harder_twice_unless
     rows = replace(
         rows, key=np.stack([np.zeros(COUNT), np.zeros(COUNT), np.arange(COUNT), np.ones(COUNT)], 1).astype(int)
     )
-    behind = np.array([one.n @ one.way(x) < -0.2 * one.r for one in by_hand(rows, np.zeros(COUNT))])
-    deep = behind & (rows.out > 0.0)
+    depths = np.array([-(one.n @ one.way(x)) for one in by_hand(rows, np.zeros(COUNT))])
+    behind, eased = depths > 0.2 * rows.distance, rows.out <= 0.0
+    # Of those that began behind some come out, and some are pressed in farther.
+    farther = np.arange(COUNT) % 2 == 0
+    began = np.where(eased, np.where(farther, 0.9, 1.1) * np.maximum(depths, 0.0), 0.0)
+    deep = behind & (~eased | farther)
     # Of all sorts there are some.
-    assert min(deep.sum(), (~behind).sum(), (behind & ~deep).sum()) > 2
+    assert min((behind & ~eased).sum(), (~behind).sum(), (behind & eased & farther).sum(), (behind & ~deep).sum()) > 0
     hardening, order = Hardening(), np.random.default_rng(0).permutation(COUNT)
     for factor in (8.0, 64.0):
-        assert hardening.more(rows, x)
+        assert hardening.more(rows, x, began)
         # Whatever order contacts are found in next.
         found = hardening(rows.some(order))
         np.testing.assert_array_equal(found.stiffness, (rows.stiffness * np.where(deep, factor, 1.0))[order])
-    assert not hardening.more(rows, x)
+    assert not hardening.more(rows, x, began)
+    # Where nothing is known of the last step nothing was pressed in by it.
+    first = Hardening()
+    assert first.more(rows, x, np.zeros(COUNT))
+    np.testing.assert_array_equal(first(rows).stiffness, rows.stiffness * np.where(behind & ~eased, 8.0, 1.0))
     # What pins hold by more than half does not come out of anything: harder, it would only make steps dear.
     few = rows.weights * 1e-3
     pinned = replace(rows, weights=few, base=rows.base + (rows.weights - few) @ x)
     np.testing.assert_allclose(
         ContactEnergy(pinned, np.zeros(COUNT)).at(x).gap, ContactEnergy(rows, np.zeros(COUNT)).at(x).gap
     )
-    assert not Hardening().more(pinned, x)
+    assert not Hardening().more(pinned, x, began)
 
 
 @pytest.mark.parametrize("seed", [0, 1])

@@ -92,8 +92,8 @@ class Step:
     def points(self, place: int) -> set[int]:
         return set(self.moment.model.surfaces[place].points.tolist())
 
-    def rows(self) -> Rows:
-        return Detection(self.moment, self.memory)(self.nodes)
+    def rows(self, thorough: bool = False) -> Rows:
+        return Detection(self.moment, self.memory, thorough)(self.nodes)
 
     def heights(self, rows: Rows) -> np.ndarray:
         """(k,) m, n·d at the step's end."""
