@@ -5,7 +5,7 @@ from __future__ import annotations
 import bpy
 import numpy as np
 from bpy.props import BoolProperty, FloatProperty, IntProperty
-from bpy.types import Context, Operator
+from bpy.types import Context, Operator, UILayout
 
 from ...core.arrays import Array, Index
 from ...core.bodies.vertices import Moved
@@ -23,7 +23,9 @@ from ..blender.yarns import dropped, left_behind, threads, woven_by
 from ..scene import new_dials
 from ..scene.objects import free, is_simulated
 from ..scene.snapshot import edges, triangles
+from ..scene.woven import Yarns, drawn_by, standing
 from .add_operators import addable, added
+from .layout import wrapped
 
 
 class DAMPSIM_OT_weave(Operator):
@@ -63,7 +65,7 @@ class DAMPSIM_OT_weave(Operator):
         obj.dampsim.kind_note = f"{len(cloth.crossings)} crossings of yarns, which slide"
         scale = float(np.mean(np.abs(tuple(obj.matrix_world.to_scale()))))
         thickness = 1e-3 * obj.dampsim.thickness / max(scale, 1e-12)
-        yarns = threads(obj, places, cloth.segments, vertices, sides(cloth), thickness)
+        yarns = threads(obj, places, cloth.segments, vertices, sides(cloth), thickness, drawn_by(obj))
         obj.hide_render, obj.display_type = True, "WIRE"
         text = f"{obj.name}: {len(cloth.crossings)} crossings; its yarns are shown by {yarns.name}"
         self.report({"INFO"}, text if made is None else f"{text}; it hangs by its upper tails")
@@ -167,6 +169,15 @@ def _swatch(context: Context, across: int, along: int, size: float) -> bpy.types
     context.view_layer.objects.active = obj
     context.view_layer.update()
     return obj
+
+
+def draw_yarns(layout: UILayout, obj: bpy.types.Object, context: Context) -> None:
+    """The button that draws a woven object's yarns, where those that are there are not its own."""
+    stands = standing(obj, context.scene)
+    if stands is not Yarns.DRAWN:
+        wrapped(layout, stands.value, "INFO", context)
+        text = "Draw Yarns" if stands is Yarns.MISSING else "Draw Yarns Anew"
+        layout.operator(DAMPSIM_OT_weave.bl_idname, text=text, icon="MESH_GRID")
 
 
 CLASSES = (DAMPSIM_OT_weave, DAMPSIM_OT_select_woven, DAMPSIM_OT_drop_yarns)
