@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -106,16 +107,20 @@ def wrapped(
         column.label(text=line, icon=icon if number == 0 else ("BLANK1" if icon != "NONE" else "NONE"))
 
 
+_UNIT_AFTER = re.compile(r"(\d) (s|m|mm|cm|km|µm|kB|MB|GB|N|mN|kPa)(?![\w²])")
+
+
 def lines(text: str, width: float, points: float) -> list[str]:
     """A text cut between words, each line as long as the width in pixels takes with the interface's font."""
     found: list[str] = []
-    for word in text.split():
+    # A number and its unit are one word.
+    for word in _UNIT_AFTER.sub("\\1\u00a0\\2", text).split(" "):
         longer = f"{found[-1]} {word}" if found else word
         if found and _width(longer, points) <= width:
             found[-1] = longer
         else:
             found.append(word)
-    return found
+    return [line.replace("\u00a0", " ") for line in found]
 
 
 def _width(text: str, points: float) -> float:

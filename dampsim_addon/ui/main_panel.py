@@ -39,7 +39,7 @@ from .live_line import draw_draft, ordinary, standing, touching
 from .muscle_panel import DAMPSIM_PT_muscles
 from .operators import DAMPSIM_OT_calibrate, DAMPSIM_OT_measure, DAMPSIM_OT_remove
 from .plastic_panel import DAMPSIM_PT_plastic
-from .weave_operators import DAMPSIM_OT_drop_yarns, DAMPSIM_OT_select_woven, DAMPSIM_OT_weave, draw_yarns
+from .weave_operators import DAMPSIM_OT_drop_yarns, DAMPSIM_OT_select_woven, DAMPSIM_OT_weave, draw_yarns, simulated_for
 
 # In percent: what hangs nearer to what was modelled is kept.
 _KEPT = 0.01
@@ -118,6 +118,11 @@ def _draw_add(layout: UILayout, context: Context) -> None:
         layout.operator(DAMPSIM_OT_local_add.bl_idname, icon="LIBRARY_DATA_INDIRECT")
     elif obj is not None and obj.type in CONVERTIBLE:
         _draw_curve(layout, obj, context)
+        followed = simulated_for(obj)
+        if followed is not None:
+            text = f"Select {followed.name}"
+            layout.operator(DAMPSIM_OT_select_woven.bl_idname, text=text, icon="RESTRICT_SELECT_OFF")
+            return
         layout.operator(DAMPSIM_OT_convert_add.bl_idname, icon="OUTLINER_OB_MESH")
     elif not others:
         wrapped(layout, "Select a mesh and press Add", "INFO", context)

@@ -17,6 +17,7 @@ from ...core.scene.parameters import Settings
 from ...core.system.weave import weave_of
 from ...core.weave.sides import sides
 from ...core.weave.woven import Woven
+from ..blender.hair import guides_of
 from ..blender.modifiers import simulated_makers
 from ..blender.sampler import Sampler, positions
 from ..blender.yarns import dropped, left_behind, threads, woven_by
@@ -25,6 +26,7 @@ from ..scene.objects import free, is_simulated
 from ..scene.snapshot import edges, triangles
 from ..scene.woven import Yarns, drawn_by, standing
 from .add_operators import addable, added
+from .curve_operators import led_by
 from .layout import wrapped
 
 
@@ -78,22 +80,28 @@ class DAMPSIM_OT_weave(Operator):
             self.layout.prop(self, name)
 
 
+def simulated_for(obj: bpy.types.Object) -> bpy.types.Object | None:
+    """What is simulated in place of an object that shows its yarns, or follows it as hair or a curve; or None."""
+    if obj.type == "CURVES":
+        return guides_of(obj)
+    return led_by(obj) if obj.type == "CURVE" else woven_by(obj)
+
+
 class DAMPSIM_OT_select_woven(Operator):
-    """Select the mesh that is simulated, whose yarns this object shows"""
+    """Select the mesh that is simulated, whose yarns this object shows, or which it follows"""
 
     bl_idname = "dampsim.select_woven"
-    bl_label = "Select What Is Woven"
+    bl_label = "Select What Is Simulated"
     bl_options = {"REGISTER", "UNDO"}
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        return context.mode == "OBJECT" and context.object is not None and woven_by(context.object) is not None
+        return context.mode == "OBJECT" and context.object is not None and simulated_for(context.object) is not None
 
     def execute(self, context: Context) -> set[str]:
-        woven = woven_by(context.object)
+        woven = simulated_for(context.object)
         if woven is None or woven.name not in context.view_layer.objects:
-            self.report({"ERROR"}, f"{context.object.name}: what it shows the yarns of is not in this view layer; "
-                        "bring it back, or delete the yarns.")  # fmt: skip
+            self.report({"ERROR"}, f"{context.object.name}: what it follows is not in this view layer; bring it back.")
             return {"CANCELLED"}
         for other in context.selected_objects:
             other.select_set(False)
