@@ -17,6 +17,7 @@ from .scene import (
     registry,
     results,
     saving,
+    woven,
 )
 from .ui import (
     add_operators,
@@ -45,11 +46,11 @@ from .ui import (
 )
 
 MODULES = (
-    contact_properties, muscle_properties, properties, registry, earlier_law, force_fields, colliders, overlaps, saving,
-    on_disk, outdated, results, live, operators, add_operators, curve_operators, hair_operators, fabric_operators,
-    weave_operators, earlier_law_operators, pin_operators, plastic_panel, fibre_panel, muscle_operators, walk_operators,
-    muscle_panel, bake_operators, ghost_operators, group_operators, link_operators, link_panel, contact_operators,
-    doctor, presets, going_on, main_panel, overlay, cli,
+    contact_properties, muscle_properties, properties, registry, earlier_law, force_fields, colliders, woven,
+    overlaps, saving, on_disk, outdated, results, live, operators, add_operators, curve_operators, hair_operators,
+    fabric_operators, weave_operators, earlier_law_operators, pin_operators, plastic_panel, fibre_panel,
+    muscle_operators, walk_operators, muscle_panel, bake_operators, ghost_operators, group_operators,
+    link_operators, link_panel, contact_operators, doctor, presets, going_on, main_panel, overlay, cli,
 )  # fmt: skip
 
 

@@ -109,6 +109,13 @@ def follow(obj: bpy.types.Object, wire: bpy.types.Object, strands: Strands, guid
     modifier.node_group = _nodes(obj.name, wire, near)
 
 
+def guides_of(hair: bpy.types.Object) -> bpy.types.Object | None:
+    """The wire that hair follows; None where it follows none."""
+    tree = hair.modifiers[MODIFIER].node_group if MODIFIER in hair.modifiers else None
+    infos = [node for node in tree.nodes if node.type == "OBJECT_INFO"] if tree is not None else []
+    return infos[0].inputs["Object"].default_value if infos else None
+
+
 def _told(data: Any, name: str, kind: str, field: str, values: Array) -> None:
     if name in data.attributes:
         data.attributes.remove(data.attributes[name])

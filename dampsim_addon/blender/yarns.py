@@ -15,6 +15,8 @@ from ...core.arrays import Array, Index
 
 MODIFIER = "DampSim Yarns"
 _VERTEX, _SIDE = ".dampsim_vertex", ".dampsim_side"
+# Where the mesh of yarns keeps of what they were drawn.
+_OF = "dampsim_drawn_of"
 # Inputs of the modifier.
 _WOVEN, _RADIUS, _MATERIAL = "Woven", "Radius", "Material"
 # Points of a spline between two crossings, and around the yarn.
@@ -22,12 +24,13 @@ _FINE, _ROUND = 6, 8
 
 
 def threads(
-    woven: bpy.types.Object, places: Array, edges: Index, vertices: Index, sides: Array, thickness: float
+    woven: bpy.types.Object, places: Array, edges: Index, vertices: Index, sides: Array, thickness: float, of: str
 ) -> bpy.types.Object:
     """A new object beside a woven one, whose yarns it shows, in place of the one that did.
 
     places: (p, 3) m of the yarns' points.  edges: (e, 2) of them.  vertices: (p,) of the woven mesh, one for each
     point.  sides: (p,) of the yarn's middle over the vertex, in half thicknesses.  thickness: m.
+    of: a digest of what they are drawn of, see drawn_of.
     """
     before = threads_of(woven)
     if before is not None:
@@ -36,6 +39,7 @@ def threads(
     mesh.from_pydata(places.tolist(), edges.tolist(), [])
     for name, kind, values in ((_VERTEX, "INT", vertices.astype(np.int32)), (_SIDE, "FLOAT", sides.astype(np.float32))):
         mesh.attributes.new(name, kind, "POINT").data.foreach_set("value", np.ascontiguousarray(values))
+    mesh[_OF] = of
     material = woven.data.materials[0] if woven.data.materials else None
     if material is not None:
         mesh.materials.append(material)
@@ -55,6 +59,16 @@ def threads(
 def threads_of(woven: bpy.types.Object) -> bpy.types.Object | None:
     """The object that shows a woven one's yarns. It looks through the file's objects."""
     return next((child for child in woven.children if MODIFIER in child.modifiers), None)
+
+
+def shows_yarns(obj: bpy.types.Object) -> bool:
+    """Whether an object shows the yarns of another one."""
+    return MODIFIER in obj.modifiers
+
+
+def drawn_of(yarns: bpy.types.Object) -> str:
+    """The digest of what yarns were drawn of; '' where nobody kept one."""
+    return str(yarns.data.get(_OF, ""))
 
 
 def woven_by(obj: bpy.types.Object) -> bpy.types.Object | None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 import bpy
 import numpy as np
 
+from ...core.errors import DampSimError
 from ...core.measure.walks import Search, Walk, find_walks
 from ...core.scene.muscles import Controller
 from ..blender.sampler import GroupSampler
@@ -23,10 +24,15 @@ def find(
 ) -> Generator[Step, None, tuple[Walk, ...]]:
     """Keep the walks with the object; stopped, it keeps those of before. Raises the errors for the artist."""
     check_object(obj, view_layer)
-    with GroupSampler(scene, view_layer, group_of(obj).members) as sampler:
-        taken = take(sampler)
-        found: tuple[Walk, ...] = yield from each(find_walks(taken, obj.name, search), lambda told: Step(*told))
     group = obj.dampsim
+    try:
+        with GroupSampler(scene, view_layer, group_of(obj).members) as sampler:
+            taken = take(sampler)
+            found: tuple[Walk, ...] = yield from each(find_walks(taken, obj.name, search), lambda told: Step(*told))
+    except DampSimError as error:
+        # Also where its panel is closed, and when the report is gone.
+        group.walk_said = str(error)
+        raise
     # Ghosts may be of the walks that are gone.
     drop_ghosts(obj)
     group.walks.clear()
@@ -35,7 +41,12 @@ def find(
         kept.way, kept.name = walk.way, f"{walk.way:.2f} m in {search.seconds:g} s"
         kept.numbers = json.dumps(numbers(walk.controller))
     group.active_walk = 0
+    group.walk_said = f"{_counted(len(found))}, the farthest comes {group.walks[0].name}: choose one under Muscles"
     return found
+
+
+def _counted(walks: int) -> str:
+    return "A walk is found" if walks == 1 else f"{walks} walks are found"
 
 
 def numbers(controller: Controller) -> list[dict[str, object]]:
@@ -81,6 +92,7 @@ def use(obj: bpy.types.Object, walk: bpy.types.PropertyGroup) -> None:
         muscle.threshold, muscle.delay = one["threshold"], one["delay"]
         # A delay is of the rate at which it was found.
         muscle.fps = one["fps"]
+    obj.dampsim.walk_said = ""
 
 
 def _weigh(muscle: bpy.types.PropertyGroup, weights: Sequence[float]) -> None:

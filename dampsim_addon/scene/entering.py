@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import bpy
@@ -27,31 +27,39 @@ from .snapshot import GROUPS
 _BONE = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]')
 # How the parts begin that are of a collider.
 MOVES, SHAPE = "the movement of collider ", "the shape of collider "
-# How those begin that end with the name of what moves the object; the first of all is the object itself.
+# How the part of all begins that moves the object; the first of them is the object itself.
 PARENT = "parent of "
-OF_SOURCES = ("keyframes of ", "drivers of ", "NLA tracks of ", "place of ", PARENT, "constraint ")
 # Digits of values that are compared.
 _DIGITS = 5
+# By what name an object is told.
+Called = Callable[[bpy.types.Object], str]
 
 
-def entering(obj: bpy.types.Object, scene: bpy.types.Scene) -> dict[str, str]:
+def entering(
+    obj: bpy.types.Object, scene: bpy.types.Scene, known_as: Mapping[bpy.types.Object, str] | None = None
+) -> dict[str, str]:
     """Digests by what they are of, in words: keyframes and poses by object and bone, modifiers, mesh and weights; and
     the same of the colliders that stop it.
+
+    known_as: under which names what moves it is told, where not under its own: see renamed.
     """
     parts: dict[str, Any] = {}
+    names = known_as or {}
 
     def put(name: str, value: object) -> None:
         parts.setdefault(name, hashlib.sha256()).update(repr(value).encode())
 
-    own = sources(obj)
-    for source in own:
-        _movement(source, source == obj, put)
+    def called(one: bpy.types.Object) -> str:
+        return names.get(one, str(one.name))
+
+    for source in sources(obj):
+        _movement(source, source == obj, put, called)
     for modifier in obj.modifiers:
         if modifier.type in (*DEFORMING, "MIRROR") and not is_ours(modifier.name):
-            put(f"modifier {modifier.name}", (modifier.show_viewport, _set(modifier)))
+            put(f"modifier {modifier.name}", (modifier.show_viewport, _set(modifier, called)))
     put("the mesh", (len(obj.data.polygons), _bytes(obj.data.vertices, "co", 3)))
     if has_muscles(obj):
-        _machine(obj, put)
+        _machine(obj, put, called)
     painted = [name for role in GROUPS if (name := getattr(obj.dampsim, role)) in obj.vertex_groups]
     painted += [name for name in seam_groups(obj) if obj.dampsim.kind == "CLOTH" and name not in painted]
     for name, values in zip(painted, weights(obj, painted), strict=True):
@@ -61,24 +69,36 @@ def entering(obj: bpy.types.Object, scene: bpy.types.Scene) -> dict[str, str]:
     return {name: digest.hexdigest()[:12] for name, digest in parts.items()}
 
 
-def _machine(obj: bpy.types.Object, put: Any) -> None:
+def moving(obj: bpy.types.Object) -> list[bpy.types.Object]:
+    """All that is told by name of what moves an object, itself first, in the order of entering()."""
+    return list(dict.fromkeys([*sources(obj), *targets(obj)]))
+
+
+def _machine(obj: bpy.types.Object, put: Any, called: Called) -> None:
     for one in (*obj.dampsim.muscles, *obj.dampsim.sensors):
         put("the muscles", marked(obj.data, one.attribute).tobytes())
-    put("the muscles", [str(one) for one in machine_of(obj)])
+    for part in machine_of(obj):
+        put("the muscles", [called(one) if isinstance(one, bpy.types.Object) else str(one) for one in part])
     for curve in curves(obj):
         if curve.data_path.startswith("dampsim.muscles"):
             put("keyframes of the muscles", (curve.data_path, curve.mute, _keys(curve)))
     for target in targets(obj):
-        _movement(target, False, put)
+        _movement(target, False, put, called)
 
 
 def _collider(other: bpy.types.Object, put: Any) -> None:
-    moves, shape = f"{MOVES}{other.name}", f"{SHAPE}{other.name}"
-    for source in sources(other):
+    moves, shape = f"{MOVES}{other.name_full}", f"{SHAPE}{other.name_full}"
+    # None by its name, which may change: by its place among them. Two that change their places change what is told.
+    places = {one: f"source {place}" for place, one in enumerate(sources(other))}
+
+    def called(one: bpy.types.Object) -> str:
+        return places.get(one, str(one.name))
+
+    for source in places:
         # Of rigs and parents, what moves them moves it.
-        _movement(source, False, lambda name, value: put(moves, (name, value)))
+        _movement(source, False, lambda name, value: put(moves, (name, value)), called)
     for modifier in other.modifiers:
-        put(shape, (modifier.show_viewport, _set(modifier)))
+        put(shape, (modifier.show_viewport, _set(modifier, called)))
     put(shape, (len(other.data.polygons), _bytes(other.data.vertices, "co", 3)))
     put(shape, (other.dampsim.baked, other.dampsim.baked_of, other.dampsim.baked_size))
 
@@ -94,15 +114,15 @@ def sources(obj: bpy.types.Object) -> list[bpy.types.Object]:
         found[one] = None
         bones = one.pose.bones if one.pose is not None else ()
         held_by = [one, *bones]
-        waiting += [c.target for holder in held_by for c in holder.constraints if getattr(c, "target", None)]
+        waiting += [other for holder in held_by for c in holder.constraints for other in _targets(c)]
         waiting += [other for m in one.modifiers if not is_ours(m.name) for other in _objects(m)]
         if one.parent is not None:
             waiting.append(one.parent)
     return list(found)
 
 
-def _movement(source: bpy.types.Object, own: bool, put: Any) -> None:
-    keyed: set[str] = set()
+def _movement(source: bpy.types.Object, own: bool, put: Any, called: Called) -> None:
+    keyed, name = set[str](), called(source)
     for block in (source, source.data, getattr(source.data, "shape_keys", None)):
         if block is None or (own and block == source.data):
             continue
@@ -111,29 +131,29 @@ def _movement(source: bpy.types.Object, own: bool, put: Any) -> None:
                 continue
             bone = _BONE.match(curve.data_path)
             keyed.add(curve.data_path)
-            put(f"keyframes of {_named(source, bone[1] if bone else '')}", (curve.data_path, curve.array_index,
+            put(f"keyframes of {bone[1] if bone else name}", (curve.data_path, curve.array_index,
                 curve.mute, _keys(curve)))  # fmt: skip
         data = block.animation_data
         for driver in data.drivers if data is not None else ():
-            said = [(target.data_path, getattr(target.id, "name", "")) for v in driver.driver.variables
+            said = [(target.data_path, _said(target.id, called)) for v in driver.driver.variables
                     for target in v.targets]  # fmt: skip
             keyed.add(driver.data_path)
-            put(f"drivers of {source.name}", (driver.data_path, driver.driver.expression, said))
+            put(f"drivers of {name}", (driver.data_path, driver.driver.expression, said))
         for track in data.nla_tracks if data is not None else ():
             strips = [(s.frame_start, s.frame_end, s.scale, s.blend_type, s.influence, s.mute) for s in track.strips]
-            if not any(is_ours(name) for name in (track.name, *(s.name for s in track.strips))):
-                put(f"NLA tracks of {source.name}", (track.mute, strips))
+            if not any(is_ours(one) for one in (track.name, *(s.name for s in track.strips))):
+                put(f"NLA tracks of {name}", (track.mute, strips))
     # Of what a rigid body simulation moves, this is of one frame.
     if source.rigid_body is None:
-        put(f"place of {source.name}", _still(source, "", keyed))
-    put(f"{PARENT}{source.name}", (getattr(source.parent, "name", ""), source.parent_bone,
+        put(f"place of {name}", _still(source, "", keyed))
+    put(f"{PARENT}{name}", (_said(source.parent, called), source.parent_bone,
         _floats(source.matrix_parent_inverse)))  # fmt: skip
     for constraint in source.constraints:
-        put(f"constraint {constraint.name} of {source.name}", _set(constraint))
+        put(f"constraint {constraint.name} of {name}", _set(constraint, called))
     for bone in source.pose.bones if source.pose is not None else ():
-        put(f"pose of {_named(source, bone.name)}", _still(bone, f"{bone.path_from_id()}.", keyed))
+        put(f"pose of {bone.name or name}", _still(bone, f"{bone.path_from_id()}.", keyed))
         for constraint in bone.constraints:
-            put(f"constraint {constraint.name} of {_named(source, bone.name)}", _set(constraint))
+            put(f"constraint {constraint.name} of {bone.name or name}", _set(constraint, called))
 
 
 def _still(one: bpy.types.Object | bpy.types.PoseBone, path: str, keyed: set[str]) -> list[object]:
@@ -143,8 +163,9 @@ def _still(one: bpy.types.Object | bpy.types.PoseBone, path: str, keyed: set[str
     return [one.rotation_mode, *(_floats(getattr(one, name)) for name in names if f"{path}{name}" not in keyed)]
 
 
-def _named(source: bpy.types.Object, bone: str) -> str:
-    return bone or str(source.name)
+def _said(other: bpy.types.ID | None, called: Called) -> str:
+    """The name of what is referred to, if anything is."""
+    return called(other) if isinstance(other, bpy.types.Object) else str(getattr(other, "name", ""))
 
 
 def _keys(curve: bpy.types.FCurve) -> bytes:
@@ -152,7 +173,7 @@ def _keys(curve: bpy.types.FCurve) -> bytes:
     found = [_bytes(points, name, 2) for name in ("co", "handle_left", "handle_right")]
     modes = np.empty(len(points), dtype=np.int32)
     points.foreach_get("interpolation", modes)
-    return b"".join([*found, modes.tobytes(), repr([_set(m) for m in curve.modifiers]).encode()])
+    return b"".join([*found, modes.tobytes(), repr([_set(m, str) for m in curve.modifiers]).encode()])
 
 
 def _bytes(collection: Any, name: str, width: int) -> bytes:
@@ -167,9 +188,17 @@ def _objects(struct: Any) -> Iterator[bpy.types.Object]:
             yield value
 
 
-def _set(struct: Any) -> list[object]:
+def _targets(constraint: Any) -> Iterator[bpy.types.Object]:
+    """What a constraint looks at, poles included, and each of an Armature's."""
+    yield from _objects(constraint)
+    for one in getattr(constraint, "targets", ()):
+        if one.target is not None:
+            yield one.target
+
+
+def _set(struct: Any, called: Called) -> list[object]:
     """What is set of a modifier or constraint, and what it refers to."""
-    return [*dialled_of(struct), *(other.name for other in _objects(struct))]
+    return [*dialled_of(struct), *(called(other) for other in _objects(struct))]
 
 
 def _floats(value: Any) -> object:

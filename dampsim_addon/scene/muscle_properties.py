@@ -51,11 +51,12 @@ class DampSimMuscle(PropertyGroup):
     damping: FloatProperty(
         name="Damping", description="Seconds in which a damper beside it, while off, lets it come two thirds "
         "of its way",
-        min=0.0, soft_max=1.0, max=100.0, precision=3, options=set(),
+        min=0.0, soft_max=1.0, max=100.0, precision=3, subtype="TIME_ABSOLUTE", unit="TIME_ABSOLUTE", options=set(),
     )  # fmt: skip
     damping_on: FloatProperty(
         name="Damping On", description="Seconds in which a damper beside it, while on, lets it come two thirds of its "
-        "way", min=0.0, soft_max=1.0, max=100.0, precision=3, options=set(),
+        "way", min=0.0, soft_max=1.0, max=100.0, precision=3, subtype="TIME_ABSOLUTE", unit="TIME_ABSOLUTE",
+        options=set(),
     )  # fmt: skip
     threshold: FloatProperty(
         name="Threshold", description="It wants to be on where the weights of the sensors that read 1 add up to more",
@@ -127,6 +128,8 @@ class HasMuscles:
     active_sensor: IntProperty(options={"HIDDEN"})
     walks: CollectionProperty(type=DampSimWalk)
     active_walk: IntProperty(options={"HIDDEN"})
+    # What the last search came to, until one of its walks is used.
+    walk_said: StringProperty(options={"HIDDEN"})
     walk_seed: IntProperty(name="Seed", description="Another seed finds other walks", min=0, options=set())
     walk_seconds: FloatProperty(
         name="Seconds", description="For how long each of them walks, while they are looked for", default=6.0, min=1.0,

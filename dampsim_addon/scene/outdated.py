@@ -20,10 +20,11 @@ from ..blender.sampler import frame_rate, gravity
 from ..blender.views import redraw
 from ..targets import Storage, find
 from .colliders import settings_of_colliders
-from .entering import MOVES, OF_SOURCES, PARENT, SHAPE, entering
+from .entering import MOVES, SHAPE, entering
 from .force_fields import settings_of_fields
 from .groups import group_of
 from .objects import is_simulated, working
+from .renamed import earlier_names, of_colliders, of_shared, told_now
 from .snapshot import GROUPS
 
 _KEYED = "keyframes"
@@ -33,16 +34,18 @@ _NAMED = 4
 _PAUSE = 0.5
 
 
-# What entered when it was last looked at, by the object's number of the session; and whether an edit came since.
-_seen: dict[int, dict[str, str]] = {}
+# What entered when it was last looked at, and the names of now of what is told there under an earlier one, by the
+# object's number of the session; and whether an edit came since.
+_seen: dict[int, tuple[dict[str, str], dict[str, str]]] = {}
 _edited = True
 
 
 def remember(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
     """The bake that was made is of what is dialled and animated now."""
     obj.dampsim.baked_of = json.dumps({**_dials(obj), **_shared(obj, scene)})
-    _seen[obj.session_uid] = entering(obj, scene)
-    obj.dampsim.baked_from = json.dumps(_seen[obj.session_uid])
+    now = entering(obj, scene)
+    _seen[obj.session_uid] = now, {}
+    obj.dampsim.baked_from = json.dumps(now)
 
 
 def changed(obj: bpy.types.Object, scene: bpy.types.Scene) -> list[str]:
@@ -55,29 +58,17 @@ def changed(obj: bpy.types.Object, scene: bpy.types.Scene) -> list[str]:
     for member in members:
         whose = f"{member.name}: " if len(members) > 1 else ""
         found += [whose + what for what in _differences(member, _dials(member))]
-        before, now = json.loads(member.dampsim.baked_from or "{}"), _seen.get(member.session_uid)
-        if before and now is not None:
-            before = _under(before, member.name)
-            moved += [name for name in {**before, **now} if _otherwise(before.get(name), now.get(name), name)]
+        before, seen = json.loads(member.dampsim.baked_from or "{}"), _seen.get(member.session_uid)
+        if before and seen is not None:
+            now, names = seen
+            before = of_colliders(before, now)
+            differing = [name for name in {**before, **now} if _otherwise(before.get(name), now.get(name), name)]
+            moved += [told_now(name, names) for name in differing]
     # What they share is said once.
     moved = list(dict.fromkeys(moved))
     if len(moved) > _NAMED:
         moved = [*moved[: _NAMED - 1], f"{len(moved) - _NAMED + 1} more"]
     return found + moved + _differences(obj, _shared(obj, scene))
-
-
-def _under(before: dict[str, str], name: str) -> dict[str, str]:
-    """What entered a bake, with what was of the object itself under the name that it has by now: it may have been
-    renamed, or be a copy.
-    """
-    # What moves the object comes first, and each of its sources has a parent, if only none.
-    earlier = next((part.removeprefix(PARENT) for part in before if part.startswith(PARENT)), name)
-    return {_renamed(part, earlier, name): digest for part, digest in before.items()}
-
-
-def _renamed(part: str, earlier: str, name: str) -> str:
-    own = part.startswith(OF_SOURCES) and part.endswith(f" of {earlier}")
-    return f"{part.removesuffix(earlier)}{name}" if own else part
 
 
 def _otherwise(before: str | None, now: str | None, name: str) -> bool:
@@ -90,12 +81,14 @@ def look(obj: bpy.types.Object) -> None:
     """Look at what moves and shapes an object and all simulated with it; takes milliseconds for a rig."""
     for member in group_of(obj).members:
         if member.dampsim.baked and member.dampsim.baked_from:
-            _seen[member.session_uid] = entering(member, bpy.context.scene)
+            known_as = earlier_names(member, json.loads(member.dampsim.baked_from))
+            names = {earlier: str(one.name) for one, earlier in known_as.items()}
+            _seen[member.session_uid] = entering(member, bpy.context.scene, known_as), names
 
 
 def _differences(obj: bpy.types.Object, facts: dict[str, str]) -> list[str]:
     # A bake of an older DampSim remembers nothing.
-    before = json.loads(obj.dampsim.baked_of or "{}")
+    before = of_shared(json.loads(obj.dampsim.baked_of or "{}"), facts)
     return [
         f"{what} {_said(before[what])}, now {_said(now)}"
         for what, now in facts.items()

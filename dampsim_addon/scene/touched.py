@@ -6,6 +6,7 @@ import math
 
 import bpy
 
+from ...core.bodies.registry import kind
 from ...core.measure.report import Report, Sunk
 from ..blender.sampler import frame_rate
 from .properties import read_settings
@@ -24,9 +25,13 @@ def sentences(report: Report, obj: bpy.types.Object, scene: bpy.types.Scene) -> 
     if len(report.sunk) > _TOLD:
         found.append(f"… and into {len(report.sunk) - _TOLD} more")
     number, longer = report.stretched
+    settings = read_settings(obj)
     if longer:
-        found.append(f"Stretched by up to {100.0 * longer:.0f}% at frame {number}: a higher Stiffness keeps it shorter")
-    settings, frames = read_settings(obj), report.soonest * frame_rate(scene)
+        # What flows is drawn out as it is meant to be, whatever its stiffness.
+        flows = settings.plastic_yield > 0.0 and "plastic" in kind(obj.dampsim.kind).sections(settings)
+        mend = "beyond Yield it stays so" if flows else "a higher Stiffness keeps it shorter"
+        found.append(f"Stretched by up to {100.0 * longer:.0f}% at frame {number}: {mend}")
+    frames = report.soonest * frame_rate(scene)
     if settings.by_settle and frames > settings.settle + _NEWS:
         found.append(f"Rests after {math.ceil(frames)} frames at the soonest here: it swings on what it lies on")
     return found

@@ -118,4 +118,4 @@ def vertices(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> tuple[in
 def amount(keys: int, size: float) -> str:
     """size: MB."""
     much = f"{size:.3g} MB" if size >= 0.1 else f"{1000.0 * size:.2g} kB"
-    return f"{keys} shape keys, {much}" if keys else f"{much} in a file"
+    return f"{keys} shape key{'s' if keys > 1 else ''}, {much}" if keys else f"{much} in a file"

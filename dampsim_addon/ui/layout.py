@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import re
+from collections.abc import Iterable
 from typing import Any
 
 import blf
@@ -84,28 +86,41 @@ def split(column: UILayout, context: Context) -> UILayout:
     return column
 
 
-def wrapped(layout: UILayout, text: str, icon: str, context: Context, beside: float = 0.0) -> None:
-    """A text in as many lines as the panel's width asks for. beside: interface units that are taken by other things."""
+def wrapped(
+    layout: UILayout, text: str, icon: str, context: Context, beside: float = 0.0, *, instead: Iterable[str] = ()
+) -> None:
+    """A text in as many lines as the panel's width asks for.
+
+    beside: interface units that are taken by other things.  instead: texts that may come in its place while the artist
+    looks at what is below: there is as much space as the longest of them takes.
+    """
     if not text:
         return
     scale = context.preferences.system.ui_scale
     width = context.region.width - scale * (_EDGES + beside * UNIT_X)
+    points = scale * context.preferences.ui_styles[0].widget.points
     column = layout.column(align=True)
     column.scale_y = 0.8
-    for number, line in enumerate(lines(text, width, scale * context.preferences.ui_styles[0].widget.points)):
+    found = lines(text, width, points)
+    found += [""] * (max((len(lines(other, width, points)) for other in instead), default=0) - len(found))
+    for number, line in enumerate(found):
         column.label(text=line, icon=icon if number == 0 else ("BLANK1" if icon != "NONE" else "NONE"))
+
+
+_UNIT_AFTER = re.compile(r"(\d) (s|m|mm|cm|km|µm|kB|MB|GB|N|mN|kPa)(?![\w²])")
 
 
 def lines(text: str, width: float, points: float) -> list[str]:
     """A text cut between words, each line as long as the width in pixels takes with the interface's font."""
     found: list[str] = []
-    for word in text.split():
+    # A number and its unit are one word.
+    for word in _UNIT_AFTER.sub("\\1\u00a0\\2", text).split(" "):
         longer = f"{found[-1]} {word}" if found else word
         if found and _width(longer, points) <= width:
             found[-1] = longer
         else:
             found.append(word)
-    return found
+    return [line.replace("\u00a0", " ") for line in found]
 
 
 def _width(text: str, points: float) -> float:

@@ -16,6 +16,9 @@ from .layout import BOX, wrapped
 
 # How many frames are looked at for motion, and what part of the size is none.
 _LOOKS, _SEEN = 12, 1e-3
+_STALE = "Live: frame {} is out of date; play to simulate it again"
+_MISSING = "Live: frame {} is not simulated yet; play from frame {}"
+_STAYS = "it stays as it is; keyframe it, or what holds it"
 # What the modes are called that keep the mesh to themselves.
 _MODES = {
     "EDIT": "Edit Mode",
@@ -55,13 +58,21 @@ def standing(obj: bpy.types.Object, context: Context) -> tuple[str, bool]:
     number = min(scene.frame_current, scene.frame_end)
     state = session.standing(obj, scene, number)
     if state is live.Standing.STALE:
-        return f"Live: frame {number} is out of date; play to simulate it again", False
+        return _STALE.format(number), False
     if state is live.Standing.MISSING:
-        return f"Live: frame {number} is not simulated yet; play from frame {scene.frame_start}", False
+        return _MISSING.format(number, scene.frame_start), False
     name = "Live in Draft" if session.draft else "Live"
     if session.verified == total and _still(session, obj):
-        return f"{name}: it stays as it is; keyframe it, or what holds it", False
+        return f"{name}: {_STAYS}", False
     return f"{name}: {session.verified} of {total} frames, {session.megabytes:.0f} MB", False
+
+
+def ordinary(scene: bpy.types.Scene) -> list[str]:
+    """The lines that come in each other's place from frame to frame, the longest that they get: so much space there is
+    for each, that no button moves away below the pointer.
+    """
+    last = scene.frame_end
+    return [_STALE.format(last), _MISSING.format(last, scene.frame_start), f"Live in Draft: {_STAYS}"]
 
 
 def draw_draft(layout: UILayout, obj: bpy.types.Object, context: Context) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bpy
 from bpy.types import Context, Panel, UILayout
 
+from ...core.bodies.registry import kind
 from ...core.scene.parameters import PARAMETERS, StiffnessBy
 from .. import live
 from ..blender.yarns import left_behind, woven_by
@@ -34,11 +35,11 @@ from .group_operators import DAMPSIM_OT_alone, DAMPSIM_OT_select_group, DAMPSIM_
 from .hair_operators import DAMPSIM_OT_hair, led
 from .layout import UNIT_X, Child, Sidebar, dial, dials, field, meant, sections, wrapped
 from .link_panel import DAMPSIM_PT_links
-from .live_line import draw_draft, standing, touching
+from .live_line import draw_draft, ordinary, standing, touching
 from .muscle_panel import DAMPSIM_PT_muscles
 from .operators import DAMPSIM_OT_calibrate, DAMPSIM_OT_measure, DAMPSIM_OT_remove
 from .plastic_panel import DAMPSIM_PT_plastic
-from .weave_operators import DAMPSIM_OT_drop_yarns, DAMPSIM_OT_select_woven, DAMPSIM_OT_weave
+from .weave_operators import DAMPSIM_OT_drop_yarns, DAMPSIM_OT_select_woven, DAMPSIM_OT_weave, draw_yarns, simulated_for
 
 # In percent: what hangs nearer to what was modelled is kept.
 _KEPT = 0.01
@@ -65,7 +66,7 @@ class DAMPSIM_PT_main(Sidebar, Panel):
             field(column, group, "kind", "Kind", context)
             wrapped(column, group.kind_note[:1].upper() + group.kind_note[1:], "INFO", context)
         if group.kind == "WEAVE":
-            column.operator(DAMPSIM_OT_weave.bl_idname, text="Draw Yarns Anew", icon="MESH_GRID")
+            draw_yarns(column, obj, context)
         if group.kind == "CLOTH":
             draw_fabrics(column, group)
         else:
@@ -92,9 +93,11 @@ class DAMPSIM_PT_main(Sidebar, Panel):
         field(column, group, "live", "Live", context)
         draw_draft(column, obj, context)
         text, wrong = standing(obj, context)
-        wrapped(layout, text, "ERROR" if wrong else "NONE", context)
+        wrapped(layout, text, "ERROR" if wrong else "NONE", context, instead=ordinary(context.scene))
         for line in touching(obj, context):
             wrapped(layout, line, "INFO", context)
+        if kind(group.kind).switched:
+            wrapped(layout, group.walk_said, "VIEWZOOM", context)
 
 
 def _draw_add(layout: UILayout, context: Context) -> None:
@@ -115,6 +118,11 @@ def _draw_add(layout: UILayout, context: Context) -> None:
         layout.operator(DAMPSIM_OT_local_add.bl_idname, icon="LIBRARY_DATA_INDIRECT")
     elif obj is not None and obj.type in CONVERTIBLE:
         _draw_curve(layout, obj, context)
+        followed = simulated_for(obj)
+        if followed is not None:
+            text = f"Select {followed.name}"
+            layout.operator(DAMPSIM_OT_select_woven.bl_idname, text=text, icon="RESTRICT_SELECT_OFF")
+            return
         layout.operator(DAMPSIM_OT_convert_add.bl_idname, icon="OUTLINER_OB_MESH")
     elif not others:
         wrapped(layout, "Select a mesh and press Add", "INFO", context)

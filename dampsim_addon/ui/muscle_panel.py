@@ -136,9 +136,10 @@ def _list(layout: UILayout, group: bpy.types.PropertyGroup, what: str) -> None:
 
 
 def _edges(layout: UILayout, obj: bpy.types.Object, one: bpy.types.PropertyGroup, what: str) -> None:
-    row = layout.row(align=True)
-    row.prop_search(one, "attribute", obj.data, "attributes", text="")
-    row.operator(DAMPSIM_OT_muscle_assign.bl_idname, text="Assign Selected").what = what
+    # One above the other: beside the button no name had space.
+    column = layout.column(align=True)
+    column.prop_search(one, "attribute", obj.data, "attributes", text="")
+    column.operator(DAMPSIM_OT_muscle_assign.bl_idname, text="Assign Selected Edges").what = what
 
 
 def _sensor(context: Context, layout: UILayout, obj: bpy.types.Object, sensor: bpy.types.PropertyGroup) -> None:

@@ -14,6 +14,8 @@ from ..scene.proposed_pins import along, from_bones, near, pulls, vertices_in_wo
 
 # What a group is called that the buttons make.
 NAME = "Pin"
+# What is no higher than this, in parts of its length, lies flat.
+_FLAT = 0.02
 _SIDES = {"X": (0, 1.0), "-X": (0, -1.0), "Y": (1, 1.0), "-Y": (1, -1.0), "Z": (2, 1.0), "-Z": (2, -1.0)}
 
 
@@ -104,7 +106,7 @@ class DAMPSIM_OT_pin_gradient(_Pinning, Operator):
         name="From",
         description="Where it is held altogether",
         items=[
-            ("TOP", "Top", "From its highest point down, however it is turned"),
+            ("TOP", "Top", "From its highest point down, however it is turned; where it lies flat, from one end of it"),
             ("CURSOR", "3D Cursor", "Around the 3D cursor"),
             ("BONE", "Bone", "From the head of the bone that moves it, towards its tail"),
             *((side, f"{side} Side", f"From its end in the direction of {side}, in the object's space")
@@ -138,13 +140,18 @@ class DAMPSIM_OT_pin_gradient(_Pinning, Operator):
                 self.report({"ERROR"}, f"{obj.name}: no bone moves it; choose another beginning.")
                 return {"CANCELLED"}
             values = along(vertices, found[0].ends(), held, free)
-        elif self.begin == "TOP":
-            height = vertices[:, 2]
-            values = near((height.max() - height)[:, None], np.zeros(1), held * np.ptp(height), free * np.ptp(height))
         else:
-            axis, sign = _SIDES[self.begin]
-            local = sign * np.array([vertex.co[axis] for vertex in obj.data.vertices])
-            values = near((local.max() - local)[:, None], np.zeros(1), held * np.ptp(local), free * np.ptp(local))
+            if self.begin == "TOP":
+                sizes = np.ptp(vertices, axis=0)
+                lies = sizes[2] < _FLAT * sizes.max()
+                if lies:
+                    # All of it is at its top, and held altogether it would not move.
+                    self.report({"INFO"}, f"{obj.name}: it lies flat, and is held at one end; From has its other ends")
+                places = vertices[:, int(sizes.argmax()) if lies else 2]
+            else:
+                axis, sign = _SIDES[self.begin]
+                places = sign * np.array([vertex.co[axis] for vertex in obj.data.vertices])
+            values = near((places.max() - places)[:, None], np.zeros(1), held * np.ptp(places), free * np.ptp(places))
         if not values.any():
             self.report({"ERROR"}, f"{obj.name}: nothing is near enough to be held; raise Held or begin elsewhere.")
             return {"CANCELLED"}

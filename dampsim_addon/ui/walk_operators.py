@@ -15,7 +15,7 @@ from ..scene.objects import chosen, working
 from ..scene.results import drop_ghosts, ghosts_of
 from ..work.steps import Step
 from .chosen_job import ChosenJob
-from .layout import split
+from .layout import split, wrapped
 
 
 class DAMPSIM_OT_find_walk(ChosenJob, Operator):
@@ -42,7 +42,9 @@ class DAMPSIM_OT_find_walk(ChosenJob, Operator):
     def said(self, context: Context) -> tuple[str, str]:
         obj = chosen(context)
         walks = obj.dampsim.walks if obj else ()
-        best = f"the farthest comes {walks[0].name}; choose one and press Use" if len(walks) else "none was found"
+        if not len(walks):
+            return "none was found", "search stopped; nothing was changed"
+        best = f"the farthest comes {walks[0].name}; choose one under Muscles and press Use"
         return best, "search stopped; nothing was changed"
 
 
@@ -126,7 +128,9 @@ def draw_walks(context: Context, layout: UILayout, group: bpy.types.PropertyGrou
     column.prop(group, "walk_seed")
     column.prop(group, "walk_seconds")
     layout.operator(DAMPSIM_OT_find_walk.bl_idname, icon="VIEWZOOM")
-    if len(group.walks):
+    if not len(group.walks):
+        wrapped(layout, group.walk_said, "INFO", context)
+    else:
         layout.template_list(DAMPSIM_UL_walks.__name__, "", group, "walks", group, "active_walk", rows=2)
         row = layout.row(align=True)
         row.operator(DAMPSIM_OT_show_walks.bl_idname, icon="GHOST_ENABLED")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import bpy
 import numpy as np
 from bpy.props import BoolProperty, FloatProperty, IntProperty
-from bpy.types import Context, Operator
+from bpy.types import Context, Operator, UILayout
 
 from ...core.arrays import Array, Index
 from ...core.bodies.vertices import Moved
@@ -17,13 +17,17 @@ from ...core.scene.parameters import Settings
 from ...core.system.weave import weave_of
 from ...core.weave.sides import sides
 from ...core.weave.woven import Woven
+from ..blender.hair import guides_of
 from ..blender.modifiers import simulated_makers
 from ..blender.sampler import Sampler, positions
 from ..blender.yarns import dropped, left_behind, threads, woven_by
 from ..scene import new_dials
 from ..scene.objects import free, is_simulated
 from ..scene.snapshot import edges, triangles
+from ..scene.woven import Yarns, drawn_by, standing
 from .add_operators import addable, added
+from .curve_operators import led_by
+from .layout import wrapped
 
 
 class DAMPSIM_OT_weave(Operator):
@@ -63,7 +67,7 @@ class DAMPSIM_OT_weave(Operator):
         obj.dampsim.kind_note = f"{len(cloth.crossings)} crossings of yarns, which slide"
         scale = float(np.mean(np.abs(tuple(obj.matrix_world.to_scale()))))
         thickness = 1e-3 * obj.dampsim.thickness / max(scale, 1e-12)
-        yarns = threads(obj, places, cloth.segments, vertices, sides(cloth), thickness)
+        yarns = threads(obj, places, cloth.segments, vertices, sides(cloth), thickness, drawn_by(obj))
         obj.hide_render, obj.display_type = True, "WIRE"
         text = f"{obj.name}: {len(cloth.crossings)} crossings; its yarns are shown by {yarns.name}"
         self.report({"INFO"}, text if made is None else f"{text}; it hangs by its upper tails")
@@ -76,22 +80,28 @@ class DAMPSIM_OT_weave(Operator):
             self.layout.prop(self, name)
 
 
+def simulated_for(obj: bpy.types.Object) -> bpy.types.Object | None:
+    """What is simulated in place of an object that shows its yarns, or follows it as hair or a curve; or None."""
+    if obj.type == "CURVES":
+        return guides_of(obj)
+    return led_by(obj) if obj.type == "CURVE" else woven_by(obj)
+
+
 class DAMPSIM_OT_select_woven(Operator):
-    """Select the mesh that is simulated, whose yarns this object shows"""
+    """Select the mesh that is simulated, whose yarns this object shows, or which it follows"""
 
     bl_idname = "dampsim.select_woven"
-    bl_label = "Select What Is Woven"
+    bl_label = "Select What Is Simulated"
     bl_options = {"REGISTER", "UNDO"}
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        return context.mode == "OBJECT" and context.object is not None and woven_by(context.object) is not None
+        return context.mode == "OBJECT" and context.object is not None and simulated_for(context.object) is not None
 
     def execute(self, context: Context) -> set[str]:
-        woven = woven_by(context.object)
+        woven = simulated_for(context.object)
         if woven is None or woven.name not in context.view_layer.objects:
-            self.report({"ERROR"}, f"{context.object.name}: what it shows the yarns of is not in this view layer; "
-                        "bring it back, or delete the yarns.")  # fmt: skip
+            self.report({"ERROR"}, f"{context.object.name}: what it follows is not in this view layer; bring it back.")
             return {"CANCELLED"}
         for other in context.selected_objects:
             other.select_set(False)
@@ -167,6 +177,15 @@ def _swatch(context: Context, across: int, along: int, size: float) -> bpy.types
     context.view_layer.objects.active = obj
     context.view_layer.update()
     return obj
+
+
+def draw_yarns(layout: UILayout, obj: bpy.types.Object, context: Context) -> None:
+    """The button that draws a woven object's yarns, where those that are there are not its own."""
+    stands = standing(obj, context.scene)
+    if stands is not Yarns.DRAWN:
+        wrapped(layout, stands.value, "INFO", context)
+        text = "Draw Yarns" if stands is Yarns.MISSING else "Draw Yarns Anew"
+        layout.operator(DAMPSIM_OT_weave.bl_idname, text=text, icon="MESH_GRID")
 
 
 CLASSES = (DAMPSIM_OT_weave, DAMPSIM_OT_select_woven, DAMPSIM_OT_drop_yarns)

@@ -135,6 +135,29 @@ def test_panels_and_polls_look_at_no_disk(load: Load, live: ModuleType, target: 
     assert [text[:14] for text in texts if text.startswith("Live: ")] == ([] if target else ["Live: 12 of 12"])
 
 
+def test_the_line_on_live_is_as_high_from_frame_to_frame(load: Load, live: ModuleType, tmp_path: Path) -> None:
+    scene = fresh()
+    scene.frame_end = 250
+    obj = wobbler(tmp_path)
+    for number in range(1, 11):
+        scene.frame_set(number)
+    layout, line = load("dampsim_addon.ui.layout"), load("dampsim_addon.ui.live_line")
+    # In Blender's sidebar, and in a narrow and a wide one, at its scales of high resolutions too.
+    for width, scale in ((280, 1.0), (230, 1.0), (500, 1.0), (560, 2.0)):
+        heights = set()
+        for frame, settle in ((10, 8.0), (200, 8.0), (10, 30.0)):
+            scene.frame_set(frame) if frame == 10 else scene.frame_set(frame, subframe=0.0)
+            obj.dampsim.settle = settle
+            texts, context = list[str](), Context()
+            context.region.width, context.preferences.system.ui_scale = width, scale
+            text, _ = line.standing(obj, context)
+            layout.wrapped(Layout(texts), text, "NONE", context, instead=line.ordinary(scene))
+            heights.add(len(texts))
+            assert " ".join(texts).strip() == text
+            obj.dampsim.settle = 8.0
+        assert len(heights) == 1, (width, heights)
+
+
 def test_the_viewport_works_out_each_state_once(
     load: Load, live: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

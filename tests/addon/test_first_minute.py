@@ -392,3 +392,24 @@ def test_what_was_modelled_is_kept_or_the_panel_says_how_near_it_came(load: Load
     assert "It hangs 1.5% off what was modelled" in " ".join(drawn(load))
     obj.dampsim.keep_shape = False
     assert "off what was modelled" not in " ".join(drawn(load))
+
+
+def test_a_gradient_from_the_top_leaves_what_lies_flat_free_at_one_end(load: Load) -> None:
+    fresh()
+    bpy.ops.mesh.primitive_grid_add(x_subdivisions=20, y_subdivisions=4, size=1.0)
+    obj = bpy.context.object
+    obj.scale.x = 3.0
+    bpy.context.view_layer.update()
+    bpy.ops.dampsim.add()
+    assert bpy.ops.dampsim.pin_gradient() == {"FINISHED"}
+    found = weight(obj)
+    assert found.max() == 1.0
+    assert found.min() == 0.0
+
+
+def test_a_number_and_its_unit_stay_in_one_line(load: Load) -> None:
+    lines = load("dampsim_addon.ui.layout").lines
+    for width in (40.0, 60.0, 90.0, 130.0):
+        found = lines("1 shape key, 6.9 kB, largest error (0.66 mm), 19.2 s", width, 11.0)
+        assert " ".join(found) == "1 shape key, 6.9 kB, largest error (0.66 mm), 19.2 s"
+        assert not any(line.split()[0].rstrip("),") in ("kB", "mm", "s") for line in found)

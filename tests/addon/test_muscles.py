@@ -6,14 +6,15 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import bmesh
 import bpy
 import numpy as np
 import pytest
 from scenes import TARGETS, dump, fresh, world
-from test_drawing import redraw, sealed
+from test_drawing import Context, Layout, redraw, sealed
 
 pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
@@ -73,6 +74,13 @@ def looper(cache: Path, **dials: object) -> bpy.types.Object:
     return obj
 
 
+def seen(panel: Any) -> list[str]:
+    """The texts that a panel draws."""
+    texts: list[str] = []
+    panel.draw(SimpleNamespace(layout=Layout(texts)), Context())
+    return texts
+
+
 def play(last: int = LAST) -> None:
     for frame in range(1, last + 1):
         bpy.context.scene.frame_set(frame)
@@ -122,6 +130,10 @@ def test_a_rope_has_muscles_that_are_keyed_and_no_walk_is_looked_for_with_it(loa
     assert np.sum(far) < 0.97 * np.sum(before)
     with pytest.raises(RuntimeError, match="with Springs alone"):
         bpy.ops.dampsim.find_walk()
+    # It is still said when the report is gone, in its panel and above.
+    panels = load("dampsim_addon.ui.main_panel")
+    for panel in (panels.DAMPSIM_PT_main, panels.DAMPSIM_PT_muscles):
+        assert "with Springs alone" in " ".join(seen(panel))
 
 
 def test_a_new_sensor_switches_the_active_muscle_if_nothing_does(load: Load, tmp_path: Path) -> None:
@@ -425,7 +437,11 @@ def test_a_walk_is_found_used_and_walked_as_it_was_said(load: Load, tmp_path: Pa
     )
     assert [one.way for one in found] == pytest.approx([one.way for one in group.walks])
     assert [muscle.weights[0].weight for muscle in group.muscles] == before
+    # Where its panel is closed too.
+    main = load("dampsim_addon.ui.main_panel").DAMPSIM_PT_main
+    assert f"the farthest comes {group.walks[0].name}: choose one under Muscles" in " ".join(seen(main))
     assert bpy.ops.dampsim.use_walk() == {"FINISHED"}
+    assert "the farthest comes" not in " ".join(seen(main))
     assert [muscle.weights[0].weight for muscle in group.muscles] != before
     group.target = "POINT_CACHE"
     (result,) = load("dampsim_addon.api").bake([obj])

@@ -384,3 +384,100 @@ def test_another_name_leaves_a_bake_in_date_and_a_copy_is_out_by_what_differs(lo
     copy.constraints["Limit"].influence = 0.5
     outdated.look(copy)
     assert outdated.changed(copy, scene) == ["constraint Limit of Jelly.001"]
+
+
+def test_other_names_of_what_moves_it_stops_it_or_pulls_it_leave_a_bake_in_date(load: Load, tmp_path: Path) -> None:
+    scene = fresh(4)
+    obj = wobbler(tmp_path / "cache")
+    rig, names = armature(obj), ("Target", "Pole", "Holder", "Crate", "Barrel", "Wind")
+    others = {name: bpy.data.objects.new(name, None) for name in names[:3]}
+    for number, name in enumerate(names[3:5]):
+        mesh = bpy.data.meshes.new(name)
+        mesh.from_pydata([(0, 0, 0), (1, 0, 0), (0, 1, 0)], [], [(0, 1, 2)])
+        others[name] = bpy.data.objects.new(name, mesh)
+        others[name].location.z, others[name].dampsim_collider.is_collider = -5.0 - number, True
+    for other in others.values():
+        scene.collection.objects.link(other)
+    bpy.ops.object.effector_add(type="WIND")
+    others["Wind"] = bpy.context.object
+    others["Wind"].name = "Wind"
+    others["Barrel"].parent = others["Holder"]
+    copy, reach = rig.constraints.new("COPY_LOCATION"), rig.pose.bones["high"].constraints.new("IK")
+    copy.name, copy.target, copy.influence = "Copy", others["Target"], 0.0
+    reach.target, reach.pole_target, reach.influence = others["Target"], others["Pole"], 0.0
+    for place in range(3):
+        rig.driver_add("scale", place).driver.variables.new().targets[0].id = rig
+    for other in bpy.context.selected_objects:
+        other.select_set(False)
+    obj.select_set(True)
+    bpy.context.view_layer.objects.active = obj
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    outdated = load("dampsim_addon.scene.outdated")
+    # Of what is told by name, also what comes first becomes last.
+    for name, other in [("Rig", rig), *others.items()]:
+        other.name = f"Z {name}" if name != "Barrel" else "A Barrel"
+    bpy.context.view_layer.update()
+    # Before and after somebody looks, and in the file.
+    assert outdated.changed(obj, scene) == []
+    outdated.look(obj)
+    assert outdated.changed(obj, scene) == []
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "saved.blend"))
+    bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "saved.blend"))
+    obj, scene = bpy.data.objects["Wobbler"], bpy.context.scene
+    outdated.look(obj)
+    assert outdated.changed(obj, scene) == []
+    # What is otherwise is told by the name of now.
+    rig = bpy.data.objects["Z Rig"]
+    rig.location.z, bpy.data.objects["Z Pole"].location.x, bpy.data.objects["A Barrel"].location.x = 0.5, 1.0, 0.2
+    bpy.data.objects["Z Crate"].dampsim_collider.roughness = 0.3
+    bpy.context.view_layer.update()
+    outdated.look(obj)
+    *moved, dialled = outdated.changed(obj, scene)
+    assert set(moved) == {"place of Z Rig", "place of Z Pole", "the movement of collider A Barrel"}
+    assert dialled.startswith("Collider Z Crate roughness 1")
+    assert "now roughness 0.3" in dialled
+
+
+def test_another_one_in_the_place_of_what_stopped_it_or_moved_it_is_no_other_name(load: Load, tmp_path: Path) -> None:
+    scene = fresh(4)
+    obj = wobbler(tmp_path / "cache")
+    rig = armature(obj)
+    twins = [bpy.data.objects.new(name, None) for name in ("Left", "Right", "Far")]
+    for other in twins:
+        scene.collection.objects.link(other)
+    twins[2].location.x = 3.0
+    both = [rig.constraints.new("COPY_LOCATION") for _ in range(2)]
+    for constraint, other in zip(both, twins, strict=False):
+        constraint.target, constraint.influence = other, 0.0
+    mesh = bpy.data.meshes.new("Crate")
+    mesh.from_pydata([(0, 0, 0), (1, 0, 0), (0, 1, 0)], [], [(0, 1, 2)])
+    crate = bpy.data.objects.new("Crate", mesh)
+    scene.collection.objects.link(crate)
+    crate.location.z, crate.dampsim_collider.is_collider = -5.0, True
+    bpy.context.view_layer.objects.active = obj
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    outdated = load("dampsim_addon.scene.outdated")
+
+    def told() -> list[str]:
+        bpy.context.view_layer.update()
+        outdated.look(obj)
+        found: list[str] = outdated.changed(obj, scene)
+        return found
+
+    assert told() == []
+    # Which of two that are alike is looked at is told by their names, as long as both are there.
+    both[0].target, both[1].target = twins[1], twins[0]
+    assert told() == ["constraint Copy Location of Rig", "constraint Copy Location.001 of Rig"]
+    both[0].target, both[1].target = twins[0], twins[2]
+    assert told() != []
+    # Nor is it another name of the one that is deleted.
+    bpy.data.objects.remove(twins[1])
+    assert told() == ["place of Far"]
+    both[1].target = twins[0]
+    bpy.data.objects.remove(twins[2])
+    assert told() != []
+    other = bpy.data.objects.new("Other", mesh)
+    scene.collection.objects.link(other)
+    other.location.z, other.dampsim_collider.is_collider = -6.0, True
+    bpy.data.objects.remove(crate)
+    assert "the movement of collider Other" in told()

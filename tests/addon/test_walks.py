@@ -174,7 +174,7 @@ class Walk:
     def truth(self, names: tuple[str, ...]) -> tuple[dict[int, tuple[Any, dict[str, bytes]]], str]:
         """The frames of a fresh simulation, with what each object then shows, and why there are no more."""
         snapshot, simulation = self.load("dampsim_addon.scene.snapshot"), self.load("core.simulation.simulation")
-        sorts = [self.load(f"dampsim_addon.scene.{name}")._asked for name in ("force_fields", "colliders")]
+        sorts = [self.load(f"dampsim_addon.scene.{name}")._asked for name in ("force_fields", "colliders", "woven")]
         affine, errors = self.load("core.geometry.affine"), self.load("core.errors")
         known = [(one._all, dict(one._yes)) for one in sorts]
         for one in sorts:

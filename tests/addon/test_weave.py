@@ -177,6 +177,61 @@ def test_yarns_drawn_anew_are_those_of_the_edited_mesh_at_its_thickness(tmp_path
     assert obj.dampsim.thickness == 10.0
 
 
+def test_yarns_can_be_drawn_anew_where_they_are_not_those_of_the_mesh_and_nowhere_else(
+    load: Load, tmp_path: Path
+) -> None:
+    fresh()
+    obj = woven(tmp_path)
+    obj.animation_data_clear()
+    (yarns,) = obj.children
+
+    def told() -> list[str]:
+        bpy.context.view_layer.update()
+        words = ("ts yarns", "Draw Yarns")
+        return [text for text in redraw(load) if any(one in text for one in words)]
+
+    # Neither what is dialled beside, nor what moves it, nor a bake draws other yarns.
+    obj.dampsim.stiffness *= 2.0
+    obj.data.vertices[8].co.y += 0.02
+    obj.location.x, obj.name, yarns.name = 2.0, "Sack", "Threads"
+    assert told() == []
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    bpy.context.scene.frame_set(5)
+    assert told() == []
+    assert bpy.ops.dampsim.clear() == {"FINISHED"}
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "saved.blend"))
+    bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "saved.blend"))
+    obj = bpy.context.object
+    assert told() == []
+
+    def anew(*words: str) -> None:
+        assert told() == [*words]
+        assert bpy.ops.dampsim.weave() == {"FINISHED"}
+        assert told() == []
+
+    earlier = ("Its yarns are of an earlier mesh or thickness", "Draw Yarns Anew")
+    obj.dampsim.thickness *= 0.5
+    anew(*earlier)
+    obj.scale = 3 * (1.5,)
+    anew(*earlier)
+    bpy.ops.object.mode_set(mode="EDIT")
+    bpy.ops.mesh.select_all(action="SELECT")
+    bpy.ops.mesh.subdivide()
+    bpy.ops.object.mode_set(mode="OBJECT")
+    anew(*earlier)
+    obj.modifiers.new("Mirror", "MIRROR").use_axis = (False, False, True)
+    anew(*earlier)
+    # What was copied without its yarns, and what they were deleted of.
+    _alone(obj)
+    bpy.ops.object.duplicate()
+    anew("Nothing shows its yarns", "Draw Yarns")
+    copy = bpy.context.object
+    _alone(*copy.children)
+    bpy.ops.object.delete()
+    _alone(copy)
+    anew("Nothing shows its yarns", "Draw Yarns")
+
+
 def test_what_a_mirror_makes_has_yarns_too(tmp_path: Path) -> None:
     fresh()
     bpy.ops.mesh.primitive_grid_add(x_subdivisions=4, y_subdivisions=4, size=2.0)
