@@ -290,8 +290,7 @@ class ContactStep:
                     continue
                 if holds is None:
                     factors = self.controls.factors(len(self.system.blocks))
-                    elastic = self.system.tangent(state, factors, True), self.system.elastic_force(state, factors)
-                    holds = elastic[0], energy.holding(state.positions), elastic[1]
+                    holds = self.system.tangent(state, factors, True), energy.holding(state.positions)
                 known = holding(self.system, region, state.positions, *holds, count, sticking)
             numbers[place] = known.packed()
         return numbers

@@ -35,9 +35,10 @@ _FIRM, _FIRMLY = 0.59, 1.0 / 8.7
 # What rounding may leave of a number, in parts of it.
 _ROUNDED = 1e-6
 # Of a Holding, as frames keep it.
-NUMBERS = 45
-# What turns a body that leans may be this part of what the contacts resist, to be remembered as its place in space.
-_LEANS = 0.5
+NUMBERS = 80
+# What turns a body that leans may be this part of what the contacts resist, to be remembered as its place in space:
+# from a quarter on it swings more and more.
+_LEANS = 0.2
 
 
 @dataclass(frozen=True)
@@ -47,24 +48,44 @@ class Holding:
     pressed, sticking: how many nodes are pressed, and how many of the contacts do not slide.
     softness: (6,) s^2, 1/l_k.
     shapes: (6, 6), a column each, in shifts and turns about the centre of mass; M-orthonormal.
-    leaning: how much the elastic force turns it on, where that turns with it, over what the contacts resist; at most.
+    resists: (6, 6) N/m, N and N m, what the contacts have against shifts and turns about that centre.
     """
 
     pressed: int
     sticking: int
     softness: Array
     shapes: Array
-    leaning: float = np.inf
+    resists: Array = field(default_factory=lambda: np.zeros((6, 6)))
 
     def packed(self) -> Array:
         numbers = [float(self.pressed), float(self.sticking)]
-        return np.concatenate([numbers, self.softness, self.shapes.ravel(), [self.leaning]])
+        return np.concatenate([numbers, self.softness, self.shapes.ravel(), self.resists.ravel()])
 
     @staticmethod
     def unpacked(numbers: Array) -> Holding | None:
         if not numbers[0] > 0.0:
             return None
-        return Holding(int(numbers[0]), int(numbers[1]), numbers[2:8], numbers[8:44].reshape(6, 6), float(numbers[44]))
+        shapes, resists = numbers[8:44].reshape(6, 6), numbers[44:].reshape(6, 6)
+        return Holding(int(numbers[0]), int(numbers[1]), numbers[2:8], shapes, resists)
+
+    def leaning(self, offset: Array, force: Array) -> float:
+        """How much a force that stays as it is in space turns it on, over what the contacts resist; at most.
+
+        offset: (f, 3) m from the centre of mass.  force: (f, 3) N, a gradient.
+        """
+        product = offset.T @ force
+        H = 0.5 * (product + product.T) - np.trace(product) * np.eye(3)
+        sizes, axes = np.linalg.eigh(H)
+        # Ways (6, k) whose squares add up to what turns it on, if anything does.
+        ways = np.zeros((6, 3))
+        ways[3:] = axes * np.sqrt(np.maximum(sizes, 0.0))
+        values, vectors = np.linalg.eigh(self.resists)
+        firm = values > _FREE * max(float(values[-1]), 0.0)
+        along = vectors.T @ ways
+        if np.abs(along[~firm]).max(initial=0.0) > _ROUNDED * np.abs(ways).max():
+            return np.inf
+        along = along[firm] / np.sqrt(values[firm])[:, None]
+        return float(np.linalg.norm(along, 2) ** 2)
 
 
 @dataclass(frozen=True)
@@ -79,9 +100,12 @@ class Ground:
     support: Array
     even: bool = True
 
-    def upright(self, theta: float | Array) -> bool:
-        """Whether the contacts hold it so firmly that all that is remembered of it may stay as it is in space."""
-        return self.even and float(np.max(theta)) * self.held.leaning < _LEANS
+    def upright(self, offset: Array, dead: Array) -> bool:
+        """Whether the contacts hold it so firmly that all that is remembered of it may stay as it is in space.
+
+        offset: (f, 3) m from the centre of mass.  dead: (f, 3) N, what is remembered, as a gradient.
+        """
+        return self.even and self.held.leaning(offset, dead) < _LEANS
 
     def matrix(self, offset: Array, momenta: Array) -> Array:
         """The drag in a basis R of rigid motions, (k, k) 1/s.
@@ -116,11 +140,10 @@ def holding(
     positions: Array,
     elastic: csr_matrix,
     contacts: csr_matrix,
-    force: Array,
     pressed: int,
     sticking: int,
 ) -> Holding:
-    """elastic, contacts: (3n, 3n) N/m, stiffness.  force: (n, 3) N, the gradient of what is elastic.
+    """elastic, contacts: (3n, 3n) N/m, stiffness.
 
     pressed, sticking: see Holding.
     """
@@ -138,25 +161,7 @@ def holding(
     root = np.linalg.cholesky(inertia + 1e-12 * np.trace(inertia) * np.eye(6))
     inverse = np.linalg.inv(root)
     softness, vectors = np.linalg.eigh(inverse @ (0.5 * (soft + soft.T)) @ inverse.T)
-    leaning = _leaning(offset, force[free], G.T @ (touching @ G))
-    return Holding(pressed, sticking, np.maximum(softness, 0.0), inverse.T @ vectors, leaning)
-
-
-def _leaning(offset: Array, force: Array, resists: Array) -> float:
-    """See Holding. offset: (f, 3) m from the centre.  force: (f, 3) N.  resists: (6, 6), of shifts and turns."""
-    product = offset.T @ force
-    H = 0.5 * (product + product.T) - np.trace(product) * np.eye(3)
-    sizes, axes = np.linalg.eigh(H)
-    # Ways (6, k) whose squares add up to what turns it on, if anything does.
-    ways = np.zeros((6, 3))
-    ways[3:] = axes * np.sqrt(np.maximum(sizes, 0.0))
-    values, vectors = np.linalg.eigh(resists)
-    firm = values > _FREE * max(float(values[-1]), 0.0)
-    along = vectors.T @ ways
-    if np.abs(along[~firm]).max(initial=0.0) > _ROUNDED * np.abs(ways).max():
-        return np.inf
-    along = along[firm] / np.sqrt(values[firm])[:, None]
-    return float(np.linalg.norm(along, 2) ** 2)
+    return Holding(pressed, sticking, np.maximum(softness, 0.0), inverse.T @ vectors, G.T @ (touching @ G))
 
 
 def drag(held: Holding, law: InertiaLaw) -> Array:

@@ -129,7 +129,7 @@ def waveform_terms(
     u, dead = turned(motion.turn, rows(begin.velocity, free)), turned(motion.turn, dead)
     # What is held so that it hardly turns remembers its force as it is in space: else the weight of what leans would
     # turn it at once, and the rest of it as slowly as dialled.
-    lies = ground is not None and ground.upright(coefficients.theta)
+    lies = ground is not None and ground.upright(x - mass @ x / mass.sum(), -dead)
     ahead, turn, flight = x + h * motion.here, motion.turn, None
     fields = momenta = np.zeros((3 * len(free), 0))
     more = np.zeros((0, 0))

@@ -366,6 +366,15 @@ def test_what_leans_under_its_weight_rests_as_dialled_however_soft_it_is() -> No
     assert rests == pytest.approx([48.0, 48.0], abs=1.3)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("settle", "stiffness"), [(48.0, 25.0), (96.0, 75.0)])
+def test_what_lies_calms_however_much_its_weight_leans_on_it(settle: float, stiffness: float) -> None:
+    # What leans grows as it sinks in, long after it touched: held firmly at first, it would swing by mm/s for ever.
+    body = block(low=(-0.1, -0.1, 0.95 * R), settle=settle, stiffness=stiffness, friction=5.0)
+    _, frames = frames_of(scene(body, last=180, gravity=3.0 * DOWN, obstacles=(plane(),)))
+    assert np.abs(frames[-1].state.velocities).max() < 1e-5
+
+
 @pytest.mark.parametrize("stiffness", [40.0, pytest.param(100.0, marks=pytest.mark.slow)])
 def test_what_cannot_rest_as_soon_as_dialled_says_how_soon_it_can(stiffness: float) -> None:
     simulation, frames = ride(np.array([0.3, 0.0, 0.0]), 6.0, stiffness=stiffness)
