@@ -17,12 +17,18 @@ class Tetrahedra:
         """tets: (m, 4), of so many nodes.  shape: (m, 4, 3) 1/m, gradients of the corners' shape functions.
 
         weights: (m,) m^3.  model: mu, lambda, alpha, and what is subtracted from the density.
+
+        Raises ValueError where these do not fit each other: memory is read as they say.
         """
+        if not len(tets) == len(shape) == len(weights):
+            raise ValueError(f"of {len(tets)} tetrahedra there are {len(shape)} shapes and {len(weights)} weights")
+        if len(tets) and not 0 <= tets.min() <= tets.max() < nodes:
+            raise ValueError(f"a tetrahedron has a node beyond the {nodes}")
         self._call, self._nodes = library.neo_hookean, nodes
         more = -len(tets) % LOT
         self._count = len(tets) + more
-        # What fills up the last lot has no weight.
-        of = np.concatenate([tets, np.zeros((more, 4), dtype=np.int64)])
+        # What fills up the last lot has no weight, and is where another one is.
+        of = np.concatenate([tets, np.repeat(tets[-1:], more, axis=0)])
         inverse = np.concatenate([shape[:, 1:], np.zeros((more, 3, 3))])
         self._held = (
             np.ascontiguousarray(of.reshape(-1, LOT, 4).transpose(0, 2, 1), dtype=np.int32),

@@ -123,8 +123,16 @@ def test_what_went_too_far_has_no_finite_value(kernel: native.Library, wrong: fl
 def test_wrong_sizes_are_refused_before_memory_is_read(kernel: native.Library) -> None:
     rest, tets, weights = soup(9, 1)
     energy = TetElasticity(rest, tets, weights, StableNeoHookean(Material(3e4, 0.3, 1000.0)))
-    with pytest.raises(ValueError, match=r"\(11, 3\)|instead of"):
+    with pytest.raises(ValueError, match="instead of"):
         energy.value_gradient(rest[:-1])
+    short = energy.times(np.ones(9))
+    short.weights = short.weights[:-1]
+    with pytest.raises(ValueError, match="9 shapes and 8 weights"):
+        short.value_gradient(rest)
+    beyond = TetElasticity(rest, tets, weights, StableNeoHookean(Material(3e4, 0.3, 1000.0)))
+    beyond.tets = tets + len(rest)
+    with pytest.raises(ValueError, match="a node beyond"):
+        beyond.value_gradient(rest)
     matrix, places = grid(9, 8, 7)
     solve = made(matrix, places)
     with pytest.raises(ValueError, match="rows instead of"):
