@@ -8,9 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
+import shapes as shape
 import test_contact as ground
 import test_contact_hard as hard
 import test_contact_invariance as invariance
+from builders import gridded
+from dampsim.core.geometry.surface import Surface
 from waveform_table import Row, at_most, page, within
 
 OUT = Path(__file__).resolve().parents[1] / "docs" / "validation" / "contact.md"
@@ -136,6 +139,27 @@ def rests() -> Iterator[Row]:
             yield at_most(f"{what}{after}", 1.0, ".3f", max(off))
             yield at_most(f"{what}rested before it, of Settle", 0.1, ".1%", max(0.0, -min(off) / settle))
         yield at_most(f"{what}overshoot", 0.02, ".1%", max(one.overshoot for one in found))
+    for name, surface in others().items():
+        simulation, frames = ground.ride(ways[0], 48.0, 3.0, surface)
+        off = ground.outcome(frames).rest - max(48.0, ground.told(simulation, frames))
+        what = f"{name} on rough ground that stops, Settle 48, pressed by 3 g"
+        yield within(f"{what}: frames rested after Settle or, where that is later, what the panel says", off, -1.0, 1.0)
+
+
+def others() -> dict[str, Surface]:
+    """What else lies, of about the cube's size."""
+    wedge = gridded("Wedge", (-0.1, -0.1, 0.0), (0.1, 0.1, 0.16), 0.04)
+    x, y, z = wedge.vertices.T
+    wedge = Surface("Wedge", np.stack([x * (1.0 - 4.0 * z) + 0.2 * z, y, z], axis=1), wedge.triangles)
+    ring, shoe, bell, dome = shape.ring(32, 10), shape.horseshoe(), shape.dumbbell(), shape.belly()
+    return {
+        "a tall box, 2.5 times as high as wide,": gridded("Tall", (0, 0, 0), (0.08, 0.08, 0.2), 0.034),
+        "a wedge": wedge,
+        "a lying ring": Surface("Ring", ring.vertices * (0.2 / np.ptp(ring.vertices[:, 0])), ring.triangles),
+        "a lying horseshoe": Surface("Shoe", 0.2 * shoe.vertices[:, [0, 2, 1]] * [1, -1, 1], shoe.triangles),
+        "a lying dumbbell": Surface("Dumbbell", 0.2 * bell.vertices, bell.triangles),
+        "a dome": Surface("Dome", 0.2 * dome.vertices[:, [2, 1, 0]] * [1, -1, 1], dome.triangles),
+    }
 
 
 def depths() -> Iterator[Row]:

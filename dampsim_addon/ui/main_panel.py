@@ -8,7 +8,6 @@ from bpy.types import Context, Panel, UILayout
 from ...core.bodies.registry import kind
 from ...core.scene.parameters import PARAMETERS, StiffnessBy
 from .. import live
-from ..blender.yarns import left_behind, woven_by
 from ..compare.ghosts import NAMES
 from ..scene import results
 from ..scene.groups import group_of, named
@@ -17,11 +16,10 @@ from ..scene.objects import chosen, selected, working
 from ..scene.presets import draw_presets
 from ..scene.seams import seam_groups
 from . import earlier_law_operators, hold
-from .add_operators import CONVERTIBLE, DAMPSIM_OT_add, DAMPSIM_OT_convert_add, DAMPSIM_OT_local_add, addable
+from .add_panel import draw_add
 from .advanced_panel import DAMPSIM_PT_advanced
 from .bake_panel import DAMPSIM_PT_bake
 from .contact_panel import DAMPSIM_PT_collider, DAMPSIM_PT_contact
-from .curve_operators import DAMPSIM_OT_curve_rope, led_by
 from .fabric_operators import draw_fabrics
 from .fibre_panel import DAMPSIM_PT_fibres
 from .field_panel import DAMPSIM_PT_fields
@@ -32,14 +30,13 @@ from .ghost_operators import (
     DAMPSIM_OT_ghost_remove,
 )
 from .group_operators import DAMPSIM_OT_alone, DAMPSIM_OT_select_group, DAMPSIM_OT_together, apart
-from .hair_operators import DAMPSIM_OT_hair, led
 from .layout import UNIT_X, Child, Sidebar, dial, dials, field, meant, sections, wrapped
 from .link_panel import DAMPSIM_PT_links
 from .live_line import draw_draft, ordinary, standing, touching
 from .muscle_panel import DAMPSIM_PT_muscles
 from .operators import DAMPSIM_OT_calibrate, DAMPSIM_OT_measure, DAMPSIM_OT_remove
 from .plastic_panel import DAMPSIM_PT_plastic
-from .weave_operators import DAMPSIM_OT_drop_yarns, DAMPSIM_OT_select_woven, DAMPSIM_OT_weave, draw_yarns, simulated_for
+from .weave_operators import draw_yarns
 
 # In percent: what hangs nearer to what was modelled is kept.
 _KEPT = 0.01
@@ -53,7 +50,7 @@ class DAMPSIM_PT_main(Sidebar, Panel):
         layout = self.layout
         obj = chosen(context)
         if obj is None:
-            _draw_add(layout, context)
+            draw_add(layout, context)
             return
         group = obj.dampsim
         row = layout.row()
@@ -98,56 +95,6 @@ class DAMPSIM_PT_main(Sidebar, Panel):
             wrapped(layout, line, "INFO", context)
         if kind(group.kind).switched:
             wrapped(layout, group.walk_said, "VIEWZOOM", context)
-
-
-def _draw_add(layout: UILayout, context: Context) -> None:
-    """What to do first, with whatever is selected."""
-    obj = context.object
-    others = any(addable(one) for one in context.selected_objects)
-    woven = woven_by(obj) if obj is not None else None
-    if obj is not None and left_behind(obj, context.scene):
-        wrapped(layout, f"{obj.name} shows the yarns of what was deleted, and stays as it is", "INFO", context)
-        layout.operator(DAMPSIM_OT_drop_yarns.bl_idname, icon="TRASH")
-        return
-    if woven is not None:
-        wrapped(layout, f"{obj.name} shows the yarns of {woven.name}, which is what is simulated", "INFO", context)
-        layout.operator(DAMPSIM_OT_select_woven.bl_idname, text=f"Select {woven.name}", icon="RESTRICT_SELECT_OFF")
-        return
-    if obj is not None and obj.library is not None:
-        wrapped(layout, f"{obj.name} is linked from another file, which DampSim does not change", "INFO", context)
-        layout.operator(DAMPSIM_OT_local_add.bl_idname, icon="LIBRARY_DATA_INDIRECT")
-    elif obj is not None and obj.type in CONVERTIBLE:
-        _draw_curve(layout, obj, context)
-        followed = simulated_for(obj)
-        if followed is not None:
-            text = f"Select {followed.name}"
-            layout.operator(DAMPSIM_OT_select_woven.bl_idname, text=text, icon="RESTRICT_SELECT_OFF")
-            return
-        layout.operator(DAMPSIM_OT_convert_add.bl_idname, icon="OUTLINER_OB_MESH")
-    elif not others:
-        wrapped(layout, "Select a mesh and press Add", "INFO", context)
-    if others or obj is None or (obj.type == "MESH" and obj.library is None):
-        row = layout.row()
-        row.scale_y = 1.4
-        row.operator(DAMPSIM_OT_add.bl_idname, icon="ADD")
-        layout.operator(DAMPSIM_OT_weave.bl_idname, icon="MESH_GRID")
-
-
-def _draw_curve(layout: UILayout, obj: bpy.types.Object, context: Context) -> None:
-    """Of what is no mesh."""
-    rope = led_by(obj) if obj.type == "CURVE" else None
-    if rope is not None:
-        wrapped(layout, f"{obj.name} follows {rope.name} when that is baked", "INFO", context)
-    elif obj.type == "CURVE":
-        wrapped(layout, f"{obj.name} can follow a rope along its middle", "INFO", context)
-        layout.operator(DAMPSIM_OT_curve_rope.bl_idname, icon="OUTLINER_OB_CURVE")
-    elif obj.type == "CURVES" and led(obj):
-        wrapped(layout, f"{obj.name} follows its guides as they play and bake", "INFO", context)
-    elif obj.type == "CURVES":
-        wrapped(layout, f"{obj.name} can follow some of its strands as ropes", "INFO", context)
-        layout.operator(DAMPSIM_OT_hair.bl_idname, icon="OUTLINER_OB_CURVES")
-    else:
-        wrapped(layout, f"{obj.name} is no mesh; only meshes can be simulated", "INFO", context)
 
 
 def _draw_group(layout: UILayout, context: Context) -> None:

@@ -298,10 +298,12 @@ def test_what_stands_on_spikes_comes_to_rest() -> None:
     assert abs(frames[-1].surface[:, 2].mean() - 0.1) < 0.02
 
 
-def ride(direction: np.ndarray, settle: float, weight: float = 1.0, **more: Any) -> tuple[Simulation, list[Frame]]:
+def ride(
+    direction: np.ndarray, settle: float, weight: float = 1.0, surface: Surface | None = None, **more: Any
+) -> tuple[Simulation, list[Frame]]:
     """A block on rough ground that moves steadily, m/s, and stops; the frames from the stop on.
 
-    weight: times the earth's.
+    weight: times the earth's.  surface: of another body, which is placed on the ground.
     """
     stop = 10 + round(2.5 * settle)
 
@@ -309,6 +311,11 @@ def ride(direction: np.ndarray, settle: float, weight: float = 1.0, **more: Any)
         return direction * (min(frame, stop) - 1.0) / 24.0
 
     body = block(low=(-0.1, -0.1, 0.95 * R), settle=settle, friction=5.0, **more)
+    if surface is not None:
+        low, size = surface.vertices.min(axis=0), float(np.linalg.norm(np.ptp(surface.vertices, axis=0)))
+        # As far above it as what lies there will be, nearly.
+        placed = Surface("Block", surface.vertices - low + [0.0, 0.0, 0.95 * 0.005 * size], surface.triangles)
+        body = still(placed, None, **vars(body.settings))
     last = stop + round(2.0 * settle) + 20
     ground = (plane(path=path),)
     simulation, frames = frames_of(scene(body, last=last, gravity=weight * DOWN, obstacles=ground))
