@@ -27,6 +27,14 @@ def test_switching_off_and_on_leaves_nothing_behind(load: Load) -> None:
         assert hasattr(bpy.types.Object, "dampsim")
 
 
+@pytest.mark.skipif(not os.environ.get("DAMPSIM_INSTALLED"), reason="the zip is not installed")
+def test_the_installed_extension_has_the_compiled_kernel_from_its_own_wheel(load: Load) -> None:
+    path = load("core.native.where").found()
+    assert path is not None
+    assert path.parent.name == "dampsim_kernel"
+    assert load("core.native.library").library() is not None
+
+
 @pytest.mark.skipif(bool(os.environ.get("DAMPSIM_INSTALLED")), reason="the installed extension stays on")
 def test_a_registration_that_fails_is_undone_and_told(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
     package = load("")
