@@ -47,10 +47,12 @@ def doubtful(moment: Moment, rows: Rows, positions: Array) -> bool:
     if not len(rows):
         return False
     behind = -ContactEnergy(rows, np.zeros(len(rows))).at(positions).gap - rows.out
-    model = moment.model
-    plane = np.array([one.plane for one in model.surfaces])[rows.key[:, 3]]
+    model, other = moment.model, rows.key[:, 3]
+    plane = np.array([one.plane for one in model.surfaces])[other]
     least = np.where(plane, DEEP * model.sizes[rows.key[:, 0]], -PART * rows.distance)
-    return bool((behind > least).any())
+    # What a tool is moved into gives way as it flows: to cut its steps short presses it otherwise at each frame rate.
+    led = model.is_obstacle[rows.key[:, 0]] | (model.is_obstacle[other] & ~plane)
+    return bool(((behind > least) & ~led).any())
 
 
 def begun(moment: Moment, pair: Pair) -> float:
