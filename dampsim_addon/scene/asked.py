@@ -7,7 +7,9 @@ from typing import Any
 
 import bpy
 import numpy as np
+from bpy.app.handlers import persistent
 
+from ..blender.handlers import Handlers, unwatch, watch
 from .registry import Numbers, all_numbers
 
 # So many objects nobody turns into something else at once.
@@ -15,13 +17,36 @@ _MANY = 64
 
 
 class Asked:
-    """Remembers who said yes. Edits that turn an object into one have to be told: see after_update."""
+    """Remembers who said yes, and is true between watch and unwatch: edits may turn an object into one."""
 
     def __init__(self, is_one: Callable[[bpy.types.Object], bool]) -> None:
         self._is_one = is_one
         # The session's numbers of all objects when they were last asked, None while nobody has; and those that are.
         self._all: Numbers | None = None
         self._yes: dict[int, bpy.types.Object] = {}
+        self._handlers = self._told()
+
+    def watch(self) -> None:
+        """Be told by Blender from now on."""
+        watch(self._handlers)
+
+    def unwatch(self) -> None:
+        """No longer, and hold nothing of this file."""
+        unwatch(self._handlers)
+        self.forget()
+
+    def _told(self) -> Handlers:
+        @persistent
+        def forget(*_: object) -> None:
+            self.forget()
+
+        @persistent
+        def after_update(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
+            self.after_update(depsgraph)
+
+        # Before, so that no object that is no more is held; and after, as others may have asked in between.
+        around = ("load_pre", "load_post", "undo_pre", "undo_post", "redo_pre", "redo_post", "blend_import_post")
+        return {**dict.fromkeys(around, forget), "depsgraph_update_post": after_update}
 
     def now(self) -> list[bpy.types.Object]:
         """All objects of the file that are of the sort, in Blender's order."""

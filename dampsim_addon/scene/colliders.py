@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from typing import Any
 
 import bpy
-from bpy.app.handlers import persistent
 
 from ...core.errors import ParameterError
 from ...core.scene.parameters import COLLIDER_PARAMETERS, ColliderDials
 from ..blender.animation import animated_paths
-from ..blender.handlers import unwatch, watch
 from ..blender.modifiers import makes
 from .asked import Asked
 from .groups import Group, group_of
@@ -148,30 +145,7 @@ def layer_of(scene: bpy.types.Scene) -> bpy.types.ViewLayer:
     return here if here is not None and bpy.context.scene == scene else scene.view_layers[0]
 
 
-@persistent
-def forget(*_: object) -> None:
-    """Look again when somebody asks."""
-    _asked.forget()
-
-
-@persistent
-def after_update(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
-    """Note an object that has become a collider."""
-    _asked.after_update(depsgraph)
-
-
-# Before, so that no object that is no more is held; and after, as others may have asked in between.
-_HANDLERS = {
-    **dict.fromkeys(("load_pre", "load_post", "undo_pre", "undo_post", "redo_pre", "redo_post"), forget),
-    "blend_import_post": forget,
-    "depsgraph_update_post": after_update,
-}
-
-
-def register() -> None:
-    watch(_HANDLERS)
-
-
-def unregister() -> None:
-    unwatch(_HANDLERS)
-    forget()
+# For edits that a script has made, which nobody has told of yet.
+forget = _asked.forget
+register = _asked.watch
+unregister = _asked.unwatch

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import bpy
 import numpy as np
-from bpy.app.handlers import persistent
 
 from ..blender.animation import animated_paths
 from ..blender.fields import has_field, unfollowed
-from ..blender.handlers import unwatch, watch
 from .asked import Asked
 
 # What is set of a field, and by which names it may be keyframed.
@@ -84,30 +80,7 @@ def _settings(other: bpy.types.Object) -> str:
     return ", ".join(found)
 
 
-@persistent
-def forget(*_: object) -> None:
-    """Look again when somebody asks."""
-    _asked.forget()
-
-
-@persistent
-def after_update(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
-    """Note an object that has become a field."""
-    _asked.after_update(depsgraph)
-
-
-# Before, so that no object that is no more is held; and after, as others may have asked in between.
-_HANDLERS = {
-    **dict.fromkeys(("load_pre", "load_post", "undo_pre", "undo_post", "redo_pre", "redo_post"), forget),
-    "blend_import_post": forget,
-    "depsgraph_update_post": after_update,
-}
-
-
-def register() -> None:
-    watch(_HANDLERS)
-
-
-def unregister() -> None:
-    unwatch(_HANDLERS)
-    forget()
+# For edits that a script has made, which nobody has told of yet.
+forget = _asked.forget
+register = _asked.watch
+unregister = _asked.unwatch

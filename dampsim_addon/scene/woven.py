@@ -8,10 +8,8 @@ from typing import Any
 
 import bpy
 import numpy as np
-from bpy.app.handlers import persistent
 
 from ..blender.animation import animated_paths
-from ..blender.handlers import unwatch, watch
 from ..blender.modifiers import simulated_makers
 from ..blender.yarns import drawn_of, shows_yarns, woven_by
 from .asked import Asked
@@ -57,30 +55,5 @@ def _crc(collection: Any, width: int) -> int:
     return zlib.crc32(values.tobytes())
 
 
-@persistent
-def forget(*_: object) -> None:
-    """Look again when somebody asks."""
-    _asked.forget()
-
-
-@persistent
-def after_update(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
-    """Note an object that has begun to show yarns."""
-    _asked.after_update(depsgraph)
-
-
-# Before, so that no object that is no more is held; and after, as others may have asked in between.
-_HANDLERS = {
-    **dict.fromkeys(("load_pre", "load_post", "undo_pre", "undo_post", "redo_pre", "redo_post"), forget),
-    "blend_import_post": forget,
-    "depsgraph_update_post": after_update,
-}
-
-
-def register() -> None:
-    watch(_HANDLERS)
-
-
-def unregister() -> None:
-    unwatch(_HANDLERS)
-    forget()
+register = _asked.watch
+unregister = _asked.unwatch

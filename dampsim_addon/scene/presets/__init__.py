@@ -99,6 +99,9 @@ class DAMPSIM_OT_preset(Operator):
         return is_simulated(context.object)
 
     def execute(self, context: Context) -> set[str]:
+        if not Path(self.filepath).is_file():
+            self.report({"ERROR"}, f"There is no material at '{self.filepath}'; choose one of the menu.")
+            return {"CANCELLED"}
         # Of those that say nothing of it, as of files from before it, nothing stays.
         for name in ("plastic_yield", "plastic_creep", "plastic_most"):
             context.object.dampsim.property_unset(name)
