@@ -12,6 +12,7 @@ from ..blender.own_operators import called
 from ..blender.sampler import Sampler, positions
 from ..blender.yarns import MODIFIER
 from ..scene import new_dials
+from ..scene.groups import named
 from ..scene.objects import chosen, is_simulated
 from ..scene.proposed_pins import from_bones
 from ..scene.snapshot import triangles
@@ -45,8 +46,11 @@ class DAMPSIM_OT_add(Operator):
         return True
 
     def execute(self, context: Context) -> set[str]:
+        # The status bar shows the last report alone.
+        said: dict[str, list[bpy.types.Object]] = {}
         for obj in filter(addable, context.selected_objects):
-            self.report({"INFO"}, f"{obj.name}: {added(obj, context.scene)}")
+            said.setdefault(added(obj, context.scene), []).append(obj)
+        self.report({"INFO"}, ". ".join(f"{named(those)}: {note}" for note, those in said.items()))
         return {"FINISHED"}
 
 

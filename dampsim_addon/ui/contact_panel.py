@@ -33,6 +33,8 @@ class DAMPSIM_PT_contact(Child, Panel):
         column = layout.column()
         column.enabled = not working(context)
         dials(column, group, context, "contact", without="depth")
+        if group.kind == "CLOTH" and not group.touch_self:
+            wrapped(column, "Its folds pass through each other, as Itself is off", "INFO", context)
         search = (obj, "vertex_groups")
         if group.front == Front.PAINTED:
             field(column, group, "front_group", "Front Group", context, search=search)

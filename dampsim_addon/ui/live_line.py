@@ -9,6 +9,7 @@ from bpy.types import Context, UILayout
 from ...core.bodies.registry import kind
 from ...core.scene.parameters import PARAMETERS
 from .. import live
+from ..scene.objects import working
 from ..scene.snapshot import GROUPS
 from ..scene.touched import sentences
 from . import stack_checks
@@ -34,6 +35,8 @@ def standing(obj: bpy.types.Object, context: Context) -> tuple[str, bool]:
     scene, session = context.scene, live.find(obj)
     if obj.dampsim.baked or not obj.dampsim.live:
         return "", False
+    if working(context):
+        return "Live waits until the work in hand is done", False
     if obj.mode != "OBJECT":
         return f"Live waits while it is in {_MODES.get(obj.mode, obj.mode.title())}; go back to Object Mode", False
     if not obj.visible_get(view_layer=context.view_layer):

@@ -117,6 +117,18 @@ def test_what_becomes_cloth_or_rope_is_as_thin_as_that_is_at_its_size_and_dialle
     assert obj.dampsim.stiffness == pytest.approx(77.0)
 
 
+def test_all_that_is_added_at_once_is_told_in_one_report(load: Load) -> None:
+    fresh()
+    objects = [ball(), ball(location=(2.0, 0.0, 0.0))]
+    bpy.ops.mesh.primitive_plane_add(location=(4.0, 0.0, 0.0))
+    select(*objects, bpy.context.object)
+    told: list[str] = []
+    fake = SimpleNamespace(report=lambda _, text: told.append(text))
+    load("dampsim_addon.ui.add_operators").DAMPSIM_OT_add.execute(fake, bpy.context)
+    solid, cloth = "its surface is closed, so it becomes a solid body", "its surface is open, so it becomes cloth"
+    assert told == [f"Ball, Ball.001: {solid}. Plane: {cloth}"]
+
+
 def test_an_object_with_small_holes_is_a_solid_and_a_sleeve_is_not(load: Load) -> None:
     """Suzanne's eye sockets are open."""
     fresh()
@@ -317,6 +329,10 @@ def test_the_line_says_what_live_waits_for(load: Load, live: ModuleType, tmp_pat
     standing = load("dampsim_addon.ui.live_line").standing
     bpy.context.view_layer.update()
     assert standing(obj, bpy.context) == ("Live: press play", False)
+    progress = bpy.context.window_manager.dampsim_progress
+    progress.object_name = "Another"
+    assert "the work in hand" in standing(obj, bpy.context)[0]
+    progress.object_name = ""
     scene.sync_mode = "FRAME_DROP"
     assert "Play Every Frame" in standing(obj, bpy.context)[0]
     scene.sync_mode = "NONE"
@@ -362,6 +378,10 @@ def test_materials_are_called_by_their_names_and_the_menu_says_which_it_is(load:
     assert presets.standing(other.dampsim) == ""
     obj.dampsim.bounce = 44.0
     assert presets.standing(obj.dampsim) == ""
+    select(obj)
+    with pytest.raises(RuntimeError, match="There is no material at ''; choose one of the menu"):
+        bpy.ops.dampsim.preset()
+    assert obj.dampsim.bounce == 44.0
 
 
 @pytest.mark.slow
