@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -38,20 +38,22 @@ def passes(moment: Moment, positions: Array) -> list[Pair]:
     return [pair for pair in looked_at(moment) if depth(moment, end, pair) > DEEP >= begun(moment, pair)]
 
 
-def doubtful(moment: Moment, rows: Rows, positions: Array) -> bool:
+def doubtful(moment: Moment, rows: Rows, positions: Array, excused: Collection[int] = ()) -> bool:
     """Whether contacts at positions (n, 3) m are pressed so far that one thing may be in another where one sees it.
 
     On a plane that is told by the points alone. Elsewhere something may be deeper beside them: where edges that hardly
     turn cross, nothing is looked for. What is asked of all steps is cheap.
+
+    excused: blocks (places) for which obstacles with triangles do not count.
     """
     if not len(rows):
         return False
     behind = -ContactEnergy(rows, np.zeros(len(rows))).at(positions).gap - rows.out
-    model, other = moment.model, rows.key[:, 3]
+    model, mine, other = moment.model, rows.key[:, 0], rows.key[:, 3]
     plane = np.array([one.plane for one in model.surfaces])[other]
-    least = np.where(plane, DEEP * model.sizes[rows.key[:, 0]], -PART * rows.distance)
-    # What a tool is moved into gives way as it flows: to cut its steps short presses it otherwise at each frame rate.
-    led = model.is_obstacle[rows.key[:, 0]] | (model.is_obstacle[other] & ~plane)
+    least = np.where(plane, DEEP * model.sizes[mine], -PART * rows.distance)
+    free = np.array([not one.is_obstacle and one.block in excused for one in model.surfaces])
+    led = (model.is_obstacle[mine] & free[other]) | (free[mine] & model.is_obstacle[other] & ~plane)
     return bool(((behind > least) & ~led).any())
 
 

@@ -22,6 +22,7 @@ from ..system.state import State
 from ..system.system import System
 from .controls import Controls
 from .cut_back import cut_back
+from .flowing import flows
 from .found_again import carried, deeper, gone_through, same
 from .ground import IMPACT, Impact, impacted, is_even, leaving, opened, rebound_before, steady, support, touches
 from .held import NUMBERS, Around, Ground, Holding, drag, holding, overshoot, renewed
@@ -170,8 +171,10 @@ class ContactStep:
             if more != around.touched:
                 around = replace(around, touched=more)
                 problem = made(around)
+        # Steps that are cut short would dent what flows otherwise at each frame rate.
+        dented = {k for k, block in enumerate(self.system.blocks) if flows(block, self.state.memory)}
         moment = self.detection.moment
-        if minimum.outcome is Outcome.CONVERGED and (iterations > _FAR or doubtful(moment, found, x)):
+        if minimum.outcome is Outcome.CONVERGED and (iterations > _FAR or doubtful(moment, found, x, dented)):
             minimum = replace(minimum, outcome=Outcome.TOUCHING) if passes(moment, x) else minimum
         if problem.contacts is not None:
             groups = adrift(self.system, problem.contacts, x, around.touched - {*around.grounds})

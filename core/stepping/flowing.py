@@ -46,6 +46,11 @@ def plastic(block: Block) -> list[Plastic]:
     return [term for term in block.terms if isinstance(term, Plastic)]
 
 
+def flows(block: Block, memory: Memory) -> bool:
+    """Whether a memory knows of a block that flows, or has flowed."""
+    return any(f"{block.name}{OF}{term.name}" in memory for term in plastic(block))
+
+
 def flowed(system: System, state: State, flowing: Sequence[Flowing]) -> State:
     """The state after what flows at the end of a step. flowing: of the first blocks; others do not flow.
 
