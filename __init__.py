@@ -1,4 +1,4 @@
-"""DampSim: damped flesh, tails and jelly that settle when the shot needs it."""
+"""DampSim: damped simulation of flesh, cloth and ropes for Blender."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 
 def register() -> None:
-    # By name, so that switching the add-on off and on loads the files anew.
+    # Imported by name, so that disabling and enabling the add-on reloads its modules.
     importlib.import_module(".dampsim_addon", __name__).register()
 
 

@@ -1,1 +1,1 @@
-"""DampSim's simulation core: numpy and scipy only, SI units, no Blender."""
+"""Simulation core of DampSim: numpy and scipy only, SI units, no Blender."""

@@ -1,42 +1,42 @@
-"""What an artist can act on. Each message is one sentence that names the object and the mend.
+"""Errors that the user can fix. Each message is one sentence that names the object and the fix.
 
-Anything else that goes wrong is a bug and keeps its traceback.
+Any other exception is a bug and keeps its traceback.
 """
 
 from __future__ import annotations
 
 
 class DampSimError(Exception):
-    """Base of the errors whose text is meant for the artist."""
+    """Base class of errors whose message is shown to the user."""
 
     def __str__(self) -> str:
-        # A path need not be text; what is not can be neither shown nor printed.
+        # A path may contain bytes that are not valid text and could not be displayed.
         return super().__str__().encode("utf-8", "backslashreplace").decode()
 
 
 class MeshError(DampSimError):
-    """The mesh cannot be simulated as it is."""
+    """Unsuitable mesh for a simulation."""
 
 
 class PinError(DampSimError):
-    """The pins are missing or do not fit the mesh."""
+    """Missing pins, or pins that do not fit the mesh."""
 
 
 class SceneError(DampSimError):
-    """The scene (frame range, frame rate, linked data, modifiers) does not allow the operation."""
+    """Unsuitable scene for the operation: frame range, frame rate, linked data or modifiers."""
 
 
 class ParameterError(DampSimError):
-    """A parameter lies outside of its range."""
+    """Parameter value out of range."""
 
 
 class StepError(DampSimError):
-    """A step did not converge, even with smaller substeps."""
+    """Step that did not converge, even with smaller substeps."""
 
 
 class CacheError(DampSimError):
-    """The cache folder cannot be read, written or continued."""
+    """Cache folder that cannot be read, written or continued."""
 
 
 class StaleCacheError(CacheError):
-    """The cache belongs to other inputs than the ones at hand."""
+    """Cache that belongs to different inputs."""

@@ -1,4 +1,4 @@
-"""Results that are kept, but never more than so many."""
+"""Memoisation with limited capacity."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ Made = TypeVar("Made")
 
 
 class Memo(Generic[Made]):
-    """The last few results of some work, by what they were made from."""
+    """Least-recently-used cache of results, by hashable keys."""
 
     def __init__(self, most: int) -> None:
-        """most: results that are kept; the one used longest ago goes first."""
+        """Create an empty cache. capacity: number of results; the least recently used one is dropped first."""
         self._most = most
         self._kept: dict[Hashable, Made] = {}
 
     def get(self, key: Hashable, make: Callable[[], Made]) -> Made:
-        """What is kept under the key, or what is made now."""
+        """Return the result stored under the key; make and store it if there is none."""
         if key in self._kept:
             self._kept[key] = found = self._kept.pop(key)
             return found

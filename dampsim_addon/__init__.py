@@ -1,4 +1,4 @@
-"""The part that knows Blender: reads the scene, drives the core, writes the bake."""
+"""Blender part of DampSim: reads the scene, runs the core and writes the bake."""
 
 from __future__ import annotations
 

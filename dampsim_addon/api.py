@@ -1,4 +1,4 @@
-"""DampSim for scripts; docs/headless.md shows how. The command line does the same.
+"""Python API of DampSim; see docs/reference/python-api.md. The command line has the same functions.
 
 from bl_ext.user_default.dampsim.dampsim_addon import api
 api.add(obj, pin_group="Pin", settle=12.0, bounce=30.0)
@@ -26,7 +26,10 @@ Progress = Callable[[int, int, str], None]
 
 
 def add(obj: bpy.types.Object, **properties: Any) -> None:
-    """Let DampSim simulate a mesh. properties: of `obj.dampsim`, as pin_group and the dials of docs/parameters.md."""
+    """Add DampSim to a mesh object.
+
+    properties: values for `obj.dampsim`, such as pin_group and the parameters of docs/reference/parameters.md.
+    """
     obj.dampsim.enabled = True
     for name, value in properties.items():
         setattr(obj.dampsim, name, value)
@@ -40,16 +43,18 @@ def bake(
     start: int | None = None,
     progress: Progress | None = None,
 ) -> list[job.Result]:
-    """Simulate the scene's frame range and write the target, object by object.
+    """Simulate the frame range of the scene, bake the objects and return a result for each.
 
-    target: one of bake.TARGETS by name, for all of them; else each object's own. restart: whatever is in the cache;
-    else the bake goes on where it was left. start: the frame from which on it is simulated anew. An object that can't
-    be baked says why in its result's `problem`; the others go on.
+    target: name of a target (see targets.TARGETS) for all objects; None uses each object's own target.
+    restart: discard cached frames; otherwise an interrupted bake continues.
+    start: first frame to simulate again.  progress: called after each step.
+    If an object cannot be baked, `problem` of its result says why; the other objects are still baked.
+    Raises ParameterError for an unknown target.
     """
     chosen = list(objects)
     if target is not None and target.upper() not in {kind.name for kind in TARGETS}:
         known = ", ".join(kind.name for kind in TARGETS)
-        raise ParameterError(f"target '{target}' is none of {known}")
+        raise ParameterError(f"target '{target}' is unknown; choose one of {known}")
     for obj in chosen:
         if target is not None:
             obj.dampsim.target = target.upper()
@@ -58,13 +63,13 @@ def bake(
 
 
 def clear(objects: Iterable[bpy.types.Object]) -> None:
-    """Give the objects back as they were before the bake. Raises CacheError where a cache can't be removed."""
+    """Remove the bakes and restore the objects. Raises CacheError if a cache cannot be removed."""
     for obj in objects:
         clear_one(obj)
 
 
 def info(obj: bpy.types.Object) -> informing.Info:
-    """What is simulated and baked, and whether all of it is still good."""
+    """Return the state of an object: its cached frames, its bake, and whether both are still intact."""
     return informing.of(bpy.context.scene, bpy.context.view_layer, obj)
 
 
@@ -74,7 +79,11 @@ def export(
     formats: Iterable[str] = ("GLTF", "FBX"),
     progress: Progress | None = None,
 ) -> list[exporting.Exported]:
-    """Write baked objects to path.glb and path.fbx, read them back and compare. Raises SceneError where it can't."""
+    """Export baked objects to path.glb and path.fbx, import the files again and compare.
+
+    formats: names of the formats to write.  progress: called after each step.
+    Returns a result for each object and file. Raises SceneError if the objects cannot be exported.
+    """
     chosen = [form for form in exporting.FORMATS if form.name in set(formats)]
     steps = exporting.run(bpy.context.scene, bpy.context.view_layer, objects, Path(path).resolve(), chosen)
     return finished(steps, _passed_on(progress))

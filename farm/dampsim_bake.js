@@ -1,57 +1,57 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A job type of Flamenco 3: DampSim's bakes, a task for each shot, object and wedge, and one that gathers the report.
-// It goes into the folder `scripts` beside flamenco-manager; docs/farm.md says more.
+// Job type for Flamenco 3: a bake task for each shot, object and wedge, and a task that writes the overview page.
+// Put it into the folder `scripts` next to flamenco-manager; see docs/how-to/run-a-farm.md.
 
 const JOB_TYPE = {
     label: "DampSim Bake",
-    description: "Bake what DampSim simulates, with any number of shots, objects and wedges",
+    description: "Bake DampSim objects of any number of shots and wedges",
     settings: [
         {
             key: "shots", type: "string", required: false, default: "", visible: "submission",
-            description: "More .blend files, divided by ';'. The file that is submitted is always one of the shots",
+            description: "Additional .blend files, separated by ';'. The submitted file is always included",
         },
         {
             key: "split_objects", type: "bool", required: false, default: true, visible: "submission",
-            description: "A task and a file for each object, so that they are baked at the same time. Off: one for all of a shot",
+            description: "Create a task and a file for each object, so that they are baked in parallel. Off: one task for each shot",
         },
         {
             key: "objects", type: "string", required: false, default: "", visible: "submission",
-            description: "Only these, divided by ','. Empty: all that DampSim simulates",
+            description: "Objects to bake, separated by ','. Empty: all DampSim objects",
         },
         {
-            // Those that are simulated together are baked together.
+            // Objects of a group are baked together.
             key: "all_objects", type: "string", required: false, visible: "hidden",
             eval: "'\\n'.join(sorted({o.dampsim.together or o.name: o.name for o in C.scene.objects if "
                 + "getattr(o, 'dampsim', None) and o.dampsim.enabled}.values()))",
-            description: "What DampSim simulates in the file that is submitted, one of each group",
+            description: "DampSim objects of the submitted file, one for each group",
         },
         {
             key: "wedges", type: "string", required: false, default: "", visible: "submission",
-            description: "Dials to try in all combinations, as 'settle=8,16; bounce=0,40'. Empty: as the files say",
+            description: "Parameter values to combine, such as 'settle=8,16; bounce=0,40'. Empty: the values in the files",
         },
         {
             key: "frames", type: "string", required: false, default: "", visible: "submission",
-            description: "FIRST:LAST, as '1:120'. Empty: each file's own range",
+            description: "Frame range FIRST:LAST, such as '1:120'. Empty: the range of each file",
         },
         {
             key: "target", type: "string", required: false, default: "as the file says", visible: "submission",
             choices: ["as the file says", "shape_keys", "frame_keys", "absolute_keys", "point_cache", "mdd", "alembic"],
-            description: "What the bake becomes",
+            description: "Target of the bake",
         },
         {
             key: "pictures", type: "int32", required: false, default: 4, propargs: {min: 0, max: 24}, visible: "submission",
-            description: "Frames of each shot to render for the page, or 0",
+            description: "Number of frames of each shot to render for the overview page",
         },
         {
             key: "output_root", type: "string", subtype: "dir_path", required: true, visible: "submission",
-            description: "A folder that all workers see; the job gets one of its own in it",
+            description: "Folder that all workers can access. The job creates its own folder in it",
         },
         {
             key: "output_path", type: "string", subtype: "dir_path", editable: false, visible: "web",
             eval: "str(Path(abspath(settings.output_root), jobname))",
-            description: "Where everything goes. The same job again skips what is done there",
+            description: "Output folder of the job. Submitting the same job again skips finished tasks",
         },
-        {key: "blendfile", type: "string", required: true, visible: "web", description: "The file that was submitted"},
+        {key: "blendfile", type: "string", required: true, visible: "web", description: "The submitted file"},
     ],
 };
 
@@ -59,7 +59,7 @@ function compileJob(job) {
     const settings = job.settings;
     const root = settings.output_path;
     if (!root) {
-        throw "DampSim Bake: there is no output folder; choose one as Output Root";
+        throw "DampSim Bake: the output folder is missing; choose one as Output Root";
     }
     const files = [settings.blendfile].concat(listed(settings.shots, ";"));
     const combinations = combined(settings.wedges);
@@ -75,7 +75,7 @@ function compileJob(job) {
         }
     }
     const gather = author.Task("gather", "blender");
-    // Any file does; some versions of Flamenco need one.
+    // The file is not used, but some versions of Flamenco require one.
     gather.addCommand(blender(settings.blendfile, ["gather", root]));
     for (const task of bakes) {
         job.addTask(task);
@@ -84,18 +84,18 @@ function compileJob(job) {
     job.addTask(gather);
 }
 
-// The objects of each task of a shot; an empty list is all that the shot has.
+// Returns the objects of each task of a shot; an empty list stands for all objects of the shot.
 function shared(settings, isSubmitted) {
     const named = listed(settings.objects, ",");
     if (!settings.split_objects) {
         return [named];
     }
-    // What another file has, nobody knows here.
+    // The objects of other files are unknown before they are opened.
     const known = named.length || !isSubmitted ? named : listed(settings.all_objects, "\n");
     return known.length ? known.map((name) => [name]) : [[]];
 }
 
-// names: of the shot, the wedge and the object.  folder: for all that the task writes, below the root.
+// names: shot, wedge and object.  folder: output folder of the task, relative to the root.
 function bakeTask(settings, root, file, names, folder, objects, combination) {
     const place = path.join(root, folder);
     const args = [
@@ -126,7 +126,7 @@ function bakeTask(settings, root, file, names, folder, objects, combination) {
     return task;
 }
 
-// A run of Blender with a command of DampSim's.
+// Returns a Flamenco command that runs Blender with a DampSim command.
 function blender(file, args) {
     return author.Command("blender-render", {
         exe: "{blender}",
@@ -141,14 +141,14 @@ function listed(text, sign) {
     return (text || "").split(sign).map((part) => part.trim()).filter((part) => part);
 }
 
-// All combinations of "settle=8,16; bounce=0,40": lists of NAME=VALUE, the last name changing fastest.
+// Returns all combinations of "settle=8,16; bounce=0,40" as lists of NAME=VALUE. The last name changes fastest.
 function combined(text) {
     let found = [[]];
     for (const part of listed(text, ";")) {
         const sign = part.indexOf("=");
         const values = sign > 0 ? listed(part.slice(sign + 1), ",") : [];
         if (!values.length) {
-            throw `DampSim Bake: '${part}' is no wedge; write NAME=VALUE,VALUE`;
+            throw `DampSim Bake: '${part}' is not a wedge; write NAME=VALUE,VALUE`;
         }
         const name = part.slice(0, sign).trim();
         found = [].concat(...found.map((before) => values.map((value) => before.concat([`${name}=${value}`]))));
@@ -156,7 +156,7 @@ function combined(text) {
     return found;
 }
 
-// A folder for each list of names, whatever the disk forbids in them.
+// Returns a function that makes a unique valid folder name of each list of names.
 function unique() {
     const taken = {};
     return (names) => {

@@ -49,7 +49,7 @@ unit="--skip-done --report $out/unit.json --output $out/unit.blend --cache $out/
 expect 0 bake $unit
 for name in unit.blend unit.png; do test -s "$out/$name" || exit 1; done
 expect 0 bake $unit
-grep -q 'it is done' "$out/log" || { cat "$out/log"; exit 1; }
+grep -q 'already done' "$out/log" || { cat "$out/log"; exit 1; }
 touch "$out/cancel"
 expect 1 bake --cancel "$out/cancel" --output "$out/cancelled.blend"
 test ! -e "$out/cancelled.blend"
@@ -61,7 +61,7 @@ expect 1 farm "$out/shots" --set settle=8,16 --frames 1:6 --target point_cache -
 grep -q '2 baked, 2 failed' "$out/log" || { cat "$out/log"; exit 1; }
 rm "$out/shots/sh020.blend"
 expect 0 farm "$out/shots" --set settle=8,16 --frames 1:6 --target point_cache --output "$out/farm"
-grep -q 'done before' "$out/log" || { cat "$out/log"; exit 1; }
+grep -q 'already done' "$out/log" || { cat "$out/log"; exit 1; }
 expect 0 gather "$out/farm"
 expect 2 farm "$out/shots" --set wobble=1 --output "$out/nothing"
 expect 1 farm "$out/nowhere.toml" --output "$out/nothing"

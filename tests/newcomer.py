@@ -230,7 +230,9 @@ NEWS = {
                 ("(Solid, Springs, Cloth, Rope, Weave)", "(Solid, Springs, Cloth, Rope, Weave, Cloud)"),
             ),
             "core/scene/parameters/material.py": (("    thickness: float", _NEIGHBOURS + "    thickness: float"),),
-            "docs/bodies.md": (("| **Springs** |", "| **Cloud** | swarms | near vertices |\n| **Springs** |"),),
+            "docs/explanation/solids-cloth-ropes.md": (
+                ("| **Springs** |", "| **Cloud** | swarms | near vertices |\n| **Springs** |"),
+            ),
         },
     ),
     "a damping": New(
@@ -250,18 +252,21 @@ NEWS = {
                 ("from .target import", "from .shot_file import ShotFile\nfrom .target import"),
                 ("Mdd, Alembic)", "Mdd, Alembic, Increments, ShotFile)"),
             ),
-            "docs/baking.md": (("| Absolute Keys |", "| Increments, Shot File | new | | | |\n| Absolute Keys |"),),
+            "docs/reference/bake-targets.md": (
+                ("| Absolute Keys |", "| Increments, Shot File | new | | | |\n| Absolute Keys |"),
+            ),
         },
     ),
 }
 
 
 def copy_with_news(folder: Path) -> None:
-    """All of them in one copy. docs/parameters.md is still the old one; tools/parameters_page.py makes it anew."""
+    """Copy the project with all of them in it. tools/parameters_page.py writes docs/reference/parameters.md."""
     for name in ("core", "dampsim_addon", "tests", "tools"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / "docs").mkdir()
-    for name in ("__init__.py", "pyproject.toml", "CONTRIBUTING.md", "docs/bodies.md", "docs/baking.md"):
+    pages = ("docs/explanation/solids-cloth-ropes.md", "docs/reference/bake-targets.md")
+    for name in ("__init__.py", "pyproject.toml", "CONTRIBUTING.md", *pages):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, folder / name)
     for new in NEWS.values():
         for name, text in new.files.items():

@@ -1,4 +1,4 @@
-"""Makes docs/validation/contact.md: contact by a table of measures, each beside its bound."""
+"""Generate docs/validation/contact.md: measures of contact, each with its bound."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ from dampsim.core.geometry.surface import Surface
 from waveform_table import Row, at_most, page, within
 
 OUT = Path(__file__).resolve().parents[1] / "docs" / "validation" / "contact.md"
-TITLE = "# Contact, measure by measure"
-TEXT = """A cube of 0.2 m and 1000 kg/m³ of about 150 tetrahedra, Stiffness 100 kPa, Settle 12, Bounce 0, Friction 0.5 and 24 steps a second, where a line
-says nothing else; sizes are diagonals. How it is done is in [physics.md](../physics.md) section 7. Random shapes that fall on each other, and the
-samples with all their frames and half-frames, are tested by `tests/core/test_contact_pairs.py` and `tests/addon/test_contact_samples.py`."""
+TITLE = "# Contact, measured"
+TEXT = """Unless a row says otherwise, the body is a cube of 0.2 m and 1000 kg/m³
+with about 150 tetrahedra, Stiffness 100 kPa, Settle 12, Bounce 0, Friction 0.5, at 24 steps a second. Sizes are diagonals. The
+method is in [physics](../explanation/physics/index.md), section 7. Two tests cover more scenes:
+`tests/core/test_contact_pairs.py` drops random shapes on each other, and `tests/addon/test_contact_samples.py` checks the samples
+at all frames and half-frames."""
 SEEN = 100.0 * hard.SEEN
 
 
@@ -31,22 +33,22 @@ def rows() -> Iterator[Row]:
     yield from rests()
     yield from depths()
     found = [hard.aslant(substeps) for substeps in (1, 4)]
-    yield at_most("two cubes meet aslant: momentum off", 1e-10, ".0e", max(one[0] for one in found))
+    yield at_most("two cubes collide obliquely: error of momentum", 1e-10, ".0e", max(one[0] for one in found))
     for (_, angular), rate, bound in zip(found, (24, 96), (0.02, 0.005), strict=True):
-        yield at_most(f"the same, {rate} steps a second: angular momentum off", bound, ".1%", angular)
+        yield at_most(f"the same, {rate} steps a second: error of angular momentum", bound, ".1%", angular)
     for name, velocity in {
         "upwards": (0.0, 0.0, 1.0),
         "downwards": (0.0, 0.0, -1.0),
-        "aslant": (1.0, 0.5, 0.3),
+        "obliquely": (1.0, 0.5, 0.3),
     }.items():
         still, moved = (invariance.carried(np.array(v), 0.3, 50.0, 30) for v in ((0.0, 0.0, 0.0), velocity))
         off = float(np.abs(still - moved).max()) / hard.SIZE
-        yield at_most(f"a landing, Bounce 50%, where all moves {name}: places off, of the size", 0.01, ".2%", off)
+        yield at_most(f"a landing, Bounce 50%, in a scene that moves {name}: position error, relative to the size", 0.01, ".2%", off)
     _, frames = ground.frames_of(hard.scene(hard.block(low=(0, 0, 0.95 * hard.R)), last=110, obstacles=(hard.plane(),)))
     fastest = max(float(np.linalg.norm(one.state.velocities, axis=1).max()) for one in frames[48:])
-    yield at_most("what lies, after two seconds: fastest node, m/s", 5e-9, ".0e", fastest)
+    yield at_most("the cube at rest, after two seconds: fastest node, m/s", 5e-9, ".0e", fastest)
     yield at_most(
-        "the same: iterations a step, on the mean", 8.0, ".1f", float(np.mean([f.iterations for f in frames[1:]]))
+        "the same: mean iterations per step", 8.0, ".1f", float(np.mean([f.iterations for f in frames[1:]]))
     )
 
 
@@ -59,25 +61,25 @@ def friction() -> Iterator[Row]:
         creep, _ = ground.crept(10.0, substeps, **more)
         yield at_most(f"slope of 1 in 2, friction 0.6{label}: creep from 5 to 10 s, m", 1e-4, ".0e", creep)
         off = abs(ground.slid(substeps, **more) - 1.0)
-        yield at_most(f"slope of 1 in 2, friction 0.3{label}: acceleration off Coulomb's", 0.01, ".2%", off)
+        yield at_most(f"slope of 1 in 2, friction 0.3{label}: deviation from Coulomb's acceleration", 0.01, ".2%", off)
     way, helped = hard.shaken(0.1, 0.8, 10.0)
     yield within(
-        "ground shaken by 5 cm, twice a second, friction 0.1 forwards, 0.8 backwards: way in 10 s, m", way, 4.0, 4.6
+        "ground shaken by 5 cm, twice a second, friction 0.1 forwards, 0.8 backwards: distance in 10 s, m", way, 4.0, 4.6
     )
     alike, more_helped = hard.shaken(0.45, 0.45, 10.0)
-    yield at_most("the same with 0.45 both ways, m", 0.1, ".3f", abs(alike))
-    yield at_most("in both: steps that had to be helped, of 960", 0, ".0f", helped + more_helped)
+    yield at_most("the same with friction 0.45 both ways, m", 0.1, ".3f", abs(alike))
+    yield at_most("in both: steps that needed a fallback, of 960", 0, ".0f", helped + more_helped)
 
 
 def shapes() -> Iterator[Row]:
-    """How what lies in the end differs by dials and the way there."""
+    """Compare the final rest shapes for different dials and histories."""
     placed, high = 0.95 * hard.R, 0.1
     others = ({"settle": 48.0}, {"settle": 24.0, "bounce": 50.0}, {"settle": 12.0, "substeps": 4})
     spread, pushed = (ground.stretched(way) for way in (0.1, -0.1))
     held = ground.apart(spread, pushed)
-    what = "friction 0.5 holds still every shape between that on ground that shrank and on ground that grew: they are"
-    yield within(f"{what} apart, of the size", held, 2e-3, 5e-3)
-    # Which one of them is Coulomb's law's own, and depends on the way there.
+    what = "friction 0.5 holds every shape between that on ground that shrank and that on ground that grew: these two are"
+    yield within(f"{what} apart, relative to the size", held, 2e-3, 5e-3)
+    # Coulomb's law allows all of these shapes. The history decides between them.
     for mu, bound in ((0.0, 1e-6), (0.5, 1.05 * held)):
         first = ground.rest(mu, placed, settle=6.0)
         for label, height, count, some in (
@@ -87,20 +89,20 @@ def shapes() -> Iterator[Row]:
             for more in some:
                 said = ", ".join(f"{name.capitalize()} {value:g}" for name, value in more.items())
                 off = ground.apart(ground.rest(mu, height, count, **more), first)
-                what = f"shape at rest, friction {mu:g}, {label}, {said}, beside Settle 6 placed; of the size"
+                what = f"shape at rest, friction {mu:g}, {label}, {said}: difference from Settle 6 placed, relative to the size"
                 yield at_most(what, bound, ".0e", off)
     first = ground.rest(0.5, placed, settle=6.0, start_settled=True)
     for more in others:
         said = ", ".join(f"{name.capitalize()} {value:g}" for name, value in more.items())
         off = ground.apart(ground.rest(0.5, placed, start_settled=True, **more), first)
         yield at_most(
-            f"shape at rest, friction 0.5, lying from the start, {said}, beside Settle 6; of the size", 1e-4, ".0e", off
+            f"shape at rest, friction 0.5, resting from the start, {said}: difference from Settle 6, relative to the size", 1e-4, ".0e", off
         )
 
 
 def bounces() -> Iterator[Row]:
     missed, deep, thrown = [], [], []
-    # So many steps a second that the dials ask for no more.
+    # At these step rates the dials require no additional substeps.
     many, few = ((24.0, 144.0), (48.0, 96.0), (96.0, 96.0)), ((12.0, 48.0), (96.0, 24.0))
     dials = [(bounce, rate) for bounce in (0.0, 30.0, 50.0, 80.0) for rate in (*many, *(few if bounce <= 30.0 else ()))]
     for height, (bounce, (settle, fps)) in itertools.product((0.5, 2.0), dials):
@@ -109,9 +111,9 @@ def bounces() -> Iterator[Row]:
         deep.append(100.0 * deepest)
         thrown.append(fastest)
     what = f"{len(missed)} drops, 0.5 and 2 m, Bounce 0 to 80%, Settle 12 to 96, steps of 1/24 to 1/144 s: "
-    yield at_most(f"{what}rebound off", 0.05, ".3f", max(missed))
+    yield at_most(f"{what}rebound error", 0.05, ".3f", max(missed))
     yield at_most(f"{what}deepest vertex, % of the size", SEEN, ".2f", max(deep))
-    yield at_most(f"{what}fastest after landing, of the approach", 1.0, ".2f", max(thrown))
+    yield at_most(f"{what}largest speed after landing, relative to the approach", 1.0, ".2f", max(thrown))
 
 
 def rests() -> Iterator[Row]:
@@ -127,27 +129,27 @@ def rests() -> Iterator[Row]:
             simulation, frames = ground.ride(way, settle, weight)
             found.append(ground.outcome(frames))
             off.append(found[-1].rest - max(settle, ground.told(simulation, frames)))
-        pressed = "its foot pressed flat by 3 g" if weight > 1.0 else "parts of its foot may lift"
+        pressed = "base pressed flat by 3 g" if weight > 1.0 else "parts of the base may lift"
         what = (
             f"{len(ways)} stops of rough ground, {len(ways) - 2} in random directions, Settle {settle:g}, {pressed}: "
         )
-        after = "frames rested after Settle or, where that is later, what the panel says"
+        after = "rest, frames after the later of Settle and the time in the panel"
         if weight > 1.0:
             yield within(f"{what}{after}", max(off, key=abs), -1.0, 1.0)
         else:
-            # What lifts and lands again loses more at once, and the rest of it calms as dialled.
+            # Lifting and landing again dissipates extra energy at once; the remaining motion decays as dialled.
             yield at_most(f"{what}{after}", 1.0, ".3f", max(off))
-            yield at_most(f"{what}rested before it, of Settle", 0.1, ".1%", max(0.0, -min(off) / settle))
+            yield at_most(f"{what}early rest, relative to Settle", 0.1, ".1%", max(0.0, -min(off) / settle))
         yield at_most(f"{what}overshoot", 0.02, ".1%", max(one.overshoot for one in found))
     for name, surface in others().items():
         simulation, frames = ground.ride(ways[0], 48.0, 3.0, surface)
         off = ground.outcome(frames).rest - max(48.0, ground.told(simulation, frames))
         what = f"{name} on rough ground that stops, Settle 48, pressed by 3 g"
-        yield within(f"{what}: frames rested after Settle or, where that is later, what the panel says", off, -1.0, 1.0)
+        yield within(f"{what}: rest, frames after the later of Settle and the time in the panel", off, -1.0, 1.0)
 
 
 def others() -> dict[str, Surface]:
-    """What else lies, of about the cube's size."""
+    """Return other resting shapes of about the cube's size."""
     wedge = gridded("Wedge", (-0.1, -0.1, 0.0), (0.1, 0.1, 0.16), 0.04)
     x, y, z = wedge.vertices.T
     wedge = Surface("Wedge", np.stack([x * (1.0 - 4.0 * z) + 0.2 * z, y, z], axis=1), wedge.triangles)
@@ -165,18 +167,18 @@ def others() -> dict[str, Surface]:
 def depths() -> Iterator[Row]:
     for plate, stiffness in itertools.product(("closed", "open"), (100.0, 1000.0)):
         found = [hard.shot(plate, stiffness, substeps) for substeps in (1, 2, 4)]
-        what = f"cube that hits a plate with 40 m/s ({plate}, {stiffness:g} kPa, 1, 2 and 4 substeps): deepest vertex, % of the size"
+        what = f"cube hitting a plate at 40 m/s ({plate}, {stiffness:g} kPa, 1, 2 and 4 substeps): deepest vertex, % of the size"
         yield at_most(what, SEEN, ".2f", max(100.0 * one[0] if one[1] else np.inf for one in found))
     yield at_most("ball from 2 m on a table: deepest vertex, % of the size", SEEN, ".2f", 100.0 * hard.landed())
     yield at_most("bar on moving waves: deepest vertex, % of the size", SEEN, ".2f", 100.0 * hard.on_waves()[0])
     for spacing in (0.05, 0.02):
         deep = 100.0 * hard.over_edge(spacing)
         what = (
-            f"tail of vertices {100 * spacing:g} cm apart that falls over a box's edge: the edge in it, % of the size"
+            f"tail with vertices {100 * spacing:g} cm apart, falling over a box's edge: penetration of the edge, % of the size"
         )
         yield at_most(what, SEEN, ".2f", deep)
     for closed in (True, False):
-        what = f"belly between {'closed' if closed else 'open'} plates, pressed to 45% of its width: through them, % of the size"
+        what = f"belly between {'closed' if closed else 'open'} plates, squeezed to 45% of its width: penetration, % of the size"
         yield at_most(what, SEEN, ".2f", 100.0 * hard.squeezed(closed))
 
 

@@ -1,17 +1,17 @@
-"""Plants faults in a copy of core, one at a time, and tells which of them no test sees.
+"""Test the tests: plant faults in a copy of core, one at a time, and report those that no test detects.
 
-    python tools/mutate.py                     all of them; in an environment of the core's tests, .venv-core-…
-    python tools/mutate.py torque waveform     those in files whose path has one of these words
-    python tools/mutate.py --named             only those planted by hand
-    python tools/mutate.py --list              what would be planted
-    python tools/mutate.py --page              all, and write docs/mutations.md anew
-    python tools/mutate.py --page --unseen     the same, but with only those again that no test saw, or that are new
-    python tools/mutate.py --jobs 2            so many at once
+    python tools/mutate.py                     all faults; run it in an environment of the core's tests, .venv-core-…
+    python tools/mutate.py torque waveform     only faults in files whose path contains one of these words
+    python tools/mutate.py --named             only the faults written by hand
+    python tools/mutate.py --list              list the faults without planting them
+    python tools/mutate.py --page              plant all, and write docs/mutations.md
+    python tools/mutate.py --page --unseen     the same, but run only faults that are new or were not detected last time
+    python tools/mutate.py --jobs 2            number of parallel jobs
 
-The checkout is not touched. NAMED are faults that an audit found unseen once; the rest is drawn from the syntax tree
-with a fixed seed, file by file, so that an edit changes the draw of its own file alone. A fault counts as seen if a
-test fails, or takes several times as long as it should. Each is shown to the tests that ought to see it, the narrowest
-first, without those marked slow. What is not seen needs a stronger test, or its reason in EXPLAINED.
+The checkout is not modified. NAMED are faults that an audit once found undetected. The others are drawn from the syntax
+tree with a fixed seed per file, so that an edit changes only the draw of its own file. A fault counts as detected if a
+test fails or takes several times as long as usual. Each fault is run against the tests that should detect it, the most
+specific first, without those marked slow. An undetected fault needs a stronger test, or its reason in EXPLAINED.
 """
 
 from __future__ import annotations
@@ -34,16 +34,20 @@ from queue import SimpleQueue
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "mutations.md"
-# What was seen the last time, for --unseen.
+# Results of the last run, for --unseen.
 KEPT = ROOT / "out" / "mutations.json"
 SEED = 2026
-# s, and times what the tests take without a fault.
+# Time limit of the tests: at least LEAST_TIME seconds, or PATIENCE times their time without a fault.
 LEAST_TIME, PATIENCE = 60.0, 4.0
 
 
 @dataclass(frozen=True)
 class Fault:
-    """file: in the checkout.  old, new: text; old is there once.  start: where, if it is not.  name: what it is."""
+    """A text replacement that breaks the code.
+
+    file: path in the checkout.  old, new: text.  start: offset of old, or -1 if old occurs exactly once.
+    name: description of a fault written by hand.
+    """
 
     file: str
     old: str
@@ -52,16 +56,16 @@ class Fault:
     start: int = -1
 
     def planted(self, source: str) -> str:
-        """The source with the fault; raises ValueError where its text is not there once."""
+        """Return the source with the fault. Raise ValueError if the old text does not occur exactly once."""
         if self.start >= 0:
             assert source.startswith(self.old, self.start)
             return source[: self.start] + self.new + source[self.start + len(self.old) :]
         if source.count(self.old) != 1:
-            raise ValueError(f"{self.file}: {self.old!r} is there {source.count(self.old)} times, not once.")
+            raise ValueError(f"{self.file}: {self.old!r} occurs {source.count(self.old)} times, expected 1.")
         return source.replace(self.old, self.new)
 
     def told(self, source: str) -> str:
-        """The line before and after."""
+        """Return the line before and after the change."""
         if self.start < 0:
             return f"{self.old.strip()} → {self.new.strip()}"
         line = source.count("\n", 0, self.start)
@@ -84,7 +88,7 @@ NAMED = (
     ),
     Fault(
         "core/damping/spring.py", '(before if dials["damp_current"] else predicted)',
-        '(predicted if dials["damp_current"] else before)', "Current Velocities the other way round",
+        '(predicted if dials["damp_current"] else before)', "Current Velocities inverted",
     ),
     Fault(
         "core/damping/stages.py", "enumerate(kinds))", "enumerate(kinds[:1]))", "body, then elements: body alone",
@@ -117,7 +121,7 @@ NAMED = (
     Fault("core/stepping/substeps.py", "GOOD_PHASE = math.pi / 6.0", "GOOD_PHASE = math.pi / 5.0", "coarser substeps"),
 )  # fmt: skip
 
-# How many faults are drawn in a file, and the tests that ought to see them, the narrowest first.
+# Number of faults drawn per file, and the tests that should detect them, the most specific first.
 DRAWN: dict[str, tuple[int, str]] = {
     "core/damping/balanced.py": (2, "damping"),
     "core/damping/clusters.py": (3, "reference_velocities damping"),
@@ -189,25 +193,25 @@ DRAWN: dict[str, tuple[int, str]] = {
     "core/simulation/dials.py": (1, "reference_laws dial"),
 }
 
-# Why a fault that is seen by no test is none, by its file and line before and after.
+# Reasons why an undetected fault is harmless, by its file and its line before and after.
 EXPLAINED: dict[str, str] = {
     "core/energies/fibres.py: low, high = 0.05, 20.0 → low, high = 0.025, 20.0": (
-        "The width that is looked for is within both."
+        "The search interval contains the width in both cases."
     ),
     "core/frames/compression.py: low = int(np.argmax(tail <= vertices * frames * limit**2)) → "
     "low = int(np.argmax(tail > vertices * frames * limit**2))": (
-        "The search then begins at none instead of the least number possible: it ends at the same one, later."
+        "The search starts at zero instead of at the lower bound. It ends at the same number, only later."
     ),
     "core/geometry/surface.py: _, first = np.unique(np.round(every / (0.5 * spacing)) @ "
     "np.array([1.0, 2.0**20, 2.0**40]), return_index=True) → _, first = np.unique(np.round(every / (0.5 * spacing)) @ "
     "np.array([0.5, 2.0**20, 2.0**40]), return_index=True)": (
-        "Any weights that keep cells apart do; halves are exact and do so too."
+        "Any weights that separate the cells work. Halves are exact, so they work too."
     ),
     "core/solvers/factor.py: unit = np.eye(update.signs.shape[1]) * update.signs[:, None, :] → "
-    "unit = np.eye(update.signs.shape[1]) / update.signs[:, None, :]": "The signs are 1 and -1, their own inverses.",
+    "unit = np.eye(update.signs.shape[1]) / update.signs[:, None, :]": "The signs are 1 and -1, which are their own inverses.",
     "core/solvers/modes.py: return np.asarray(shape * np.sign(shape.ravel()[np.abs(shape).argmax()])) → "
     "return np.asarray(shape / np.sign(shape.ravel()[np.abs(shape).argmax()]))": (
-        "The sign is 1 or -1, its own inverse."
+        "The sign is 1 or -1, which is its own inverse."
     ),
 }
 
@@ -225,7 +229,7 @@ RENAMED = {"min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum
 
 
 class _Finder(ast.NodeVisitor):
-    """Where faults may be planted: (start, old, new), not in types, texts, messages and assertions."""
+    """Collect sites of faults as (start, old, new). Types, strings, messages and assertions are skipped."""
 
     def __init__(self, source: str) -> None:
         self.source, self.found = source, list[tuple[int, str, str]]()
@@ -233,7 +237,7 @@ class _Finder(ast.NodeVisitor):
 
     def _at(self, line: int, column: int) -> int:
         start = self._lines[line - 1]
-        # Columns count bytes.
+        # ast counts columns in bytes.
         text = self.source[start : self.source.find("\n", start)]
         return start + len(text.encode()[:column].decode())
 
@@ -249,7 +253,7 @@ class _Finder(ast.NodeVisitor):
         if type(node.op) in SWAPPED:
             self._between(node.left, node.right, type(node.op))
             if isinstance(node.op, ast.Add | ast.Sub) and isinstance(node.right, ast.BinOp):
-                # The second term dropped.
+                # Drop the second term.
                 start = self._at(node.left.end_lineno or 0, node.left.end_col_offset or 0)
                 end = self._at(node.right.end_lineno or 0, node.right.end_col_offset or 0)
                 old = self.source[start:end]
@@ -268,7 +272,7 @@ class _Finder(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_Constant(self, node: ast.Constant) -> None:
-        # Smaller ones are tolerances.
+        # Smaller constants are tolerances.
         if isinstance(node.value, float) and abs(node.value) > 1e-3:
             start = self._at(node.lineno, node.col_offset)
             old = self.source[start : self._at(node.end_lineno or 0, node.end_col_offset or 0)]
@@ -300,7 +304,7 @@ class _Finder(ast.NodeVisitor):
 
 
 def drawn(file: str) -> Iterator[Fault]:
-    """As many faults as DRAWN says, no two on one line as far as there are lines."""
+    """Yield the number of faults given by DRAWN, on different lines as far as possible."""
     source = (ROOT / file).read_text(encoding="utf-8")
     finder = _Finder(source)
     finder.visit(ast.parse(source))
@@ -326,9 +330,9 @@ def tests_for(file: str) -> list[str]:
 
 
 def copied(folder: Path) -> Path:
-    """A copy of what the core's tests need."""
+    """Return a copy of all files that the core's tests need."""
     root = folder / "dampsim"
-    # Tests of the house look at the rest, and are not among those that are run here.
+    # Tests that read other files (project rules) do not run here.
     for name in ("core", "tests", "docs"):
         shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__", "images", "addon"))
     for name in ("__init__.py", "pyproject.toml"):
@@ -337,9 +341,9 @@ def copied(folder: Path) -> Path:
 
 
 def run(root: Path, tests: list[str], limit: float | None) -> tuple[bool, str, float]:
-    """Whether tests fail, what fails first, and how long it takes in s."""
+    """Return whether tests fail, the first failure, and the time in s."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", "--tb=no"]
-    # One file of bytes for one of text: two faults of a file in one second could else be taken for one.
+    # No bytecode: two faults of one file within a second would share the timestamp of their cached bytecode.
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     begun = time.monotonic()
     try:
@@ -347,7 +351,7 @@ def run(root: Path, tests: list[str], limit: float | None) -> tuple[bool, str, f
             [*command, *tests], cwd=root, env=environment, check=False, capture_output=True, text=True, timeout=limit
         )
     except subprocess.TimeoutExpired:
-        return True, "it does not end in time", time.monotonic() - begun
+        return True, "time limit exceeded", time.monotonic() - begun
     first = next(
         (line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))), done.stdout[-300:]
     )
@@ -356,7 +360,7 @@ def run(root: Path, tests: list[str], limit: float | None) -> tuple[bool, str, f
 
 @dataclass(frozen=True)
 class Verdict:
-    """told: see Fault.  by: the first test that failed."""
+    """Result of one fault.  told: its line before and after.  seen: detected.  by: the first test that failed."""
 
     fault: Fault
     told: str
@@ -370,7 +374,7 @@ class Verdict:
 
 
 def judged(every: list[Fault], jobs: int, hasty: bool) -> Iterator[Verdict]:
-    """hasty: without a run that has no fault first. Raises SystemExit where tests fail in that one."""
+    """Yield a verdict per fault. Raise SystemExit if a test fails without a fault; hasty skips this check."""
     with tempfile.TemporaryDirectory() as folder:
         copies: SimpleQueue[Path] = SimpleQueue()
         for k in range(jobs):
@@ -400,35 +404,35 @@ def judged(every: list[Fault], jobs: int, hasty: bool) -> Iterator[Verdict]:
             failed, by, limits[one] = run(root, [one], None)
             copies.put(root)
             if failed:
-                sys.exit(f"Without any fault, {one} fails: {by}")
+                sys.exit(f"{one} fails without any fault: {by}")
         with ThreadPoolExecutor(jobs) as pool:
             yield from pool.map(judge, every)
 
 
 def page(verdicts: list[Verdict]) -> str:
-    """docs/mutations.md."""
+    """Return the text of docs/mutations.md."""
     by_hand = [one for one in verdicts if one.fault.name]
     rest = [one for one in verdicts if not one.fault.name]
     lines = [
-        "# Planted faults",
+        "# Mutation tests",
         "",
-        "Made by `python tools/mutate.py --page`: faults are planted in a copy of `core/`, one at a time, and the",
-        "tests that ought to see them are run, without those marked slow.",
+        "Generated by `python tools/mutate.py --page`. Faults are planted in a copy of `core/`, one at a time. The tests that",
+        "should detect each fault run, except those marked slow.",
         "",
-        "| faults | planted | seen | not seen |",
+        "| faults | planted | detected | undetected |",
         "|---|---|---|---|",
     ]
-    for title, some in (("that were once unseen", by_hand), (f"drawn with the seed {SEED}", rest)):
+    for title, some in (("previously undetected", by_hand), (f"drawn with seed {SEED}", rest)):
         seen = sum(one.seen for one in some)
         lines.append(f"| {title} | {len(some)} | {seen} | {len(some) - seen} |")
-    lines += ["", "## Once unseen", "", "| fault | file | seen by |", "|---|---|---|"]
+    lines += ["", "## Previously undetected", "", "| fault | file | detected by |", "|---|---|---|"]
     for one in by_hand:
         lines.append(f"| {one.fault.name} | `{one.fault.file}` | {_test(one)} |")
-    lines += ["", "## Not seen", "", "| fault | why |", "|---|---|"]
+    lines += ["", "## Undetected", "", "| fault | reason |", "|---|---|"]
     for one in verdicts:
         if not one.seen:
             lines.append(f"| `{one.fault.file}`: {_code(one.told)} | {EXPLAINED.get(one.key, 'not explained')} |")
-    lines += ["", "## Drawn", "", "| file | planted | seen |", "|---|---|---|"]
+    lines += ["", "## Drawn at random", "", "| file | planted | detected |", "|---|---|---|"]
     for file in DRAWN:
         some = [one for one in rest if one.fault.file == file]
         lines.append(f"| `{file}` | {len(some)} | {sum(one.seen for one in some)} |")
@@ -445,17 +449,17 @@ def _code(told: str) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("words", nargs="*", help="parts of the paths of files")
-    parser.add_argument("--named", action="store_true", help="only the faults planted by hand")
-    parser.add_argument("--list", action="store_true", help="plant none")
+    parser.add_argument("words", nargs="*", help="parts of file paths; only matching files are used")
+    parser.add_argument("--named", action="store_true", help="use only the faults written by hand")
+    parser.add_argument("--list", action="store_true", help="list the faults without planting them")
     parser.add_argument("--page", action="store_true", help="write docs/mutations.md")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--hasty", action="store_true", help="where the tests are known to pass without any fault")
-    parser.add_argument("--unseen", action="store_true", help="only what was not seen the last time")
+    parser.add_argument("--hasty", action="store_true", help="skip the check that the tests pass without any fault")
+    parser.add_argument("--unseen", action="store_true", help="run only faults that are new or were not detected last time")
     asked = parser.parse_args()
     every = faults(asked.words, asked.named)
     if asked.page and (asked.words or asked.named):
-        parser.error("the page is of all faults")
+        parser.error("--page needs all faults: drop the words and --named")
     if asked.list:
         for fault in every:
             print(f"{fault.file}: {_told(fault)}")
@@ -473,12 +477,12 @@ def main() -> int:
         found[one.key] = one
         known[one.key] = one.by if one.seen else ""
         KEPT.write_text(json.dumps(known, indent=1), encoding="utf-8")
-        print(f"{one.seconds:5.1f} s  {'seen' if one.seen else 'NOT SEEN'}  {one.key}  {one.by}", flush=True)
+        print(f"{one.seconds:5.1f} s  {'detected' if one.seen else 'UNDETECTED'}  {one.key}  {one.by}", flush=True)
     verdicts = [found[f"{fault.file}: {_told(fault)}"] for fault in every]
     unseen = [one for one in verdicts if not one.seen]
-    print(f"{len(verdicts)} faults, {len(verdicts) - len(unseen)} seen")
+    print(f"{len(verdicts)} faults, {len(verdicts) - len(unseen)} detected")
     for one in unseen:
-        print(f"not seen: {one.key}: {EXPLAINED.get(one.key, 'NOT EXPLAINED')}")
+        print(f"undetected: {one.key}: {EXPLAINED.get(one.key, 'NOT EXPLAINED')}")
     if asked.page:
         PAGE.write_text(page(verdicts), encoding="utf-8")
     return int(any(one.key not in EXPLAINED for one in unseen))

@@ -1,4 +1,4 @@
-"""The page docs/parameters.md, made from the parameters themselves: python run.py docs --parameters"""
+"""Generate docs/reference/parameters.md: python run.py docs --parameters"""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def parameters_page(parameters: Mapping[str, Any], colliders: Mapping[str, Any]) -> str:
-    """Tables of core.scene.parameters.PARAMETERS and COLLIDER_PARAMETERS."""
+    """Return the page with tables of core.scene.parameters.PARAMETERS and COLLIDER_PARAMETERS."""
     lines = [
         "# Parameters",
         "",
-        "Made from `core/scene/parameters/` by `python run.py docs --parameters`. "
-        "The names are those of `--set NAME=VALUE` on the command line.",
+        "Generated from `core/scene/parameters/` by `python run.py docs --parameters`.",
+        "Use the names with `--set NAME=VALUE` on the command line, and as properties of `obj.dampsim` in Python.",
         "",
         *_table(parameters),
         "",
         "## Colliders",
         "",
-        "Of an object that others stop at, as `obj.dampsim_collider.roughness` in scripts.",
+        "Properties of a collider. In Python, they belong to `obj.dampsim_collider`, for example `roughness`.",
         "",
         *_table(colliders),
     ]
@@ -30,18 +30,23 @@ def parameters_page(parameters: Mapping[str, Any], colliders: Mapping[str, Any])
 
 
 def _table(parameters: Mapping[str, Any]) -> list[str]:
-    lines = ["| name | in the panel | default | range | what one sees |", "|---|---|---|---|---|"]
+    lines = ["| Name | Label | Default | Range or values | Effect |", "|---|---|---|---|---|"]
     for p in parameters.values():
         unit = f" {p.unit}" if p.unit else ""
         if isinstance(p.default, bool):
             default = "yes" if p.default else "no"
         else:
-            default = f"{p.default:g}{unit}" if isinstance(p.default, (int, float)) else p.default
+            default = f"{_number(p.default)}{unit}" if isinstance(p.default, (int, float)) else p.default
         span = ", ".join(c.name for c in p.choices) or (
-            "yes, no" if isinstance(p.default, bool) else f"{p.least:g} to {p.most:g}{unit}"
+            "yes, no" if isinstance(p.default, bool) else f"{_number(p.least)} to {_number(p.most)}{unit}"
         )
         lines.append(f"| `{p.name}` | {p.label} | {default} | {span} | {p.text} |")
     return lines
+
+
+def _number(value: float) -> str:
+    """Return a number as text, without an exponent."""
+    return f"{value:,.10f}".rstrip("0").rstrip(".")
 
 
 def main() -> None:
@@ -49,7 +54,8 @@ def main() -> None:
     import conftest  # noqa: F401  (loads the checkout as the package dampsim)
     from dampsim.core.scene.parameters import COLLIDER_PARAMETERS, PARAMETERS
 
-    (ROOT / "docs" / "parameters.md").write_text(parameters_page(PARAMETERS, COLLIDER_PARAMETERS), encoding="utf-8")
+    page = ROOT / "docs" / "reference" / "parameters.md"
+    page.write_text(parameters_page(PARAMETERS, COLLIDER_PARAMETERS), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Makes docs/validation/ and docs/parameters.md: python run.py docs [--quick]
+"""Generate docs/validation/ and docs/reference/parameters.md: python run.py docs [--quick]
 
-The latter alone is made by tools/parameters_page.py: python run.py docs --parameters
+tools/parameters_page.py generates only the latter: python run.py docs --parameters
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ STOPS = ("stop along an axis", "stop in any direction", "stop of a turn", "stop,
 RELEASES = ("release from the first mode", "release along an axis", "release in any direction", "release from a poke")
 FREE = "release of a free body"
 SETTLES, RATES, SUBSTEPS, BOUNCES = (6, 12, 24, 48, 96), (12, 24, 30, 60, 120), (1, 1, 4, 16), (0, 10, 30, 60, 80)
-# A load that is not the first mode's takes minutes to pull as far as 80%, where it can at all.
+# Loads other than the first mode's take minutes to reach 80%, if they can reach it at all.
 PULLS = {
     **dict.fromkeys(STOPS, (0.02, 0.1, 0.3)),
     RELEASES[0]: (0.02, 0.1, 0.3, 0.8),
@@ -61,13 +61,17 @@ PULLS = {
     RELEASES[3]: (0.02, 0.1),
     FREE: (0.02, 0.05, 0.1),
 }
-# Of each shape, kind and pull.
+# Runs drawn for each shape, kind and pull.
 DRAWS = 2
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run. pull: wanted throw or pull in parts of the size.  reached: measured.  rest: frames."""
+    """Dials and result of one run.
+
+    pull: target deflection of the stop or release, as a fraction of the size.  reached: the measured one.  rest: frames.
+    overshoot: ratio.  taken: substeps used.
+    """
 
     shape: str
     kind: str
@@ -91,14 +95,14 @@ class Run:
 
     @property
     def off(self) -> float:
-        """Frames by which the rest misses what is promised; late above 0."""
+        """Error of the rest time in frames, relative to the promised range; positive if late."""
         if self.stopped:
             return self.rest - self.settle
         return max(self.rest - self.settle, 0.0) + min(self.rest - 0.8 * self.settle, 0.0)
 
     @property
     def over(self) -> float:
-        """Points by which it swings farther than dialled."""
+        """Overshoot beyond Bounce, in percentage points."""
         return 100.0 * self.overshoot - self.bounce
 
     @property
@@ -117,7 +121,7 @@ class Run:
 
 
 def drawn(shape: str, kind: str) -> list[Run]:
-    """The runs of a shape and kind, by a seed of their own."""
+    """Return the random runs of a shape and kind, drawn with a seed of their own."""
     kinds = [*STOPS, *RELEASES, FREE]
     rng = np.random.default_rng([2024, list(SHAPES).index(shape), kinds.index(kind)])
     found = []
@@ -125,14 +129,14 @@ def drawn(shape: str, kind: str) -> list[Run]:
         seed = int(rng.integers(10**6))
         for draw in range(DRAWS):
             settle, bounce, fps, substeps = (int(rng.choice(one)) for one in (SETTLES, BOUNCES, RATES, SUBSTEPS))
-            # More steps than these tell nothing new.
+            # More substeps than this give no new information.
             most = max(192 // settle, 1)
             found.append(Run(shape, kind, seed, settle, bounce, fps, min(substeps, most), pull, draw, "DIALS"))
     return found
 
 
 def made(run: Run) -> Run:
-    """The run with what is measured."""
+    """Return the run with its measured values."""
     rng, surface = np.random.default_rng(run.seed), SHAPES[run.shape]()
     part = -1.0 if run.kind == FREE else 0.05
     dials = {
@@ -142,10 +146,10 @@ def made(run: Run) -> Run:
         "damping_by": run.law,
         "resolution": 250,
     }
-    # Hanging still it shall bend by about as much under its weight as it is thrown.
+    # The stiffness lets the hanging body sag by about as much as the stop deflects it.
     body = promise.made(surface, part, **dials, stiffness=1000.0 if run.kind == STOPS[3] else 100.0)
     time = run.settle / run.fps
-    # A stop throws by about 0.045 of the way that is gone in the settle time.
+    # A stop deflects the body by about 0.045 of the distance travelled in the settle time.
     speed = run.pull / (0.045 * time)
     axis, way = np.eye(3)[run.seed % 3], promise.direction(rng)
     try:
@@ -168,7 +172,7 @@ def made(run: Run) -> Run:
     except StepError:
         return replace(run, rest=np.inf, overshoot=np.inf)
     reached = outcome.largest / surface.size
-    # To the digits of the table, so that it and the page say the same.
+    # Round to the digits of settle.csv, so that the file and the page agree.
     found = (float(f"{one:.4g}") for one in (reached, outcome.rest, outcome.overshoot, outcome.iterations))
     return replace(
         run, **dict(zip(("reached", "rest", "overshoot", "iterations"), found, strict=True)), taken=outcome.substeps
@@ -176,7 +180,10 @@ def made(run: Run) -> Run:
 
 
 def batch(job: tuple[str, str, bool]) -> list[Run]:
-    """All runs of a shape and kind, one after the other: they share what is built. The last: by the first law too."""
+    """Return all runs of a shape and kind, in sequence because they share caches.
+
+    The last item of the job: whether to repeat the first draw of each pull with the first-mode law.
+    """
     shape, kind, both = job
     runs = drawn(shape, kind)
     found = [made(run) for run in runs]
@@ -184,9 +191,9 @@ def batch(job: tuple[str, str, bool]) -> list[Run]:
 
 
 def table(name: str, groups: Iterable[tuple[str, list[Run]]]) -> str:
-    """Worst group first: by the part that does not hold, then by the largest miss."""
+    """Return a table of groups, worst first: by the share of runs that hold, then by the largest error of the rest time."""
     lines = [
-        f"| {name} | runs | hold | rest holds | swing holds | earliest | latest | median late | swing: least | most |",
+        f"| {name} | runs | hold | rest holds | overshoot holds | earliest | latest | median late | overshoot error: min | max |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     rows = []
@@ -213,7 +220,7 @@ def by(runs: list[Run], key: Callable[[Run], str]) -> list[tuple[str, list[Run]]
 
 def worst(runs: list[Run], count: int) -> str:
     lines = [
-        "| shape | what | pull | Settle | Bounce | fps | substeps | rest | swing |",
+        "| shape | motion | deflection | Settle | Bounce | fps | substeps | rest | overshoot |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for run in sorted(runs, key=lambda one: -abs(one.off) / one.settle)[:count]:
@@ -235,7 +242,7 @@ def steps_label(run: Run) -> str:
 
 
 def pull_label(run: Run) -> str:
-    return f"{'stop, thrown by about' if run.stopped else 'free, bent by' if run.kind == FREE else 'released from'} {run.pull:.0%}"
+    return f"{'stop, deflected by about' if run.stopped else 'free, bent by' if run.kind == FREE else 'released from'} {run.pull:.0%}"
 
 
 def plot() -> None:
@@ -267,62 +274,67 @@ def plot() -> None:
     figure.savefig(OUT / "settle.png", dpi=110)
 
 
-PAGE = """# The dial and what comes of it
+PAGE = """# Settle and Bounce, measured
 
-{count} stops and releases of nine shapes, drawn at random by fixed seeds and not chosen after a look at what they give. Made by
-`python run.py docs`; every single run is in [settle.csv](settle.csv). The samples, which Blender's tools make,
+{count} stops and releases of nine shapes, drawn at random with fixed seeds and never selected by their results. Generated by
+`python run.py docs`; every single run is in [settle.csv](settle.csv). The samples, whose meshes are made with Blender's tools,
 have [a page of their own](samples.md).
 
 ![Deflection against frames](settle.png)
 
-Stops of three shapes in five random directions each, at 24 fps; the black line is the dialled law.
+Stops of three shapes in five random directions each, at 24 fps. The black line is the law set by the dials.
 
-## What is measured
+## Method
 
-A bar, a torus, a tapered tail and a lump, and five shapes that the law was not made with (`tests/core/shapes.py`), about 250
-tetrahedra each (ν = 0.4, 1000 kg/m³, stable Neo-Hookean, E = 100 kPa or, hanging, 1 MPa), held at one end of the x axis or, free, not at all.
+The shapes are a bar, a torus, a tapered tail and a lump, and five shapes that were not used to develop the law
+(`tests/core/shapes.py`). Each has about 250 tetrahedra (ν = 0.4, 1000 kg/m³, stable Neo-Hookean, E = 100 kPa, or 1 MPa when
+hanging). Each is pinned at one end of the x axis or, if *free*, not at all.
 
-- **Stops:** the animation goes along an axis, in a random direction, or turns about a random axis, and stops at once. The speed is such that
-  the stop throws by about 2%, 10% or 30% of the size. Rest counts from the stop.
-- **Releases:** a load pulls the body until its surface has moved by 2% to 80% of its size: into the first mode, along an axis, in a random
-  direction, or at one spot; then it is let go. Rest counts from the release. Other loads than the first mode's pull by 30% at most.
-- **Free:** a body that nothing holds is bent at random and let go; looked at beside the rigid motion that fits it best.
+- **Stops:** the animation moves along an axis, in a random direction, or turns about a random axis, and stops at once. The speed is
+  chosen so that the stop deflects the body by about 2%, 10% or 30% of its size. Rest is counted from the stop.
+- **Releases:** a load pulls the body until its surface has moved by 2% to 80% of its size, and then lets go. It pulls into the first
+  mode, along an axis, in a random direction, or at one spot. Rest is counted from the release. Loads other than the first mode's
+  pull by 30% at most.
+- **Free:** an unpinned body is bent at random and released. Its deflection is measured from the best-fit rigid motion.
 
-Settle is 6 to 96 frames, Bounce 0, 10, 30, 60 or 80%, 12 to 120 fps, 1 to 16 substeps, accuracy as for baking, all drawn at random. At rest is when
-no vertex is farther from its rest position than 1% of the largest swing *seen on a frame*; between frames the distance counts as straight.
+Settle is 6 to 96 frames and Bounce 0, 10, 30, 60 or 80%, at 12 to 120 fps with 1 to 16 substeps, all drawn at random. The accuracy
+is that of baking. A body is at rest when no vertex is farther from its rest position than 1% of the largest swing *visible on a
+frame*. Between frames the distance is interpolated linearly.
 
-A run **holds** if a stop is at rest within one frame or 5% of the dial, whichever is more; if a release is at rest within 0.8 to 1.05 of the
-dial; and if the swing past rest is within 10 percentage points of Bounce, 5 for a release from the first mode, and at most 2% at Bounce 0.
+A run **holds** if all of this is true:
 
-## What does not hold, and why
+- A stop is at rest within one frame or 5% of Settle, whichever is more. A release is at rest within 0.8 to 1.05 of Settle.
+- The overshoot is within 10 percentage points of Bounce (5 for a release from the first mode), and at most 2% at Bounce 0.
 
-Of all runs {all} hold; of those thrown or pulled by 2% {small}, by 10% or less {middle}, by more {large}.
+## Where it does not hold, and why
 
-- **Far pulls.** The law is exact for small deflections. Beyond a tenth of the size a body stiffens or gives way as it bends, and swings between
-  directions. Of those that were pulled or thrown by 30% along an axis or in any direction, {far_axial} hold. The worst is a thin body that is stretched along
-  itself: all motions swing at the same pace, stretching too, so that it comes back as far into compression and buckles there, and the bend that
-  it buckles into is not small.
-- **Running away.** Of the releases of what is held {away} went more than one and a half times as far as they had been pulled, or a step failed: most likely
-  what is stretched and crushed pushes a step into another shape than the one nearby.
-- **Many swings in few frames.** At Bounce 60% and 80% with a Settle of 6 or 12 frames several swings fall between two frames; {fast} of
-  these hold. On frames the largest swing is seen too small, so that rest, which counts in parts of it, is read late by up to {fast_late:.0%} even where the
-  throw or pull is 10% or less; and the swing past rest is read too small by up to {missed:.0f} points.
-- **Few frames.** At Bounce 10% and 30% with a Settle of 6 or 12 frames {few} hold. One frame is up to a sixth of the dial, and the last crossing of 1% is
-  read between two frames as if the way between was straight, which alone may be half a frame.
+{all} runs hold. By deflection, {small} hold at 2%, {middle} at 10% or less, and {large} at more.
 
-Beside these runs, measured by itself in `tests/core/test_waveform.py`:
+- **Large deflections.** The law is exact for small deflections. Beyond a tenth of its size a body stiffens or softens as it bends,
+  and swings between directions. Of the runs deflected by 30% along an axis or in any direction, {far_axial} hold. The worst is a
+  thin body that is stretched along its length. All its motions, stretching included, swing at the same rate. It therefore returns
+  as far into compression, buckles there, and the resulting bend is not small.
+- **Runaway.** In {away} releases of pinned bodies, the body moved more than one and a half times as far as it had been pulled, or a
+  step failed. The most likely cause: a stretched and crushed body pushes a step into another shape than the nearby one.
+- **Many swings in few frames.** At Bounce 60% and 80% with a Settle of 6 or 12 frames, several swings fall between two frames; {fast}
+  of these runs hold. The frames miss the peak of the largest swing. Rest is measured relative to that swing, so it is read late by up to
+  {fast_late:.0%} even where the deflection is 10% or less. The overshoot is read too small by up to {missed:.0f} points.
+- **Few frames.** At Bounce 10% and 30% with a Settle of 6 or 12 frames, {few} hold. One frame is up to a sixth of Settle. The last
+  crossing of 1% is interpolated linearly between two frames, which alone can be wrong by half a frame.
 
-- The bend in a *steady* turn or acceleration is a little less in long steps, so that stops can be exact: by 4% where Settle is 12 steps, by 14% where it
-  is 6.
+`tests/core/test_waveform.py` measures one more deviation:
 
-## By what moves it
+- The bend in a *steady* turn or acceleration is slightly smaller with long steps, so that stops can be exact: by 4% where Settle is 12
+  steps, by 14% where it is 6.
 
-Worst first. *earliest*, *latest* and *median* are what rest misses of what is promised, in parts of Settle; *swing* is the least and the most that
-it goes past rest beyond Bounce, in percentage points. *never*: not within one and a half Settles; *failed*: a step failed.
+## By motion
+
+Worst first. *Earliest*, *latest* and *median late* give the error of the rest time in percent of Settle. *Overshoot error* is the
+overshoot minus Bounce, in percentage points. *never*: not at rest within one and a half Settles; *failed*: a step failed.
 
 {kinds}
 
-## By how far
+## By deflection
 
 {pulls}
 
@@ -346,9 +358,10 @@ it goes past rest beyond Bounce, in percentage points. *never*: not within one a
 
 ## The first law
 
-With *Damping by* First Mode, as before: only the first mode follows the dials, other directions rest earlier and swing less, and the time counts from a
-release. The first draw of each shape, kind and pull, {first_count} runs, by the same measure: {first} hold, of the same runs with the waveform {same}.
-Where a body is pulled far into its first mode the first law rests more often as dialled than the waveform does; from stops it hardly ever does.
+With *Damping By* set to First Mode, as in earlier versions, only the first mode follows the dials. Other directions rest earlier and
+swing less, and the time counts from a release. The first draw of each shape, kind and pull gives {first_count} runs. By the same
+criteria, {first} of them hold; with the waveform law, {same} of the same runs hold. Where a body is pulled far into its first mode,
+the first law rests on time more often than the waveform law. After stops it hardly ever does.
 
 {laws}
 """
@@ -378,8 +391,8 @@ def written(every: list[Run]) -> str:
         few=share([run for run in runs if run.bounce in (10, 30) and run.settle <= 12]),
         away=f"{len(away)} of {len(let_go)}",
         missed=max((-run.over for run in fast if run.pull <= 0.1), default=0.0),
-        kinds=table("what", by(runs, lambda run: run.kind)),
-        pulls=table("how far", by(runs, pull_label)),
+        kinds=table("motion", by(runs, lambda run: run.kind)),
+        pulls=table("deflection", by(runs, pull_label)),
         swings=table("dials", by(runs, swing_label)),
         shapes=table("shape", by(runs, lambda run: run.shape)),
         rates=table("rate", by(runs, lambda run: f"{run.fps} fps")),
@@ -389,14 +402,14 @@ def written(every: list[Run]) -> str:
         first_count=len(first),
         same=share(same),
         laws=table(
-            "what, law",
+            "motion, law",
             [(label, [run for at, run in laws if at == label]) for label in dict.fromkeys(at for at, _ in laws)],
         ),
     )
 
 
 def settle_files(every: list[Run]) -> None:
-    """The table of all runs and the page."""
+    """Write settle.csv and settle.md."""
     OUT.mkdir(parents=True, exist_ok=True)
     with (OUT / "settle.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -417,7 +430,7 @@ def settle_page(quick: bool) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="two shapes only")
+    parser.add_argument("--quick", action="store_true", help="use only two shapes")
     options = parser.parse_args()
     parameters_page.main()
     waveform_table.main()

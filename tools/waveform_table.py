@@ -1,4 +1,4 @@
-"""Makes docs/validation/law.md: the waveform law by a table of measures, each beside its bound."""
+"""Generate docs/validation/law.md: measures of the waveform law, each with its bound."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ from dampsim.core.measure.diagnostics import angular_momentum
 from dampsim.core.scene.parameters import TOLERANCES
 from dampsim.core.simulation.simulation import Simulation
 
-TITLE = "# The waveform law, measure by measure"
-TEXT = """A bar, a torus, a tapered tail and a lump of about 400 tetrahedra, held at one end.
-Stops and releases: Settle 96 frames at 96 fps, so that frames show every swing; N is the dial, and rest counts from the stop or the release. What
-artists dial and see, drawn at random, at all rates and far beyond small deflections, is on [the page of the dials](settle.md); the law itself is in [physics.md](../physics.md) section 2."""
+TITLE = "# The waveform law, measured"
+TEXT = """The bodies are a bar, a torus, a tapered tail and a lump of about
+400 tetrahedra, pinned at one end. Stops and releases use Settle 96 frames at 96 fps, so that every swing shows on frames. N is the
+Settle dial; rest is counted from the stop or the release. [Settle and Bounce, measured](settle.md) draws dials at random, at all
+rates and far beyond small deflections. The law itself is in [physics](../explanation/physics/index.md), section 2."""
 OUT = Path(__file__).resolve().parents[1] / "docs" / "validation" / "law.md"
 SHAPES: dict[str, Callable[[], Surface]] = {
     "bar": lambda: gridded("Bar", (0, 0, 0), (1, 0.2, 0.2), 0.1),
@@ -31,10 +32,10 @@ SHAPES: dict[str, Callable[[], Surface]] = {
     "tail": shapes.tail,
     "lump": shapes.lump,
 }
-# Frames of the stops and releases, and their rate: fine enough that no swing's top is missed between two frames.
+# Settle of the stops and releases in frames, and their rate: fine enough to show the peak of every swing.
 SETTLE, FPS = 96.0, 96.0
 BOUNCES = (0.0, 10.0, 30.0, 60.0)
-# What, its bound, what was measured, whether that holds.
+# Measure, bound, measured value, and whether it is within the bound.
 Row = tuple[str, str, str, bool]
 
 
@@ -44,48 +45,48 @@ def at_most(what: str, bound: float, form: str, found: float) -> Row:
 
 def rows() -> Iterator[Row]:
     yield at_most(
-        "sag that is swung to beside the static one (Settle 6, 24, 96; Bounce 0, 50%; 12, 60 fps)", 1e-6, ".0e",
+        "sag after swinging: difference from the static sag (Settle 6, 24, 96; Bounce 0, 50%; 12, 60 fps)", 1e-6, ".0e",
         max(waveform.sag_missed(*which) for which in itertools.product((6, 24, 96), (0.0, 0.5), (12, 60))),
     )  # fmt: skip
-    yield at_most("69 frames on still pins under its weight, m", 1e-6, ".0e", drifted())
+    yield at_most("drift in 69 frames on still pins under gravity, m", 1e-6, ".0e", drifted())
     spread, apart = accelerated()
-    yield at_most("lean under constant acceleration, 1, 4 and 16 substeps apart", 0.02, ".2%", spread)
-    yield at_most("the same beside the static shape under the load felt", 0.06, ".2%", apart)
+    yield at_most("lean under constant acceleration: spread over 1, 4 and 16 substeps", 0.02, ".2%", spread)
+    yield at_most("the same: difference from the static shape under the inertial load", 0.06, ".2%", apart)
     yield from stops()
     yield from releases()
     found = np.array([waveform.of_a_stop(*rate, 30.0, shapes.ring) for rate in waveform.RATES])
     still = np.array([waveform.of_a_stop(*rate, 0.0, shapes.ring) for rate in waveform.RATES])
     rates = "12 to 120 fps, 1 to 16 substeps: torus stopped in any direction, "
     for label, some in (("Bounce 30%", found), ("Bounce 0", still)):
-        yield at_most(f"{rates}{label}, rest apart", 0.06, ".1%", float(np.ptp(some[:, 0]) / some[:, 0].max()))
-        yield at_most(f"{rates}{label}, throw apart", 0.06, ".1%", float(np.ptp(some[:, 2]) / some[:, 2].max()))
-    yield at_most(f"{rates}Bounce 30%, overshoot apart, points", 2.0, ".1f", 100.0 * float(np.ptp(found[:, 1])))
+        yield at_most(f"{rates}{label}, spread of the rest time", 0.06, ".1%", float(np.ptp(some[:, 0]) / some[:, 0].max()))
+        yield at_most(f"{rates}{label}, spread of the largest deflection", 0.06, ".1%", float(np.ptp(some[:, 2]) / some[:, 2].max()))
+    yield at_most(f"{rates}Bounce 30%, spread of the overshoot, points", 2.0, ".1f", 100.0 * float(np.ptp(found[:, 1])))
     throws = np.array([waveform.thrown(0.3, stiffness=stiffness) for stiffness in waveform.MODULI])
-    yield at_most("throw, Young's modulus over four decades, apart", 0.01, ".2%", float(np.ptp(throws) / throws.max()))
+    yield at_most("largest deflection: spread over four decades of Young's modulus", 0.01, ".2%", float(np.ptp(throws) / throws.max()))
     for rate in (0.5, 2.0):
         bends = [waveform.turned_steadily(*which, rate)[0] for which in ((24, 1), (24, 16))]
-        what = f"bend in a steady turn of {rate:g} turns a second, 1 substep beside 16"
+        what = f"bend in a steady rotation, {rate:g} turns a second: 1 substep compared with 16"
         yield at_most(what, 0.06, ".1%", abs(bends[0] / bends[1] - 1.0))
     for accuracy in TOLERANCES:
         worst = max(spun(fps, accuracy) for fps in (12, 24, 60))
         yield at_most(
-            f"spin of a turn a second, 10 s, 12 to 60 fps, Accuracy {accuracy}: momentum off", 0.01, ".0e", worst
+            f"free spin, one turn a second, 10 s, 12 to 60 fps, Accuracy {accuracy}: error of angular momentum", 0.01, ".0e", worst
         )
     quiet, busy = (sleep.evaluations(5000, moving, TOLERANCES["BAKE"]) for moving in (False, True))
-    yield at_most("evaluations of 5,000 still steps beside 5,000 moving ones", 0.1, ".1%", quiet / busy)
-    yield at_most("iterations beside those of the first law, jerky animations, on the mean", 1.3, ".2f", iterations())
+    yield at_most("evaluations in 5,000 still steps, relative to 5,000 moving ones", 0.1, ".1%", quiet / busy)
+    yield at_most("mean iterations relative to the first law, jerky animations", 1.3, ".2f", iterations())
     outcomes = [waveform.violent(seed) for seed in range(20)]
     steps, helped = sum(one[1] for one in outcomes), sum(one[2] for one in outcomes)
-    what = f"violent animations (jumps of 0.3 m and turns of 1.5 rad in a frame): substeps helped, of {steps}"
+    what = f"violent animations (jumps of 0.3 m and turns of 1.5 rad in a frame): fallback substeps, of {steps}"
     yield at_most(what, steps * 0.05, ".0f", helped)
     for name, part in (("bar", 0.6), ("tail", 0.8)):
         body = promise.made(SHAPES[name](), 0.05, settle=SETTLE, bounce=60.0)
         one = promise.released(body, promise.in_first_mode, part, FPS)
-        # A release rests sooner than the dial by the time that a stop takes to its largest swing.
+        # A release rests earlier than a stop by the time that a stop takes to reach its largest swing.
         yield within(
             f"{name} pulled into its first mode by {part:.0%}, Bounce 60%: rest, N", one.rest / SETTLE, 0.8, 1.05
         )
-        what = f"{name} pulled into its first mode by {part:.0%}, Bounce 60%: overshoot off, points"
+        what = f"{name} pulled into its first mode by {part:.0%}, Bounce 60%: overshoot error, points"
         yield at_most(what, 20.0, ".1f", 100.0 * abs(one.overshoot - 0.6))
 
 
@@ -100,7 +101,7 @@ def drifted() -> float:
 
 
 def accelerated() -> tuple[float, float]:
-    """How far apart a bar leans with 1, 4 and 16 substeps, and how far from the static lean, in parts of it."""
+    """Return the spread of a bar's lean over 1, 4 and 16 substeps, and its error, both relative to the static lean."""
     found = []
     surface, along = SHAPES["bar"](), np.array([0.0, 2.0, 1.0])
     for substeps in (1, 4, 16):
@@ -110,7 +111,7 @@ def accelerated() -> tuple[float, float]:
         *_, last = promise.simulated(moving, 24.0, 97).frames()
         found.append(last.surface - moving.motion(97.0))
     law = simulation_law(body)
-    # What a slow dial feels of an acceleration is as many times that as its first mode is heavier (physics.md 2).
+    # The inertial load is the acceleration times the ratio of the first mode's inertia to the law's (physics.md section 2).
     hung = promise.simulated(body, 24.0, 2, -along * law)
     static = next(iter(hung.frames())).surface - surface.vertices
     size = float(np.linalg.norm(static, axis=1).max())
@@ -119,7 +120,7 @@ def accelerated() -> tuple[float, float]:
 
 
 def simulation_law(body: promise.Body) -> float:
-    """The first mode's lambda_1 over that of its law, a^2 + w^2 or, with two real roots, their product."""
+    """Return the first mode's lambda_1 over that of its law: a^2 + w^2, or the product of two real roots."""
     simulation = promise.simulated(body, 24.0, 2)
     (controls,) = simulation.controls()
     (law,) = controls.laws
@@ -142,7 +143,7 @@ def stops() -> Iterator[Row]:
     count = len(found)
     yield within(f"{count} stops, Bounce 0 to 60%: earliest rest, N", min(found), 0.94, 25.0 / 24.0)
     yield within(f"{count} stops, Bounce 0 to 60%: latest rest, N", max(found), 0.94, 25.0 / 24.0)
-    yield at_most(f"{count} stops: overshoot off, points", 10.0, ".1f", float(np.abs(over).max()))
+    yield at_most(f"{count} stops: overshoot error, points", 10.0, ".1f", float(np.abs(over).max()))
 
 
 def releases() -> Iterator[Row]:
@@ -158,12 +159,12 @@ def releases() -> Iterator[Row]:
             (first if load is promise.in_first_mode else others).append(abs(100.0 * one.overshoot - bounce))
     yield within(f"{len(found)} releases from 2%: earliest rest, N", min(found), 0.8, 1.06)
     yield within(f"{len(found)} releases from 2%: latest rest, N", max(found), 0.8, 1.06)
-    yield at_most("releases from the first mode: overshoot off, points", 5.0, ".1f", max(first))
-    yield at_most("releases along axes and from pokes: overshoot off, points", 10.0, ".1f", max(others))
+    yield at_most("releases from the first mode: overshoot error, points", 5.0, ".1f", max(first))
+    yield at_most("releases along axes and from pokes: overshoot error, points", 10.0, ".1f", max(others))
 
 
 def spun(fps: int, accuracy: str) -> float:
-    """How much of its angular momentum a spinning, swinging bar loses or gains in ten seconds."""
+    """Return the relative change of the angular momentum of a spinning, swinging bar in ten seconds."""
     body = bar("Bar", 0.0, 0.5, False, resolution=60, settle=12.0, bounce=30.0, accuracy=accuracy)
     simulation = Simulation(scene(body, fps=float(fps), last=1 + 10 * fps, gravity=np.zeros(3)))
     system, first = simulation.islands[0].system, simulation.first_frame()
@@ -177,7 +178,7 @@ def spun(fps: int, accuracy: str) -> float:
 
 
 def iterations() -> float:
-    """Of the solver under a jerky turn and shift, beside those of the first law: the mean over shapes and dials."""
+    """Return solver iterations under jerky motion relative to the first law: the mean over shapes and dials."""
     ratios = []
     for make, (settle, bounce) in itertools.product(SHAPES.values(), ((12.0, 0.0), (24.0, 30.0), (48.0, 60.0))):
         surface = make()
@@ -196,12 +197,12 @@ def iterations() -> float:
 
 
 def page(path: Path, title: str, text: str, found: list[Row]) -> None:
-    """Writes a table of measures, what does not hold first."""
-    lines = ["| what | bound | measured | |", "|---|---|---|---|"]
+    """Write a page with a table of measures; those that do not hold come first."""
+    lines = ["| measure | bound | measured | |", "|---|---|---|---|"]
     for what, bound, measured, holds in sorted(found, key=lambda row: row[3]):
         lines.append(f"| {what} | {bound} | {measured} | {'' if holds else '**does not hold**'} |")
     count = sum(row[3] for row in found)
-    made = f"Made by `python run.py docs`; {count} of {len(found)} hold. "
+    made = f"Generated by `python run.py docs`; {count} of {len(found)} hold. "
     path.write_text(f"{title}\n\n{made}{text}\n\n" + "\n".join(lines) + "\n", encoding="utf-8")
     print(path, flush=True)
 

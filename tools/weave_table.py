@@ -1,4 +1,4 @@
-"""Makes the tables of docs/weave.md anew: rests, pulls, damping, contact, times; those that are named, or all.
+"""Update the tables of docs/explanation/woven-cloth.md: rests, pulls, damping, contact, times; all, or the named ones.
 
     python tools/weave_table.py rests pulls       in an environment of the core's tests
 
@@ -18,7 +18,7 @@ from statistics import median
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "weave.md"
+PAGE = ROOT / "docs" / "explanation" / "woven-cloth.md"
 if __name__ == "__main__":
     sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "core")]
     import conftest  # noqa: F401  (loads the checkout as the package dampsim)
@@ -170,7 +170,7 @@ def main() -> None:
         place = re.compile(f"(<!-- tools/weave_table.py: {name} -->\n\n).*?(\n\n<!-- end -->)", re.DOTALL)
         text, count = place.subn(lambda found, made=made: found[1] + made + found[2], text)  # type: ignore[misc]
         if count != 1:
-            raise SystemExit(f"docs/weave.md has no place for the table {name}.")
+            raise SystemExit(f"docs/explanation/woven-cloth.md has no place for the table {name}.")
         PAGE.write_text(text, encoding="utf-8")
         print(made, flush=True)
 

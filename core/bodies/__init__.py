@@ -1,1 +1,1 @@
-"""Kinds of bodies: what is built of an artist's object."""
+"""Body kinds: build simulation models from objects."""

@@ -1,4 +1,4 @@
-"""Cloth: a mesh's triangles as a sheet that resists stretching, shearing and bending (docs/physics.md section 6)."""
+"""Cloth: the triangles of a mesh as a sheet that resists stretch, shear and bending (docs/physics.md section 6)."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from .volume import softened
 
 # Poisson's ratio in the sheet's plane.
 POISSON = 0.3
-# A triangle that is lower than this part of its longest side is a line.
+# Smallest ratio of height to longest side of a triangle; thinner ones are ignored.
 _THIN = 1e-6
-# How many times as stiff as a piece of the sheet a seam is, so that it gives less than a hundredth of what that does.
+# Stiffness of a seam relative to the sheet, so that it stretches less than a hundredth as much.
 _SEAM = 100.0
-# A sheet of up to so many times as many vertices as it should have is taken as it is.
+# A sheet with at most this many times the wanted number of vertices is not coarsened.
 _ENOUGH = 1.2
 
 _PLASTIC = {"plastic_yield": 0.0, "plastic_creep": 20.0, "plastic_most": 100.0}
@@ -46,19 +46,19 @@ FABRICS: dict[str, dict[str, float]] = {
     "Rubber Sheet": {**_PLASTIC, "thickness": 1.0, "stiffness": 1000.0, "density": 1100.0, "bending": 1.0},
     "Foil": {**_PLASTIC, "thickness": 1.0, "stiffness": 3000.0, "density": 60.0, "bending": 1.0, "plastic_yield": 0.5},
 }
-"""Settings of fabrics: with 1 mm, kPa are N/m of the sheet, and a thousandth of kg/m^3 is its kg/m^2.
+"""Settings of fabrics. At 1 mm thickness, kPa equals N/m of the sheet, and kg/m^3 is 1000 times its kg/m^2.
 
-Their rigidities against bending are 5e-6, 5e-5, 5e-4, 2e-3, 9e-5 and 3e-4 N m. Foil keeps folds that are tighter than
-10 cm; of the others nothing stays.
+Their bending rigidities are 5e-6, 5e-5, 5e-4, 2e-3, 9e-5 and 3e-4 N m. Foil keeps folds with a radius below 10 cm; the
+others keep no deformation.
 """
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """The part of a mesh that is a sheet.
+    """Sheet formed by the triangles of a mesh.
 
-    vertices: (n,) those that have a triangle.  triangles: (m, 3) of them.  areas: (m,) m^2.  doubles: see Moved.
-    seams: (s, 2) of them that are sewn together.
+    vertices: (n,) mesh vertices that have a triangle; these are the nodes.  triangles: (m, 3) nodes.
+    areas: (m,) m^2.  duplicates: see VertexSkin.  seams: (s, 2) nodes that are sewn together.
     """
 
     vertices: Index
@@ -69,7 +69,7 @@ class Sheet:
 
     @staticmethod
     def of(body: Body) -> Sheet:
-        """Raises MeshError where nothing has an area."""
+        """Return the sheet of a body. Raises MeshError if no triangle has an area."""
         points = body.surface.vertices
         first, label = welded(points)
         stands = first[label]
@@ -87,22 +87,22 @@ class Sheet:
         return Sheet(vertices, place[triangles], areas, doubled(stands, place), seams)
 
     def coarser(self, body: Body) -> tuple[Sheet, Led] | None:
-        """A sheet of fewer vertices for one that has too many, and how the surface goes along; None for others."""
+        """Return a coarser sheet and the skin that follows it; None if the sheet has few enough vertices."""
         detail, points = body.settings.detail, body.surface.vertices
         if len(self.vertices) <= _ENOUGH * detail:
             return None
-        # What is sewn stays, so that the same vertices meet.
+        # Keep sewn vertices, so that the same vertices are joined.
         sewn = self.vertices[self.seams]
         fewer = collapsed(points, self.vertices[self.triangles], detail, _held(body, self.doubles), np.unique(sewn))
         vertices = np.unique(fewer.triangles)
         place = np.full(len(points), -1)
         place[vertices] = np.arange(len(vertices))
-        # Of pieces that fell into nothing, what was left goes along with the nearest.
+        # Vertices of pieces that collapsed completely follow the nearest remaining vertex.
         lost = self.vertices[place[fewer.into[self.vertices]] < 0]
         into = place[fewer.into]
         if len(lost):
             into[lost] = cKDTree(points[vertices]).query(points[lost])[1]
-        # What is pinned hard stays on the animation.
+        # Hard-pinned vertices stay on the animation.
         bound = np.setdiff1d(self.vertices[body.pins[self.vertices] < HARD], vertices)
         triangles = place[fewer.triangles]
         areas = triangle_areas(points[vertices], triangles)
@@ -112,24 +112,24 @@ class Sheet:
 
 
 def _sewn(pairs: Index) -> Index:
-    """Pairs (s, 2) of nodes, once each, without -1 and what is one node already."""
+    """Return unique pairs (s, 2) of different nodes, without those that contain -1."""
     there = (pairs >= 0).all(axis=1) & (pairs[:, 0] != pairs[:, 1])
     return np.asarray(np.unique(np.sort(pairs[there], axis=1), axis=0), dtype=np.int64).reshape(-1, 2)
 
 
 def _held(body: Body, doubles: Index) -> Array:
-    """(v,) how each vertex is held, a seam's two sides alike."""
+    """Return the pin weights (v,), with equal weights on both sides of a seam."""
     pins = body.pins.copy()
     np.maximum.at(pins, doubles[:, 1], pins[doubles[:, 0]])
     return pins
 
 
 class Cloth(Kind):
-    """Triangles of a fabric."""
+    """Kind made of triangles of a fabric."""
 
     name = "CLOTH"
     label = "Cloth"
-    text = "Every face is a piece of fabric: flags, clothes, curtains, paper, balloons"
+    text = "Simulate every face as a piece of fabric: flags, clothes, curtains, paper, balloons"
     sews = True
     natural = True
 
@@ -153,7 +153,7 @@ class Cloth(Kind):
         rest, triangles = body.surface.vertices[sheet.vertices], sheet.triangles
         shares = np.bincount(triangles.ravel(), (sheet.areas / 3.0).repeat(3), minlength=len(rest)).astype(float)
         across = None if settings.pressure else struts_across(rest, triangles, shares)
-        # A shell has two sides.
+        # A shell has two sides, each with half of the thickness.
         thickness = 1e-3 * settings.thickness * (1.0 if across is None else 0.5)
         held = Held.of(body, sheet.vertices, sheet.doubles, shares)
         painted = painted_at(body.stiffness_map, sheet.vertices)
@@ -165,7 +165,7 @@ class Cloth(Kind):
         sizes *= 1.0 - settings.shrink / 100.0
         if (sizes != 1.0).any():
             membrane = membrane.shrunk(sizes)
-        # That of a plate; fabrics are less, or more, by the factor.
+        # Rigidity of a plate, scaled by the Bending factor of the fabric.
         rigidity = settings.bending * BASE_YOUNG * thickness**3 / (12.0 * (1.0 - POISSON**2))
         bending = ShellBending(rest, triangles, rigidity * parts, held.fixed(len(rest)), POISSON)
         folds = BendingFlow(bending, rest, thickness)
@@ -177,7 +177,7 @@ class Cloth(Kind):
         if len(sheet.seams):
             firm = np.full(len(sheet.seams), _SEAM * BASE_YOUNG * thickness)
             terms = (*terms, Potential(Sewing(sheet.seams, firm, len(rest))))
-        # A pinned face clamps what is hinged to it.
+        # Group the nodes of each hinge, so that a pinned face clamps its neighbours.
         groups = (triangles, bending.hinges.nodes) if settings.bending > 0.0 else (triangles,)
         if len(sheet.seams):
             groups = (*groups, sheet.seams)
@@ -190,20 +190,20 @@ class Cloth(Kind):
 
 
 def _blown(body: Body, sheet: Sheet) -> tuple[Term, ...]:
-    """What the air inside pushes. Raises MeshError where it would get out."""
+    """Return the force term of the air pressure; empty without pressure. Raises MeshError if the sheet is open."""
     pressure = body.settings.pressure
     if pressure == 0.0:
         return ()
     triangles = _closed_by(sheet.seams, sheet.triangles, len(sheet.vertices))
     if open_edges(triangles):
         raise MeshError(f"{body.name}: the sheet is open, so that it holds no air; close it or set Pressure to 0.")
-    # However it was modelled, the air is inside.
+    # Orient the triangles outwards, whatever the normals of the mesh.
     outwards = turned_outwards(body.surface.vertices[sheet.vertices], triangles)
     return (Potential(Pressure(outwards, pressure), Factor.FIXED),)
 
 
 def _closed_by(seams: Index, triangles: Index, count: int) -> Index:
-    """Triangles (m, 3) with one node in the place of those that are sewn together."""
+    """Return triangles (m, 3) in which sewn nodes are merged into one."""
     if not len(seams):
         return triangles
     graph = coo_matrix((np.ones(len(seams)), (seams[:, 0], seams[:, 1])), shape=(count, count))

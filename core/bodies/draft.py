@@ -1,4 +1,4 @@
-"""Draft: the same bodies, simulated less finely. The dials mean the same, since none of them knows of the elements."""
+"""Draft: coarser versions of bodies. The parameters keep their meaning, since none depends on the resolution."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from .registry import kind
 
 
 def fineness(body: Body) -> str:
-    """The name of the parameter that says how finely a body is simulated; '' where its mesh alone does."""
+    """Return the name of the parameter that sets the resolution of a body; '' if its mesh determines it."""
     return kind(body.kind).fineness(body.settings)
 
 
 def drafted(body: Body, part: float) -> Body:
-    """The body with that part (0 to 1) of its tetrahedra or vertices; as it is where its mesh alone says how many."""
+    """Return the body with a fraction (0 to 1) of its tetrahedra or vertices; unchanged if its mesh determines them."""
     name = fineness(body)
     return replace(body, settings=coarser(body.settings, name, part, len(body.surface.vertices))) if name else body
 
 
 def coarser(settings: Settings, name: str, part: float, vertices: int) -> Settings:
-    """Settings with a part of a fineness. vertices: of the surface, of which a sheet has no more."""
+    """Return settings with a scaled resolution parameter. vertex_count: of the surface, the limit for sheets."""
     fine = getattr(settings, name)
     most = min(fine, vertices) if PARAMETERS[name].unit == "vertices" else fine
     wanted = max(round(part * most), int(PARAMETERS[name].least))

@@ -1,4 +1,4 @@
-"""Which tetrahedra of a solid have fibres, how strong, and along which way."""
+"""Muscle fibres of solids: their tetrahedra, strengths and directions."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from ..scene.body import Body
 from ..scene.parameters import Along
 from ..system.fibres import Fibres
 
-# Weaker ones than this part pull nothing that can be seen.
+# Smallest strength of a fibre; weaker ones have no visible effect.
 _LEAST = 1e-3
-# What of a tetrahedron has to be flesh, in parts of the fullest, for its fibre to be drawn: its middle is in it then.
+# Smallest fill of a tetrahedron, relative to the fullest one, for its fibre to be drawn; its centre is inside then.
 _WITHIN = 0.5
-# A group whose second longest way is more than this part of the longest has no length.
+# Largest ratio of the second longest to the longest extent for which a group has a unique longest axis.
 _ROUND = 0.95
-# What is painted along the fibres is smoothed over about the fourth root of this, in parts of the body's size.
+# Smoothing of the painted directions: its fourth root is the smoothing length relative to the body size.
 _SMOOTH = 1e-6
-# Where it changes over the body's size by less, it says no direction.
+# Smallest change of the painted weight over the body size that defines a direction.
 _ALIKE = 0.05
-# Parts of the fibres that may have no direction: these are left out.
+# Largest fraction of the fibres that may have no direction; these are left out.
 _LOST = 0.5
 
 
@@ -40,10 +40,10 @@ def fibre_terms(
     law: ElasticDensity,
     young: float,
 ) -> tuple[Fibres, ...]:
-    """The term of a body's fibres, if it has any. Raises MeshError where they lie nowhere, or along no way.
+    """Return the force term of a body's fibres, or () without fibres. Raises MeshError if no fibre can be placed.
 
-    moving: (m,) tets that are simulated.  painted: (n,) how strong the fibres are at the nodes; None for no fibres.
-    stiff: (t,) m^3 of each tet that count for its stiffness.  law, young: of the flesh, in Pa.
+    moving: (m,) simulated tets.  painted: (n,) strength of the fibres at the nodes; None for no fibres.
+    stiff: (t,) m^3, effective volume of each tet for its stiffness.  law, young: material of the flesh, young in Pa.
     """
     if painted is None:
         return ()
@@ -51,7 +51,7 @@ def fibre_terms(
     own = moving[strong[moving] > _LEAST]
     if not len(own):
         raise MeshError(
-            f"{body.name}: no vertex that is free to move has a weight in its fibre group; paint some, or choose none."
+            f"{body.name}: no vertex that is free to move has a weight in its fibre group; paint some, or clear it."
         )
     ways, known = _directions(body, cover, own, strong[own] * stiff[own])
     own = own[known]
@@ -63,7 +63,7 @@ def fibre_terms(
 
 
 def _directions(body: Body, cover: Cover, own: Index, parts: Array) -> tuple[Array, Array]:
-    """(m, 3) unit directions at rest of some of the tets, and (m,) which have one. parts: (m,) how much each counts."""
+    """Return the unit directions (m, 3) of tets at rest, and whether each has one (m,). parts: (m,) their weights."""
     along = body.settings.fibres_along
     every = np.ones(len(own), dtype=bool)
     if along == Along.PAINTED:
@@ -74,23 +74,23 @@ def _directions(body: Body, cover: Cover, own: Index, parts: Array) -> tuple[Arr
 
 
 def _length(body: Body, places: Array, parts: Array) -> Array:
-    """(3,) the longest way through places (m, 3)."""
+    """Return the longest principal axis (3,) of points (m, 3). Raises MeshError if it is ambiguous."""
     offset = places - parts @ places / parts.sum()
     values, vectors = np.linalg.eigh((parts[:, None] * offset).T @ offset)
     if values[1] > _ROUND**2 * values[2]:
         raise MeshError(
-            f"{body.name}: its fibre group is about as wide as long, so that its fibres have no way to lie; choose an "
+            f"{body.name}: its fibre group is about as wide as long, so its longest axis is ambiguous; choose an "
             "axis under Fibres Along, or paint a Direction Group."
         )
     return np.asarray(vectors[:, 2])
 
 
 def _painted(body: Body, cover: Cover, own: Index, parts: Array) -> tuple[Array, Array]:
-    """The slope of what is painted from one end of the fibres to the other."""
+    """Return the directions of the gradient of the painted weights, and which tets have one."""
     if body.fibre_direction is None:
         raise MeshError(
-            f"{body.name}: its fibres lie along what is painted, and no Direction Group is chosen; choose one, or an "
-            "axis under Fibres Along."
+            f"{body.name}: Fibres Along is Painted, but no Direction Group is chosen; choose one, or an axis under "
+            "Fibres Along."
         )
     nodes, tets = cover.nodes, cover.tets
     levels = smoothed(cover.embedding, nodes, tets, body.fibre_direction)
@@ -99,17 +99,17 @@ def _painted(body: Body, cover: Cover, own: Index, parts: Array) -> tuple[Array,
     known = size * body.surface.size > _ALIKE
     if parts[~known].sum() > _LOST * parts.sum():
         raise MeshError(
-            f"{body.name}: its Direction Group is painted alike where its fibres are; paint it from 0 at one end of "
-            "them to 1 at the other, or choose an axis under Fibres Along."
+            f"{body.name}: its Direction Group is nearly constant along its fibres; paint it from 0 at one end to 1 "
+            "at the other, or choose an axis under Fibres Along."
         )
     return slopes / np.maximum(size, 1e-30)[:, None], known
 
 
 def smoothed(embedding: Embedding, nodes: Array, tets: Index, values: Array) -> Array:
-    """Levels (n,) of the nodes that are near values (v,) of the surface, and change as evenly as can be, inside too.
+    """Return node values (n,) that fit vertex values (v,) and have a smooth gradient, also inside.
 
-    The least of mean (level - value)^2 + e L^4 mean |change of slope|^2, with L the size: what changes evenly from one
-    end to the other is met exactly, at the ends as well.
+    They minimise mean (node value - vertex value)^2 + e L^4 mean |change of gradient|^2, with L the size. Values with a
+    constant gradient are reproduced exactly, also at the ends.
     """
     shapes, corners = gradients(nodes, tets), nodes[tets]
     middles, m = corners.mean(axis=1), len(tets)
@@ -121,14 +121,14 @@ def smoothed(embedding: Embedding, nodes: Array, tets: Index, values: Array) -> 
     weights = _SMOOTH * float(np.ptp(nodes, axis=0).max()) ** 4 / (apart**2 * max(len(one), 1))
     step = vstack([slope[k * m + one] - slope[k * m + other] for k in range(3)])
     carried = embedding.operator
-    # What neither carries a vertex nor lies beside anything else has no level of its own.
+    # Regularise nodes that neither embed a vertex nor share a face with another tetrahedron.
     alone = diags(np.full(len(nodes), 1e-12 / len(values)))
     matrix = carried.T @ carried / len(values) + step.T @ diags(np.tile(weights, 3)) @ step + alone
     return np.asarray(spsolve(matrix.tocsc(), carried.T @ values / len(values), permc_spec="MMD_AT_PLUS_A"))
 
 
 def _beside(tets: Index) -> tuple[Index, Index]:
-    """The pairs of tetrahedra (f,), (f,) that share a face."""
+    """Return the pairs of tetrahedra (f,), (f,) that share a face."""
     faces = np.sort(tets[:, [[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2]]].reshape(-1, 3), axis=1)
     order = np.lexsort(faces.T)
     same = np.flatnonzero((faces[order[1:]] == faces[order[:-1]]).all(axis=1))

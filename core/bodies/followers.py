@@ -1,4 +1,4 @@
-"""How nodes follow the animated surface."""
+"""Binding of points to the animated surface."""
 
 from __future__ import annotations
 
@@ -15,39 +15,43 @@ from ..energies.polar import best_rotations
 from ..geometry.rigid import rigid_motion
 
 _NEIGHBOURS = 12
-# How much the whole body's turn steadies a node's own where its neighbours leave an axis open.
+# Weight of the rotation of all bound vertices in a point's own rotation, used if its neighbours leave an axis open.
 _STEADY = 1e-3
-# Leaders that are this much of their extent off from one rigid motion, what float32 leaves of places, turn as one.
+# Largest deviation from a rigid motion, relative to the extent, for which all points use it: float32 rounding.
 _RIGID = 1e-7
 
 
 class Followers(Protocol):
-    """Points (p, 3) that go along with an animated surface."""
+    """Points (p, 3) m that follow an animated surface."""
 
     @property
     def offsets(self) -> Array:
-        """Of the points from their places at rest, (p, 3) m."""
+        """Offsets (p, 3) m of the points from the origins of their local frames at rest."""
         ...
 
     def __call__(self, surface: Array) -> Array:
-        """Positions (p, 3) for the animated surface (v, 3)."""
+        """Return the positions (p, 3) m for the animated surface (v, 3) m."""
         ...
 
     def frames(self, surface: Array) -> tuple[Array, Array]:
-        """The turn (p, 3, 3) of the surface (v, 3) around each point since rest, and its place there (p, 3)."""
+        """Return rotations (p, 3, 3) since rest and origins (p, 3) m of local frames of the surface (v, 3) m."""
         ...
 
 
 def _turned(turns: Array, offsets: Array) -> Array:
-    """Each offset (n, 3) turned by its own rotation (n, 3, 3)."""
+    """Rotate each offset (n, 3) by its own rotation (n, 3, 3)."""
     return np.asarray((turns @ offsets[:, :, None])[:, :, 0])
 
 
 @dataclass(frozen=True)
 class Tied:
-    """Points that go with the nearest vertices of an animated surface, as if rigidly tied to each one's neighbours.
+    """Points bound rigidly to the nearest vertices of an animated surface.
 
-    turning: (p,) those for which that is exact; the others, which nothing depends on, turn as all leaders do.
+    rest: (v, 3) m, surface at rest.
+    near: (p, k) vertices to which each point is bound.  weights: (p, k) their weights.
+    points: (p, 3) m at rest.
+    has_local_rotation: (p,) points with an exact local rotation. The others, on which nothing depends, use the common
+        rotation of all bound vertices.
     """
 
     rest: Array
@@ -58,7 +62,10 @@ class Tied:
 
     @staticmethod
     def tie(points: Array, surface: Array, vertices: Index, turning: Mask | None = None) -> Tied:
-        """points: (p, 3) at rest.  surface: (v, 3) at rest.  vertices: which may lead.  turning: all if None."""
+        """Bind points (p, 3) m to the nearest of the given vertices of a surface (v, 3) m, both at rest.
+
+        has_local_rotation: (p,), see the class; all points if None.
+        """
         count = min(_NEIGHBOURS, len(vertices))
         distance, near = cKDTree(surface[vertices]).query(points, k=count)
         distance, near = distance.reshape(len(points), count), vertices[near.reshape(len(points), count)]
@@ -68,11 +75,11 @@ class Tied:
         return Tied(surface, near, weights / weights.sum(axis=1, keepdims=True), points, turning)
 
     def some(self, which: Index) -> Tied:
-        """Of some of the points."""
+        """Return the binding of a subset of the points."""
         return Tied(self.rest, self.near[which], self.weights[which], self.points[which], self.turning[which])
 
     def __call__(self, surface: Array) -> Array:
-        """Positions (p, 3) for the animated surface (v, 3)."""
+        """Return the positions (p, 3) m for the animated surface (v, 3) m."""
         if len(self.points) == 0:
             return self.points.copy()
         turns, places = self.frames(surface)
@@ -80,11 +87,11 @@ class Tied:
 
     @cached_property
     def offsets(self) -> Array:
-        """Of the points from their leaders' places at rest, (p, 3) m."""
+        """Offsets (p, 3) m of the points from the weighted means of their vertices, at rest."""
         return np.asarray(self.points - self._places)
 
     def frames(self, surface: Array) -> tuple[Array, Array]:
-        """The turn (p, 3, 3) of the surface (v, 3) around each point since rest, and its place there (p, 3)."""
+        """Return rotations (p, 3, 3) since rest and origins (p, 3) m of local frames of the surface (v, 3) m."""
         there = surface[self._leaders]
         whole, shift = rigid_motion(self._leading, there)
         turns = np.tile(whole, (len(self.points), 1, 1))
@@ -92,7 +99,7 @@ class Tied:
             return turns, self._places @ whole.T + shift
         new = rows(surface, self.near)
         b0 = (self.weights[:, None] @ new)[:, 0]
-        # The weighted leaders' places at rest are about their mean, so that b0 drops out of the products.
+        # The weighted rest offsets sum to zero, so b0 cancels in the products.
         products = new[self.turning].transpose(0, 2, 1) @ self._levers + self._steadied * whole
         turns[self.turning] = best_rotations(products)
         return turns, b0
@@ -103,27 +110,27 @@ class Tied:
 
     @cached_property
     def _leading(self) -> Array:
-        """(l, 3) m, the leaders at rest."""
+        """Rest positions (l, 3) m of all vertices with bound points."""
         return self.rest[self._leaders]
 
     @cached_property
     def _extent(self) -> float:
-        """m, of the leaders at rest."""
+        """Largest extent in m of the bound vertices at rest."""
         return float(np.ptp(self._leading, axis=0).max())
 
     @cached_property
     def _places(self) -> Array:
-        """(p, 3) m, of the points' leaders at rest."""
+        """Weighted means (p, 3) m of each point's vertices at rest."""
         return np.asarray((self.weights[:, None] @ self.rest[self.near])[:, 0])
 
     @cached_property
     def _levers(self) -> Array:
-        """(t, k, 3) m, the turning ones' leaders from there, times their weights."""
+        """Weighted rest offsets (t, k, 3) m of the vertices from their mean, for points with a local rotation."""
         return np.asarray((self.weights[:, :, None] * (self.rest[self.near] - self._places[:, None]))[self.turning])
 
     @cached_property
     def _steadied(self) -> Array:
-        """(t, 1, 1) m^2, how much the turn of all leaders counts, where the near ones leave it open."""
+        """Weights (t, 1, 1) m^2 of the common rotation, which matters if a point's vertices leave an axis open."""
         levers = (self.rest[self.near] - self._places[:, None])[self.turning]
         spread = (self._levers * levers).sum(axis=(1, 2)) + 1e-12
         return np.asarray(_STEADY * spread)[:, None, None]
@@ -131,9 +138,9 @@ class Tied:
 
 @dataclass(frozen=True)
 class Vertices:
-    """Points that are vertices of the surface, so that they follow it exactly.
+    """Points that are vertices of the surface and follow it exactly.
 
-    vertices: (p,) which.  around: how the surface turns around each.
+    vertices: (p,) vertex of each point.  binding: provides the local rotation of the surface at each point.
     """
 
     vertices: Index
@@ -153,12 +160,13 @@ class Vertices:
 
 @dataclass(frozen=True)
 class AnimatedReference:
-    """The animated mesh's own motion during a step, a turn and a shift around every node (docs/physics.md section 2).
+    """Reference motion of an animated mesh during a step, as a local frame at each node (docs/physics.md section 2).
 
-    A node that has swung away from its animated place goes along with the turn about that place.
-    turns: (n, 3, 3) at the step's start and end.
-    places: (n, 3) m, likewise.
-    offsets: (n, 3) m of the nodes from their places, at rest.
+    A node that has swung away from its animated position rotates about that position.
+
+    frame_rotations: (n, 3, 3) since rest, at the start and at the end of the step.
+    frame_origins: (n, 3) m, likewise.
+    offsets: (n, 3) m of the nodes from their origins, at rest.
     """
 
     turns: tuple[Array, Array]

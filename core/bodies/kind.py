@@ -1,4 +1,4 @@
-"""What a kind of bodies is."""
+"""Base class of body kinds."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from ..scene.body import Body
 from ..scene.parameters import Settings
 from .model import Model
 
-# Pa. Models are made with this modulus; the dialled one is a factor on all that is elastic (stepping.Controls), so that
-# neither a keyframe nor an edit of it needs another factorisation.
+# Pa. Models are built with this modulus. The user's modulus is a factor on all elastic terms (stepping.Controls), so
+# that keyframing or editing it needs no new factorisation.
 BASE_YOUNG = 1e5
 
 
 class Kind:
-    """How an object becomes nodes and terms.
+    """Builder of nodes and force terms from an object.
 
-    name, label, text: as in the panel.
-    looks_at_edges: whether Body.edges count.
-    needs_faces: whether nothing can be made of a mesh without faces.
-    sews: whether Body.seams count.
-    natural: whether its bounce is nature's where nobody dials it.
-    switched: whether its edges can be muscles.
-    joins: whether it can be linked, and stops at itself and at what it is simulated together with.
+    name, label, description: identifier, label and tooltip in the panel.
+    uses_edges: whether it uses Body.edges.
+    needs_faces: whether it requires a mesh with faces.
+    supports_seams: whether it uses Body.seams.
+    has_physical_bounce: whether its bounce is physical if Bounce By is Automatic.
+    supports_muscles: whether its edges can be muscles.
+    supports_links: whether it can be linked, and can collide with itself and with other bodies.
     """
 
     name: ClassVar[str]
@@ -37,26 +37,26 @@ class Kind:
 
     @staticmethod
     def sections(settings: Settings) -> tuple[str, ...]:
-        """The sections of the settings that count, beside those that do for every kind.
+        """Return the sections of parameters that affect this kind, in addition to those that affect every kind.
 
-        "tets" is that of kinds whose surface is carried in tetrahedra: links can hold it anywhere, others at vertices.
+        "tets" means that the surface is embedded in tetrahedra. Links then attach anywhere, otherwise only at vertices.
         """
         return ()
 
     @staticmethod
     def fineness(settings: Settings) -> str:
-        """The name of the parameter that says how many elements there are; '' where the mesh alone does."""
+        """Return the name of the parameter that sets the number of elements; '' if the mesh determines it."""
         return ""
 
     @staticmethod
     def check(body: Body) -> None:
-        """Raise MeshError where the object cannot be of this kind; quick."""
+        """Raise MeshError if the object cannot be of this kind. This check is fast."""
 
     @staticmethod
     def build(body: Body) -> Model:
-        """Raises the errors for the artist where nothing can be made of it.
+        """Return the model of a body. Raises the user errors of core/errors.py if it cannot be built.
 
-        What pushes the nodes is made for BASE_YOUNG, as Potentials. The block's first group is drawn, and searched for
-        the element that is stretched most.
+        Force terms are built as Potentials for BASE_YOUNG. The first group of elements is drawn, and is searched for
+        the most stretched element.
         """
         raise NotImplementedError

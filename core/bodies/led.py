@@ -1,4 +1,4 @@
-"""A fine sheet that goes along with a coarse one, whose nodes are some of its vertices."""
+"""Wrap deformer: a fine sheet that follows a coarse one, whose nodes are some of its vertices."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from ..energies.polar import best_rotations
 from ..geometry.closest import closest_on_triangles
 from ..geometry.triangles import Triangles
 
-# About so many pairs of vertices and triangles at once.
+# Approximate number of vertex-triangle pairs processed at once.
 _PAIRS = 2_000_000
 
 
 @dataclass(frozen=True)
 class Led:
-    """A surface of which some vertices are nodes, others go with the triangles between these, others stay.
+    """Skin of a fine sheet wrapped to a coarse one; vertices that are neither nodes nor bound stay on the animation.
 
-    vertices: (n,) which vertex each node is.  rest: (n, 3) m.  triangles: (m, 3) of nodes.  count: v.
-    bound: (k,) vertices that go along with the nodes corners (k, 3), with weights (k, 3).
+    vertices: (n,) vertex of each node.  rest: (n, 3) m.  triangles: (m, 3) nodes.  count: number of vertices v.
+    bound: (k,) vertices bound to the nodes corners (k, 3) with weights (k, 3).
     offset: (k, 3, 3) m, from each corner to the vertex at rest.
-    doubles: (d, 2) vertices that go along with another one, and which.
+    duplicates: (d, 2) vertices that follow another vertex, and that vertex.
     """
 
     vertices: Index
@@ -47,7 +47,7 @@ class Led:
         return surface
 
     def _turns(self, nodes: Array) -> Array:
-        """(n, 3, 3), how far what is around each node has turned."""
+        """Return the rotation (n, 3, 3) of the surface around each node since rest."""
         edges, normals = self._around
         after = _normals(nodes, self.triangles)
         after /= np.maximum(np.linalg.norm(after, axis=1), 1e-300)[:, None]
@@ -56,11 +56,10 @@ class Led:
 
     @cached_property
     def _around(self) -> tuple[csr_matrix, csr_matrix]:
-        """What of the nodes (n, 3), and what of the triangles' unit normals (m, 3), makes the mean deformation gradient
-        around each node: (3n, n) and (3n, m), one of its columns after the other.
+        """Operators (3n, n) and (3n, m) from nodes (n, 3) and unit normals (m, 3) to mean deformation gradients.
 
-        It takes the edges of a node's triangles, and their normals as long as edges are, from where they were at rest
-        to where they are with the least error.
+        The columns of the gradients are stacked. The gradient of a node is the least-squares fit that maps the rest
+        edges of its triangles, and their normals scaled to the length of edges, to the current ones.
         """
         n, m = len(self.rest), len(self.triangles)
         before = _normals(self.rest, self.triangles)
@@ -106,9 +105,12 @@ def _normals(points: Array, triangles: Index) -> Array:
 
 
 def led(points: Array, vertices: Index, triangles: Index, into: Index, bound: Index, doubles: Index) -> Led:
-    """points: (v, 3) m, at rest.  vertices, triangles: see Led.  into: (v,) the node that each bound vertex went into.
+    """Bind a fine sheet to a coarse one and return the wrap.
 
-    A vertex goes with the nearest triangle of those around that node and its neighbours.
+    A vertex is bound to the nearest triangle around its node and the neighbours of that.
+
+    points: (v, 3) m, at rest.  vertices, triangles, bound, duplicates: see SheetWrap.
+    collapsed_into: (v,) node into which each vertex was collapsed.
     """
     n, m = len(vertices), len(triangles)
     rest = points[vertices]

@@ -1,4 +1,4 @@
-"""What a kind builds of a body: its block, and the ways between its nodes and the artist's surface."""
+"""Model of a body: its discretization, and the mappings between its nodes and the object's surface."""
 
 from __future__ import annotations
 
@@ -13,26 +13,29 @@ from .followers import Followers
 
 
 class Skin(Protocol):
-    """The artist's surface as its nodes carry it."""
+    """Deformation of the object's surface (v vertices) by the nodes (n)."""
 
     def __call__(self, nodes: Array, animated: Array) -> Array:
-        """The simulated surface (v, 3) for node positions (n, 3) and the animated surface (v, 3)."""
+        """Return the simulated surface (v, 3) m for node positions (n, 3) m and the animated surface (v, 3) m."""
         ...
 
     def carried(self) -> tuple[csr_matrix, Array]:
-        """The vertices as means of the nodes, (v, n), less what of each stays on the animation, and that, (v,)."""
+        """Return the operator (v, n) from nodes to vertices, and the animation weight (v,) of each vertex.
+
+        A row of the operator sums to 1 minus the animation weight.
+        """
         ...
 
     def attached(self, points: Array) -> tuple[Index, Array]:
-        """Nodes (l, k) and weights (l, k) whose means go with points (l, 3) of the rest shape."""
+        """Return nodes (l, k) and weights (l, k) whose weighted means follow points (l, 3) m of the rest shape."""
         ...
 
 
 @dataclass(frozen=True)
 class Strands:
-    """Threads of a surface, which touch all along.
+    """Threads of a surface, which are in contact along their whole length.
 
-    edges: (e, 2) its vertices.  areas: (v,) m^2 that each vertex stands for.  thickness: m.
+    edges: (e, 2) vertices of the threads.  areas: (v,) m^2 represented by each vertex.  thickness: m.
     """
 
     edges: Index
@@ -42,18 +45,17 @@ class Strands:
 
 @dataclass(frozen=True)
 class Model:
-    """block: its nodes, and what pushes them.
+    """Simulation model of a body.
 
-    skin: of the artist's surface.
-    pins: how the pinned nodes go with the animation.
-    nodes: how all nodes do.
-    fill: mean part of the elements that lies inside of the surface; 1 where that has no meaning.
-    spacing: m, about how far its nodes are from each other, where the surface is carried in between; 0 where its
-        vertices are the nodes.
-    faces: (t, 3) triangles of the surface that touch others, where fewer than all do.
-    strands: of a surface that is woven.
-    firm: N/m, how firmly a vertex holds what presses on it, at the modulus that models are made with; 0 where what is
-        behind the surface says.
+    block: its nodes, elements and force terms.
+    skin: deformation of the object's surface by the nodes.
+    pins: animated positions of the pinned nodes.
+    nodes: animated positions of all nodes.
+    fill: mean fraction of the element volume inside the surface; 1 if there is no such volume.
+    spacing: m, typical distance of nodes, if the surface is embedded between them; 0 if vertices are the nodes.
+    faces: (t, 3) triangles of the surface that take part in contact; None for all.
+    strands: threads of a woven surface.
+    surface_stiffness: N/m, resistance of a vertex to contact at BASE_YOUNG; 0 if it follows from the volume behind it.
     """
 
     block: Block

@@ -1,4 +1,4 @@
-"""Which springs of a net, or pieces of a rope, are muscles."""
+"""Muscles among the springs of a net or the segments of a rope."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from ..system.muscular import Muscular
 
 
 def muscle_of(body: Body, vertices: Index, edges: Index) -> Index:
-    """(e,) the place of each spring's muscle, -1 for none. Raises MeshError where a spring is of two.
+    """Return the muscle index (e,) of each spring, -1 for none.
 
-    vertices: (n,) of the body that have springs.  edges: (e, 2) of their places.
+    Raises MeshError if a muscle has no simulated edge, or two muscles share one.
+
+    vertices: (n,) vertex of each node.  edges: (e, 2) nodes of each spring.
     """
     found = np.full(len(edges), -1)
     if body.controller is None:
@@ -36,7 +38,7 @@ def muscle_of(body: Body, vertices: Index, edges: Index) -> Index:
 
 
 def _stands(body: Body) -> Index:
-    """(v,) for each vertex the first one in its place."""
+    """Return for each vertex (v,) the first vertex at the same position."""
     first, label = welded(body.surface.vertices)
     return np.asarray(first[label])
 
@@ -46,9 +48,9 @@ def _keys(pairs: Index, count: int) -> Index:
 
 
 def muscular(body: Body, muscle: Index, edges: Index, lengths: Array, stiffness: Array) -> tuple[Muscular, ...]:
-    """The term of a body's muscles, if it has any.
+    """Return the force term of a body's muscles; empty without muscles.
 
-    muscle: (e,) see muscle_of.  edges: (e, 2).  lengths: (e,) m.  stiffness: (e,) N at twice its length.
+    muscle: (e,) see muscle_indices.  edges: (e, 2).  lengths: (e,) m.  stiffness: (e,) N at twice the rest length.
     """
     if body.controller is None or not (muscle >= 0).any():
         return ()

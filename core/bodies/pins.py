@@ -1,4 +1,4 @@
-"""Which nodes the painted pins hold, and how strongly."""
+"""Transfer of painted pin weights from surface vertices to lattice nodes."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from ..geometry.embedding import Embedding
 from ..geometry.surface import Surface, triangle_areas
 from ..scene.body import HARD
 
-# Where a node is only partly held by hard pins, those act as springs of this weight.
+# Largest weight converted to a spring. At partly hard-pinned nodes, hard pins act as springs of this weight.
 _STRONG = 0.99
-# A node without surface vertices goes with its neighbours when they nearly all are pinned.
+# A node without surface vertices is pinned if the harmonic extension of its neighbours' pins reaches this value.
 _FILLED = 0.9
-# Of the values of inner nodes, what may be missing: rounding. Factors of so many nodes take a hundred times as long.
+# Relative tolerance of values at inner nodes: rounding. A factorisation would take a hundred times as long.
 _EXACT = 1e-13
 
 
 def pin_nodes(
     embedding: Embedding, tets: Index, nodes: int, surface: Surface, weights: Array, young: float
 ) -> tuple[Index, Array]:
-    """The pinned nodes (p,) and their stiffness (p,) N/m, infinite for hard pins, from the vertices' weights (v,).
+    """Return the pinned nodes (p,) and their stiffness (p,) N/m, infinite for hard pins, from vertex weights (v,).
 
-    A node is hard where all its vertices are, and inside of a surface that is. Softer ones hang on springs: a surface
-    pinned all over with weight w has k = w/(1 - w) E L in all (L its size), shared by area, so that neither the mesh's
-    nor the lattice's resolution changes the hold.
+    A node is hard-pinned if all its vertices are, or if it lies inside a hard-pinned surface. Soft pins are springs: a
+    surface with weight w everywhere has the total stiffness k = w/(1 - w) E L (L its size). It is distributed by area,
+    so that it depends neither on the mesh nor on the lattice resolution.
     """
 
     def gather(values: Array) -> Array:
@@ -36,7 +36,7 @@ def pin_nodes(
     known = total > 1e-9
     hard = known & (held >= HARD * total)
     if not hard.any() and held.any():
-        # Pins finer than the lattice: what is around them is held, else nothing would be.
+        # Pins finer than the lattice: pin the surrounding nodes, otherwise none would be pinned.
         hard = held > 0.0
     inner = np.flatnonzero(~known)
     if len(inner) and hard.any():
@@ -50,20 +50,20 @@ def pin_nodes(
 
 
 def pin_strength(weights: Array) -> Array:
-    """w/(1 - w), the strength of a pin's spring for its weight."""
+    """Return w/(1 - w), the relative spring stiffness of a pin with weight w."""
     w = np.minimum(weights, _STRONG)
     return np.asarray(w / (1.0 - w))
 
 
 def _gathered(embedding: Embedding, tets: Index, nodes: int, values: Array) -> Array:
-    """Values (v,) of the surface, summed at the nodes (n,) by their share in each vertex."""
+    """Return vertex values (v,) summed at the nodes (n,) with the embedding weights."""
     share = np.maximum(embedding.weights, 0.0)
     corners = tets[embedding.tets].ravel()
     return np.bincount(corners, (share * values[:, None]).ravel(), minlength=nodes).astype(float)
 
 
 def spread(embedding: Embedding, tets: Index, nodes: int, values: Array) -> Array:
-    """Values (v,) painted on the surface at the nodes (n,): means on it, and between them inside."""
+    """Return painted vertex values (v,) at the nodes (n,): weighted means near the surface, harmonic inside."""
     total = _gathered(embedding, tets, nodes, np.ones(len(values)))
     painted: Array = _gathered(embedding, tets, nodes, values) / np.maximum(total, 1e-9)
     inner = np.flatnonzero(total <= 1e-9)
@@ -73,14 +73,14 @@ def spread(embedding: Embedding, tets: Index, nodes: int, values: Array) -> Arra
 
 
 def _vertex_areas(surface: Surface) -> Array:
-    """A third of the triangles around each vertex, (v,) m^2."""
+    """Return the area (v,) m^2 of each vertex: a third of its triangles."""
     areas = triangle_areas(surface.vertices, surface.triangles)
     shares = np.bincount(surface.triangles.ravel(), (areas / 3.0).repeat(3), minlength=len(surface.vertices))
     return shares.astype(float)
 
 
 def _harmonic(tets: Index, values: Array, unknown: Index) -> Array:
-    """Values at the unknown nodes that are the mean of their neighbours'."""
+    """Return the harmonic extension to the unknown nodes: each value is the mean of its neighbours."""
     n = len(values)
     a, b = np.array([(i, j) for i in range(4) for j in range(4) if i != j]).T
     graph = coo_matrix((np.ones(12 * len(tets)), (tets[:, a].ravel(), tets[:, b].ravel())), shape=(n, n)).tocsr()

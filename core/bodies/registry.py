@@ -1,4 +1,4 @@
-"""All kinds of bodies. A new one is one file in this folder and its name in KINDS; the first one is the default."""
+"""Registry of body kinds. To add one, add a file to this folder and its class to KINDS; the first is the default."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KINDS: tuple[type[Kind], ...] = (Solid, Springs, Cloth, Rope, Weave)
 
 
 def kind(name: str) -> type[Kind]:
-    """By name. Raises ParameterError where it is another version's."""
+    """Return the kind with a name. Raises ParameterError if the name is unknown, as from another version."""
     for one in KINDS:
         if one.name == name:
             return one

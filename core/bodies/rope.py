@@ -1,4 +1,4 @@
-"""Ropes: a mesh's edges as threads that resist stretching and bending (docs/physics.md section 6)."""
+"""Ropes: the edges of a mesh as threads that resist stretch and bending (docs/physics.md section 6)."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ from .muscular import muscle_of, muscular
 from .vertices import Held, doubled, painted_at, painted_lengths, vertex_model
 from .volume import softened
 
-# An edge shorter than this part of the size is none.
+# Shortest edge, relative to the size of the body; shorter ones are ignored.
 _SHORT = 1e-9
-# Where more than two edges meet, those that go on from each other within this angle are one rope; others are tied on.
+# Where more than two edges meet, two of them continue each other if they turn by less than this angle (its cosine).
 _STRAIGHT = np.cos(np.radians(60.0))
 
 
 @dataclass(frozen=True)
 class Threads:
-    """The edges of a mesh.
+    """Edges of a mesh as threads.
 
-    vertices: (n,) those that have an edge.  edges: (e, 2) of them.  lengths: (e,) m.  doubles: see Moved.
+    vertices: (n,) mesh vertices that have an edge; these are the nodes.  edges: (e, 2) nodes.  lengths: (e,) m.
+    duplicates: see VertexSkin.
     """
 
     vertices: Index
@@ -42,7 +43,7 @@ class Threads:
 
     @staticmethod
     def of(body: Body) -> Threads:
-        """Raises MeshError where no edge has a length."""
+        """Return the threads of a body. Raises MeshError if no edge has a length."""
         points = body.surface.vertices
         first, label = welded(points)
         stands = first[label]
@@ -60,11 +61,11 @@ class Threads:
 
 
 class Rope(Kind):
-    """Edges of a thread."""
+    """Kind whose edges are segments of a rope."""
 
     name = "ROPE"
     label = "Rope"
-    text = "Every edge is a piece of rope: cables, cords, threads, whips, nets of them; a mesh needs no faces"
+    text = "Simulate every edge as a piece of rope: cables, cords, threads, whips, nets. The mesh needs no faces"
     looks_at_edges = True
     needs_faces = False
     natural = True
@@ -98,11 +99,11 @@ class Rope(Kind):
         own = muscle < 0
         pull = (Potential(springs(edges[own], lengths[own], stretches[own])),) if own.any() else ()
         triples = following(rest, edges)
-        # E I of a round wire; a rope's strands slide, so that it is less by the factor.
+        # E I of a round wire, scaled by the Bending factor: the strands of a rope slide, so it bends more easily.
         rigidity = settings.bending * BASE_YOUNG * np.pi * thickness**4 / 64.0
         bend = rigidity * (np.ones(len(triples)) if painted is None else softened(parts[triples].mean(axis=1)))
         bending = RodBending.of(rest, triples, bend, held.fixed(len(rest)))
-        # A pinned edge clamps the one that follows it.
+        # Group the nodes of consecutive edges, so that a pinned edge clamps the next one.
         groups = (edges, triples) if settings.bending > 0.0 else (edges,)
         block = Block(
             body.name, rest, settings.density * section * shares, groups,
@@ -115,7 +116,9 @@ class Rope(Kind):
 
 
 def following(rest: Array, edges: Index) -> Index:
-    """Edges (e, 2) that go on from each other, (m, 3) nodes: where two meet these, where more do the straightest ones.
+    """Return the nodes (m, 3) of consecutive edges (e, 2).
+
+    Two edges that meet are always consecutive. Where more meet, the straightest pairs are.
 
     rest: (n, 3) m.
     """

@@ -1,4 +1,4 @@
-"""What keeps the two sides of a thin closed surface apart: a shell is two sheets with struts between them."""
+"""Struts between the two sides of a thin closed surface, which make the two sheets a shell."""
 
 from __future__ import annotations
 
@@ -11,22 +11,24 @@ from ..geometry.proximity import Triangles, nearest
 from ..geometry.surface import is_shell, mean_thickness, open_edges
 from .kind import BASE_YOUNG
 
-# What of half a plate's stiffness a side has, so that the two, a thickness apart, bend as the plate does: its bending
-# comes from all of its thickness, E t^3/12, theirs from the sides alone, E t^3/4. They stretch three times as easily.
+# Stretch stiffness of a side relative to half a plate, so that both sides together bend like the plate: a plate of
+# thickness t has E t^3/12, two sides of half its stiffness at distance t have E t^3/4. The shell stretches three times
+# as easily.
 OF_A_SIDE = 1.0 / 3.0
-# A strut leads to the other side within so many mean thicknesses.
+# Largest length of a strut, in mean thicknesses.
 _REACH = 3.0
-# A side looks at another one where their normals are more opposed than this.
+# Largest cosine between the normals of opposite sides.
 _OPPOSED = -0.5
-# Struts to corners that have less than this part of the place across are left out.
+# Smallest barycentric weight of a corner for a strut to it.
 _LEAST = 0.1
 
 
 def struts_across(rest: Array, triangles: Index, shares: Array) -> StrainEnergy | None:
-    """Springs from each node to the corners of the triangle across; None for what is no shell.
+    """Return springs from each node to the corners of the opposite triangle; None if the surface is not a shell.
 
-    rest: (n, 3) m.  triangles: (m, 3).  shares: (n,) m^2 that each node stands for. As stiff as a column of the
-    material from one side to the other, so that the sides bend as one plate.
+    They are as stiff as a column of the material between the sides, so that the sides bend as one plate.
+
+    rest: (n, 3) m.  triangles: (m, 3).  shares: (n,) m^2 represented by each node.
     """
     if open_edges(triangles) or not is_shell(rest, triangles):
         return None
@@ -43,7 +45,7 @@ def struts_across(rest: Array, triangles: Index, shares: Array) -> StrainEnergy 
     ends = np.stack([node[kept], corners[kept]], axis=1)
     strength = (BASE_YOUNG * shares[found.point][:, None] * weights)[kept]
     pairs, where = np.unique(np.sort(ends, axis=1), axis=0, return_inverse=True)
-    # What both ends ask for is one strut.
+    # Merge struts found from both ends.
     stiffness = 0.5 * np.bincount(where.reshape(-1), strength, minlength=len(pairs))
     lengths = np.linalg.norm(rest[pairs[:, 0]] - rest[pairs[:, 1]], axis=1)
     there = lengths > 0.0

@@ -25,20 +25,20 @@ from .volume import Covered, softened
 
 __all__ = ["Moved", "Springs"]
 
-# An edge shorter than this part of the size is none.
+# Shortest edge, relative to the size of the body; shorter ones are ignored.
 _SHORT = 1e-9
 
 
 @dataclass(frozen=True)
 class Net:
-    """Springs between some of a mesh's vertices.
+    """Springs between vertices of a mesh.
 
-    vertices: (n,) those that have a spring.
-    edges: (e, 2) of them.
-    stiffness: (e,) N at the modulus that models are made with.
+    vertices: (n,) mesh vertices that have a spring; these are the nodes.
+    edges: (e, 2) nodes of each spring.
+    stiffness: (e,) N at BASE_YOUNG, see energies.springs.
     mass: (n,) kg.
-    area: (n,) m^2, what each node stands for.
-    doubles: (d, 2) vertices that lie where one of those does, and that one: a seam holds.
+    area: (n,) m^2 represented by each node.
+    duplicates: (d, 2) vertices that coincide with a node, and the vertex of that node, so that seams stay closed.
     """
 
     vertices: Index
@@ -50,11 +50,11 @@ class Net:
 
 
 class Springs(Kind):
-    """Edges as springs."""
+    """Kind whose edges are springs."""
 
     name = "SPRINGS"
     label = "Springs"
-    text = "Every edge is a spring: wires, nets, frames; a mesh needs no faces"
+    text = "Simulate every edge as a spring: wires, nets, frames. The mesh needs no faces"
     looks_at_edges = True
     needs_faces = False
     switched = True
@@ -74,7 +74,7 @@ class Springs(Kind):
         if not len(body.edges) and not len(body.surface.triangles):
             raise MeshError(f"{body.name}: the mesh has no edges; choose an object with edges.")
         if body.controller is not None and body.settings.struts == Struts.VOLUME:
-            raise MeshError(f"{body.name}: its springs are no edges of the mesh; choose other Struts for muscles.")
+            raise MeshError(f"{body.name}: its springs are not edges of the mesh; choose other Struts for muscles.")
 
     @staticmethod
     def build(body: Body) -> Model:
@@ -82,15 +82,16 @@ class Springs(Kind):
 
 
 def _strutted(body: Body) -> Model:
-    """Springs along the edges of tetrahedra that carry the surface; van Gelder, *Approximate Simulation of Elastic
-    Membranes by Triangulated Spring Meshes* (1998): k = E sum V/L^2 over the tetrahedra of an edge."""
+    """Return a model with springs along the edges of tetrahedra that embed the surface; van Gelder, *Approximate
+    Simulation of Elastic Membranes by Triangulated Spring Meshes* (1998): k = E sum V/L^2 over the tetrahedra of an
+    edge."""
     covered = Covered.of(body)
     nodes, tets = covered.cover.nodes, covered.cover.tets
     pinned, pin_stiffness = covered.pins(BASE_YOUNG)
     edges = edges_of(tets)
     lengths = np.linalg.norm(nodes[edges[:, 0]] - nodes[edges[:, 1]], axis=1)
     volumes = _around(tets, covered.stiff, edges, len(nodes))
-    # In N, at twice its length: k L of the stiffness k in N/m.
+    # springs() takes k L in N, the force at twice the rest length, with k in N/m.
     energy = springs(
         edges, lengths * painted_lengths(covered.painted(body.length_map), edges), BASE_YOUNG * volumes / lengths
     )
@@ -117,7 +118,7 @@ def _net_model(body: Body) -> Model:
     lengths_at_rest = lengths * painted_lengths(at_nodes(body.length_map), net.edges)
     muscle = muscle_of(body, net.vertices, net.edges)
     own = muscle < 0
-    # What a machine switches does not flow.
+    # Muscles have no plasticity.
     energy = springs(net.edges[own], lengths_at_rest[own], stiffness[own])
     flowing = (Plastic.of(SpringFlow(energy)),) if own.any() else ()
     terms = (*flowing, *muscular(body, muscle, net.edges, lengths_at_rest, stiffness))
@@ -132,7 +133,7 @@ def _net_model(body: Body) -> Model:
 
 
 def _net(body: Body) -> Net:
-    """The springs of a mesh: a sheet of the thickness where it has faces, wires as thick where it has none."""
+    """Return the springs of a mesh: those of a sheet along faces, and wires elsewhere, both with its thickness."""
     points, triangles = body.surface.vertices, body.surface.triangles
     settings = body.settings
     thickness = 1e-3 * settings.thickness
@@ -150,7 +151,7 @@ def _net(body: Body) -> Net:
     lengths = np.linalg.norm(points[edges[:, 0]] - points[edges[:, 1]], axis=1)
     there = lengths > _SHORT * body.surface.size
     edges, share, lengths = edges[there], share[there], lengths[there]
-    # Van Gelder's k = E t sum A/L^2 in a sheet, E A/L along a wire; in N, times L.
+    # Van Gelder's k = E t sum A/L^2 in a sheet, E A/L along a wire; times L, in N.
     wire = share == 0.0
     section = 0.25 * np.pi * thickness**2
     stiffness = BASE_YOUNG * np.where(wire, section, thickness * share / lengths)
@@ -165,7 +166,7 @@ def _net(body: Body) -> Net:
 
 
 def _around(elements: Index, sizes: Array, edges: Index, count: int) -> Array:
-    """The sizes (m,) of the elements (m, k) around each edge (e, 2), summed: (e,)."""
+    """Return for each edge (e, 2) the sum (e,) of the sizes (m,) of its elements (m, k)."""
     k = elements.shape[1]
     keys = np.sort(edges, axis=1) @ np.array([count, 1])
     order = np.argsort(keys)
@@ -180,7 +181,7 @@ def _around(elements: Index, sizes: Array, edges: Index, count: int) -> Array:
 
 
 def _face_struts(triangles: Index, areas: Array, own: Index, count: int) -> list[tuple[Index, Array]]:
-    """Diagonals of faces, and struts from each triangle's corner across an edge to the next one's; with their areas."""
+    """Return the face diagonals, and the struts across each edge between opposite corners, each with their areas."""
     sides = np.concatenate([triangles[:, [0, 1]], triangles[:, [1, 2]], triangles[:, [2, 0]]])
     tips, size = np.concatenate([triangles[:, 2], triangles[:, 0], triangles[:, 1]]), np.tile(areas, 3)
     keys = np.sort(sides, axis=1) @ np.array([count, 1])

@@ -1,4 +1,4 @@
-"""What is common to kinds whose nodes are the mesh's own vertices: pins, what is painted, and how they follow."""
+"""Shared parts of kinds whose nodes are mesh vertices: pins, painted maps and the binding to the animated surface."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from .model import Model, Strands
 from .pins import pin_strength
 from .volume import LEAST_PACE
 
-# Part of the modelled length where Length is painted 0.
+# Length factor where Length is painted 0.
 _SHORTEST = 0.5
 
 
 @dataclass(frozen=True)
 class Moved:
-    """A surface whose vertices are the nodes; those without a spring stay on the animation.
+    """Skin whose vertices are the nodes; vertices that are not nodes stay on the animation.
 
-    vertices: (n,) which vertex each node is.
+    vertices: (n,) vertex of each node.
     rest: (n, 3) m.
-    count: v.
-    doubles: (d, 2) vertices that go along with another one, and which.
+    count: number of vertices v.
+    duplicates: (d, 2) vertices that follow another vertex, and that vertex.
     """
 
     vertices: Index
@@ -58,9 +58,10 @@ class Moved:
 
 @dataclass(frozen=True)
 class Held:
-    """How vertices that are nodes are held.
+    """Pins of nodes that are mesh vertices.
 
-    nodes: (p,) pinned ones.  stiffness: (p,) N/m, infinite for hard pins.  pace: see Block.
+    nodes: (p,) pinned nodes.  stiffness: (p,) N/m, infinite for hard pins.
+    settle_scale: painted factors on the settle time, see BodyDiscretization.
     """
 
     nodes: Index
@@ -69,8 +70,12 @@ class Held:
 
     @staticmethod
     def of(body: Body, vertices: Index, doubles: Index, shares: Array) -> Held:
-        """vertices: (n,) which each node is.  doubles: see Moved.  shares: (n,) of soft pins' stiffness in all."""
-        # What holds one of a seam's two sides holds both.
+        """Return the pins of a body.
+
+        vertices: (n,) vertex of each node.  duplicates: see VertexSkin.
+        shares: (n,) relative shares of the nodes in the total stiffness of soft pins.
+        """
+        # A pin on one side of a seam pins both sides.
         pins = body.pins.copy()
         np.maximum.at(pins, doubles[:, 1], pins[doubles[:, 0]])
         weights = pins[vertices]
@@ -84,32 +89,32 @@ class Held:
 
     @property
     def springs(self) -> tuple[PinSprings, ...]:
-        """The term of the soft ones, if there are any."""
+        """Force term of the soft pins; empty if there are none."""
         return pin_springs(self.nodes, self.stiffness)
 
     def fixed(self, count: int) -> Mask:
-        """(n,) whether a node is pinned hard."""
+        """Return a mask (n,) of the hard-pinned nodes. count: n."""
         found = np.zeros(count, dtype=bool)
         found[self.nodes[np.isinf(self.stiffness)]] = True
         return found
 
 
 def painted_at(values: Array | None, vertices: Index) -> Array | None:
-    """Weights (v,) at the nodes (n,), which are vertices; 0 to 1."""
+    """Return painted weights (v,) at the nodes (n,), given by their vertices, clipped to 0 to 1."""
     return None if values is None else np.clip(values[vertices], 0.0, 1.0)
 
 
 def painted_lengths(painted: Array | None, elements: Index) -> Array:
-    """Parts of the modelled length of elements (m, k) for weights (n,) at the nodes."""
+    """Return the length factors (m,) of elements (m, k) from painted weights (n,) at the nodes."""
     if painted is None:
         return np.ones(len(elements))
     return np.asarray(_SHORTEST + (1.0 - _SHORTEST) * painted[elements].mean(axis=1))
 
 
 def doubled(stands: Index, place: Index) -> Index:
-    """(d, 2) vertices that lie where another one does that is a node, and that one.
+    """Return pairs (d, 2): a vertex that coincides with a node's vertex, and the latter.
 
-    stands: (v,) the first vertex in each one's place.  place: (v,) of each vertex among the nodes, -1 for none.
+    first_coincident: (v,) first vertex at the same position.  node_of: (v,) node of each vertex, -1 for none.
     """
     double = np.flatnonzero((stands != np.arange(len(stands))) & (place[stands] >= 0))
     return np.stack([double, stands[double]], axis=1)
@@ -118,7 +123,10 @@ def doubled(stands: Index, place: Index) -> Index:
 def vertex_model(
     body: Body, block: Block, vertices: Index, doubles: Index, firm: float = 0.0, strands: Strands | None = None
 ) -> Model:
-    """The model of a block whose nodes are vertices (n,). doubles: see Moved.  firm, strands: see Model."""
+    """Return the model of a block whose nodes are vertices (n,).
+
+    duplicates: see VertexSkin.  surface_stiffness, strands: see Model.
+    """
     count = len(body.surface.vertices)
     around = Tied.tie(block.rest, body.surface.vertices, np.arange(count))
     held = Vertices(vertices[block.pinned], around.some(block.pinned))

@@ -1,4 +1,4 @@
-"""Solid bodies: tetrahedra around the artist's surface, which is carried along in them."""
+"""Solid bodies: tetrahedra around the object's surface, which is embedded in them."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from .kind import BASE_YOUNG, Kind
 from .model import Model
 from .pins import pin_nodes, spread
 
-# Part of the dialled modulus where Stiffness is painted 0; in between it goes by equal ratios.
+# Stiffness factor where Stiffness is painted 0; it grows exponentially with the weight.
 _SOFTEST = 0.01
-# Least part of the settle time that can be painted.
+# Smallest factor on the settle time that can be painted.
 LEAST_PACE = 0.1
 
 
 @dataclass(frozen=True)
 class Embedded:
-    """A surface embedded in tetrahedra.
+    """Skin embedded in tetrahedra.
 
-    hold: (v,) how much of each vertex stays on the animation, whatever the nodes do.
+    animation_weights: (v,) fraction of each vertex that stays on the animation, whatever the nodes do.
     """
 
     embedding: Embedding
@@ -61,53 +61,53 @@ class Embedded:
 
 @dataclass(frozen=True)
 class Covered:
-    """A surface covered with tetrahedra, and what of its body is painted on it."""
+    """Lattice of tetrahedra around the surface of a body, with the painted maps of the body."""
 
     cover: Cover
     body: Body
 
     @staticmethod
     def of(body: Body) -> Covered:
-        """Raises MeshError where there is no volume to be had."""
+        """Build the lattice of a body. Raises MeshError if the surface encloses no volume."""
         return Covered(cover_surface(body.surface, body.settings.resolution), body)
 
     @property
     def filled(self) -> Array:
-        """(m,) m^3 of material in each tet."""
+        """Volume (m,) m^3 of material in each tet."""
         return np.asarray(self.cover.fill * tet_volumes(self.cover.nodes, self.cover.tets))
 
     @property
     def mass(self) -> Array:
-        """(n,) kg."""
+        """Lumped mass (n,) kg."""
         return lumped_mass(self.cover.tets, self.filled, self.body.settings.density, len(self.cover.nodes))
 
     @property
     def stiff(self) -> Array:
-        """(m,) m^3 that count for the stiffness: less where it is painted softer."""
+        """Effective volume (m,) m^3 for the stiffness, reduced where it is painted softer."""
         painted = self.painted(self.body.stiffness_map)
         return self.filled if painted is None else self.filled * softened(painted[self.cover.tets].mean(axis=1))
 
     @property
     def pace(self) -> Array | None:
-        """(n,) painted parts of the settle time."""
+        """Painted factors (n,) on the settle time; None if not painted."""
         painted = self.painted(self.body.settle_map)
         return None if painted is None else np.maximum(painted, LEAST_PACE)
 
     def painted(self, values: Array | None) -> Array | None:
-        """Weights (v,) of the surface at the nodes (n,)."""
+        """Return painted weights (v,) at the nodes (n,)."""
         if values is None:
             return None
         return spread(self.cover.embedding, self.cover.tets, len(self.cover.nodes), np.clip(values, 0.0, 1.0))
 
     def pins(self, young: float) -> tuple[Index, Array]:
-        """See pins.pin_nodes."""
+        """Return the pinned nodes and their stiffness for a modulus in Pa, see pins.pin_nodes."""
         cover, body = self.cover, self.body
         return pin_nodes(cover.embedding, cover.tets, len(cover.nodes), body.surface, body.pins, young)
 
     def model(self, block: Block) -> Model:
-        """With the block's nodes as this cover has them."""
+        """Return the model of a block that has the nodes of this lattice."""
         cover, body = self.cover, self.body
-        # What its pins hold altogether costs nothing.
+        # Skip the local rotations of nodes whose elements are entirely pinned.
         bordering = np.zeros(len(cover.nodes), dtype=bool)
         for group in block.groups:
             bordering[group[~block.fixed[group].all(axis=1)]] = True
@@ -125,16 +125,16 @@ class Covered:
 
 
 def softened(painted: Array) -> Array:
-    """Parts of the dialled stiffness for weights from 0 to 1."""
+    """Return the stiffness factors for painted weights from 0 to 1."""
     return np.asarray(_SOFTEST ** (1.0 - painted))
 
 
 class Solid(Kind):
-    """Tetrahedra of an elastic material."""
+    """Kind made of tetrahedra of an elastic material."""
 
     name = "SOLID"
     label = "Solid"
-    text = "Flesh, jelly, rubber: whatever has a volume"
+    text = "Simulate the enclosed volume: flesh, jelly, rubber"
 
     @staticmethod
     def sections(settings: Settings) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Woven cloth, yarn by yarn: a mesh's loops of edges as yarns that cross and slide (docs/weave.md)."""
+"""Woven cloth, yarn by yarn: edge loops of a mesh as yarns that cross and slide (docs/explanation/woven-cloth.md)."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from .model import Model, Strands
 from .rope import Rope, Threads
 from .vertices import Held, painted_at, vertex_model
 
-# Of the papers' dampings, those that [SRD] has for yarns.
+# Damping methods of the papers that [SRD] defines for yarns.
 _DAMPINGS = ("STRAIN_RATE", "RAYLEIGH")
 
 
 class Weave(Kind):
-    """Yarns that cross at the vertices of quads."""
+    """Kind made of yarns that cross at the vertices of quads."""
 
     name = "WEAVE"
     label = "Weave"
-    text = "Every loop of edges is a yarn that crosses others at the vertices and can be pulled through; for quads"
+    text = "Simulate every edge loop of a quad mesh as a yarn that crosses others at the vertices and can be pulled out"
     looks_at_edges = True
     needs_faces = False
     natural = True
@@ -38,13 +38,13 @@ class Weave(Kind):
 
     @staticmethod
     def check(body: Body) -> None:
-        """Raises MeshError, or ParameterError where a damping is not to be had for yarns."""
+        """Raise MeshError if the mesh has no edges, or ParameterError if yarns do not support the damping method."""
         Rope.check(body)
         chosen = body.settings.damping_by
         if chosen in {one.name for one in DAMPINGS} and chosen not in _DAMPINGS:
             label = next(one.label for one in DAMPINGS if one.name == chosen)
             raise ParameterError(
-                f"{body.name}: yarns have no {label} damping; choose Settle and Bounce, Strain Rate or Rayleigh."
+                f"{body.name}: yarns do not support {label} damping; choose Settle and Bounce, Strain Rate or Rayleigh."
             )
 
     @staticmethod
@@ -68,8 +68,8 @@ class Weave(Kind):
         cloth = woven(rest, yarns_of(rest, threads.edges, triangles[(triangles >= 0).all(axis=1)]), material)
         if not len(cloth.crossings):
             raise MeshError(
-                f"{body.name}: nowhere do two yarns cross, as four edges that meet do; make quads of its faces, or "
-                "choose Cloth."
+                f"{body.name}: no two yarns cross: no vertex has four edges; convert its faces to quads, or choose "
+                "Cloth as its Kind."
             )
         held = Held.of(body, threads.vertices, threads.doubles, cloth.node_mass)
         block = Block(
@@ -77,7 +77,7 @@ class Weave(Kind):
             held.stiffness, held.pace, not settings.damp_swing, net=True,
             centre=painted_at(body.centre_map, threads.vertices),
         )  # fmt: skip
-        # Each node stands for the yarn around it, as wide as one is from the next.
+        # A node represents its length of yarn times half of the pitch, since two yarns meet at a crossing.
         areas = np.zeros(len(body.surface.vertices))
         areas[threads.vertices] = 0.5 * cloth.pitch * cloth.node_mass / material.line
         strands = Strands(threads.vertices[cloth.ends], areas, diameter)

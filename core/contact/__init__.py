@@ -1,1 +1,6 @@
-"""Where surfaces touch: what meets, how hard it presses, and how it slides (docs/physics.md section 7)."""
+"""Contact between surfaces: detection, penalty forces and friction (docs/physics.md section 7).
+
+Penalty and friction are in penalty_and_friction.py, detection in collision_detection.py (points) and edge_contacts.py
+(edges), exact intersection tests in intersections.py, the preconditioner in contact_preconditioner.py. Continuous
+collision detection (CCD) of single primitives is in core/geometry.
+"""

@@ -1,8 +1,8 @@
-"""Points in hollows touch more than what is nearest: what one of two surfaces holds alone slips into the other.
+"""Contact hysteresis: keep contacts that the nearest-triangle detection would replace by a neighbour.
 
-Detection knows the nearest triangle of each point. In a fold of a sheet, or in a corner, that is now the one side and
-now the other, and steps that know one of them at a time hop to and fro for ever. Here a side that still presses stays
-beside the one that is nearer.
+Detection finds the nearest triangle of each point. In a fold of a sheet, or in a corner, the nearest side alternates,
+and solves that use one side at a time never converge. A side that is still pressed is therefore kept beside the nearer
+one.
 """
 
 from __future__ import annotations
@@ -16,30 +16,31 @@ from ..arrays import Array, Index, Mask
 from .memory import CORNERS, EDGE, POINT, ContactMemory
 from .rows import ContactEnergy, Pressing, Rows
 
-# Normals that are nearer to each other than so are of the same side.
+# Normals whose difference is smaller than this belong to the same side.
 SAME = 0.05
-# Within so many contact distances of the touched place it is the one that is touched.
+# A side is kept while the point is within this many contact distances of the touched place.
 NEAR = 1.3
-# The same where a thread has slid beyond the end of an edge.
+# The same for a thread that has slid beyond the end of an edge.
 _ALONG = 5.0
-# A point is in a hollow where each side lies in front of the other one but for this part of the contact distance.
+# A point is in a hollow if each side lies in front of the other, up to this fraction of the contact distance.
 HOLLOW = 0.1
 
 
 def cornered(rows: Rows, found: Rows, positions: Array, memory: ContactMemory) -> Rows:
-    """What was found, and what still presses of the rows before where a point is between both.
+    """Return the detected contacts, and those previous self-contacts of points in hollows that are still pressed.
 
-    positions: (n, 3) m of nodes, where the step ends with the rows, and where the others were found.  memory: what
-    detection knows of the last step.
+    positions: (n, 3) m of nodes at the step's end, where the contacts were detected.  history: of the last step, as
+        given to detection.
 
-    Each point's sides keep their keys from one to the other, and the first one has all that friction is stretched.
+    The sides of a point keep their keys between detections. The first one holds all of the point's slip.
     """
     before, now = (ContactEnergy(one, np.zeros(len(one))).at(positions) for one in (rows, found))
-    # What has slid off the place that it touched does not touch the plane there.
+    # A point that has slid off the touched place no longer touches its plane.
     near = np.linalg.norm(before.way, axis=1) < NEAR * rows.distance
-    # A tip in a dent is between the dent's triangles, whose friction it would lose from one to the other.
+    # On another surface, a tip in a dent lies between several triangles, and would lose its friction from one to the
+    # next.
     itself = (rows.key[:, 0] == rows.key[:, 3]) & (rows.key[:, 1] != EDGE)
-    # Of sheets detection finds the sides of a fold.
+    # For sheets, detection itself finds all sides of a fold.
     sided = np.isin(rows.key[:, 2], found.key[np.isin(found.key[:, 1], CORNERS), 2])
     pressing = np.flatnonzero(near & itself & (before.gap < 0.0) & ~sided)
     spot = _places(found, _points(rows.key[pressing]))
@@ -54,7 +55,7 @@ def cornered(rows: Rows, found: Rows, positions: Array, memory: ContactMemory) -
     for place in np.unique(spot[other & hollow]):
         sides = pressing[spot == place]
         kept = sides[(other & hollow)[spot == place]]
-        # The one that is found has the key of that side which it is, or one that none has.
+        # The detected contact takes over the key of the same side, or else an unused kind.
         same = np.setdiff1d(sides, pressing[(spot == place) & other])
         kinds = set(rows.key[kept, 1])
         own = [kind for kind in rows.key[same, 1] if kind not in kinds]
@@ -69,17 +70,17 @@ def cornered(rows: Rows, found: Rows, positions: Array, memory: ContactMemory) -
 
 
 def lingering(rows: Rows, found: Rows, positions: Array, threads: frozenset[int]) -> Rows:
-    """What was found, and what still presses of the rows before where a thread met an edge of another surface.
+    """Return the detected contacts, and those previous contacts of threads with edges that are still pressed.
 
-    Where edges meet in a vertex a thread slips from one to the other, and steps that know one at a time hop.
-    positions: see cornered().  threads: places of surfaces of threads.
+    Where edges meet in a vertex, a thread slips from one to the other, and solves with one edge at a time alternate.
+    positions: see keep_corner_contacts().  threads: indices of surfaces that are threads.
     """
     if not threads:
         return found
     before = ContactEnergy(rows, np.zeros(len(rows))).at(positions)
     near = np.linalg.norm(before.way, axis=1) < _ALONG * rows.distance
     mine = np.isin(rows.key[:, 0], sorted(threads)) & (rows.key[:, 1] == EDGE)
-    # What lies behind an edge without meeting it is beyond that edge's end, and in nothing.
+    # A thread behind an edge is beyond that edge's end, and intersects nothing.
     ahead = before.gap + rows.out > 0.0
     pressing = np.flatnonzero(near & mine & ahead & (before.gap < 0.0))
     left = pressing[_places(found, rows.key[pressing]) < 0]
@@ -87,7 +88,7 @@ def lingering(rows: Rows, found: Rows, positions: Array, threads: frozenset[int]
 
 
 def _hollow(rows: Rows, found: Rows, before: Pressing, now: Pressing, mine: Index, theirs: Index) -> Mask:
-    """Of which both touched places lie in front of the other's plane."""
+    """Return whether both touched places lie in front of each other's planes, (k,)."""
     between = before.way[mine] - now.way[theirs]
     least = -HOLLOW * rows.distance[mine]
     one = np.einsum("ki,ki->k", rows.normal[mine], between)
@@ -96,14 +97,14 @@ def _hollow(rows: Rows, found: Rows, before: Pressing, now: Pressing, mine: Inde
 
 
 def _points(keys: Index) -> Index:
-    """The same points' keys as detection gives them."""
+    """Return the keys with all kinds replaced by POINT, as detection assigns them."""
     found = keys.copy()
     found[:, 1] = POINT
     return found
 
 
 def _places(rows: Rows, keys: Index) -> Index:
-    """(k,) where the keys are among rows, -1 where they are not."""
+    """Return the index (k,) of each key among contacts; -1 if it is missing."""
     none = np.zeros((len(rows), 3))
     order = np.lexsort(rows.key.T[::-1]) if len(rows) else np.zeros(0, dtype=np.int64)
     spot = ContactMemory.of(rows.key, none, np.ones(len(rows)), none[:, 0]).places(keys)
@@ -111,7 +112,7 @@ def _places(rows: Rows, keys: Index) -> Index:
 
 
 def joined(one: Rows, other: Rows) -> Rows:
-    """Both."""
+    """Return the contacts of both sets."""
     return Rows(
         vstack([one.weights, other.weights]).tocsr(),
         *(

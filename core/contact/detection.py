@@ -1,4 +1,4 @@
-"""Which points of surfaces meet which triangles of others (docs/physics.md section 7)."""
+"""Detection of collisions between points and triangles, with CCD where it is needed (docs/physics.md section 7)."""
 
 from __future__ import annotations
 
@@ -19,26 +19,27 @@ from .rows import Rows
 from .together import Together, suits
 from .touchable import Touchable
 
-# What begins deeper inside than this part of what it is in leaves it all the same way, asked or not.
+# Points that start deeper than this fraction of the other body's size leave it in a common direction.
 _DEEP_START = 0.3
-# So does what its nearest ways out would tear apart: their mean is shorter than this.
+# So do points whose nearest exits would tear the body apart: the mean of the exit directions is shorter than this.
 _TORN = 0.5
-# Parts of a surface that are nearer to each other at rest than so many contact distances do not touch.
+# Parts of a surface closer at rest than this many contact distances do not touch each other.
 _NEIGHBOURS = 2.5
-# Of a bound, what rounding may take.
+# Safety factor against rounding of a bound.
 _ROUNDED = 1.0 + 1e-9
-# Beyond a border the way to the closest place leaves the normal by more than this cosine.
+# A point is beyond a border if the cosine between its offset and the normal is smaller than this.
 _STRAIGHT = 0.99
 
 
 _Found = tuple[Index, Index, Array, Array]
-# Which of the points, the triangles, weights in them, and outward normals.
+# Indices of the points, their triangles, the weights in those, and outward normals.
 
 
 class Detection:
-    """Of one step. memory: what the last one left; None at the start of a shot, where anything may lie inside.
+    """Collision detection of one step.
 
-    thorough: whether edges that hardly turn are looked for as well.
+    history: contacts of the last step; None at the start of a shot, where anything may overlap.
+    thorough: whether edges between nearly coplanar triangles are included.
     """
 
     def __init__(self, moment: Moment, memory: ContactMemory | None, thorough: bool = False) -> None:
@@ -50,7 +51,7 @@ class Detection:
         self._together = Together(moment, self._memory)
 
     def __call__(self, positions: Array) -> Rows:
-        """The contacts where the step ends at nodes' positions (n, 3) m."""
+        """Return the contacts at the step's end with nodes at positions (n, 3) m."""
         model, points = self.model, self.moment.points(positions)
         ended = {k: self._ended(k, points) for k in {k for pair in model.facing for k in pair} | {*model.own}}
         near = self._meeting(points)
@@ -76,7 +77,7 @@ class Detection:
         return rows_of(self.moment, found, self._memory, points)
 
     def _meeting(self, points: Array) -> list[tuple[int, int]]:
-        """Of what faces each other, what comes as near as contacts are looked for; planes always."""
+        """Return the colliding pairs whose boxes come within the search radius; pairs with planes always."""
         low, high = self.moment.boxes(points)
         a, b = np.array(self.model.facing, dtype=np.int64).reshape(-1, 2).T
         reach = REACH * self.moment.pair_distances[a, b]
@@ -85,7 +86,7 @@ class Detection:
         return [self.model.facing[k] for k in np.flatnonzero(near | planes)]
 
     def _ended(self, place: int, points: Array) -> Triangles:
-        """A surface at the step's end; that of an obstacle is made once."""
+        """Return a surface at the step's end; obstacles are cached."""
         one, part = self.model.surfaces[place], self.model.points_of(place)
         if one.is_obstacle:
             if place not in self._still:
@@ -94,6 +95,7 @@ class Detection:
         return Triangles(points[part], one.triangles, one.topology)
 
     def _start(self, place: int) -> Triangles:
+        """Return a surface at the step's start."""
         if place not in self._began:
             one, part = self.model.surfaces[place], self.model.points_of(place)
             self._began[place] = Triangles(self.moment.start[part], one.triangles, one.topology)
@@ -102,7 +104,7 @@ class Detection:
     def _facing(
         self, a: int, b: int, points: Array, moves: tuple[Array, Array], ended: dict[int, Triangles]
     ) -> Meeting:
-        """Points of surface a near triangles of surface b."""
+        """Return the collisions of points of surface a with triangles of surface b."""
         first, second = self.model.surfaces[a], self.model.surfaces[b]
         part, other = self.model.points_of(a), self.model.points_of(b)
         distance = pair_distance(self.moment, a, b)
@@ -113,7 +115,7 @@ class Detection:
         moved = np.linalg.norm(there - before - moves[0][b], axis=1) + moves[1][b]
         reach = REACH * distance + moved
         surface, began = ended[b], self._start(b)
-        # Sheets meet themselves as they lie, with both sides and with their edges.
+        # Sheets collide with themselves on both sides, and with their edges.
         normals = ended[a].vertex_normals[which] if a == b and second.closed else None
         forbidden = self._forbidden(a, b, which, before, began, distance, ended)
         near = nearest(surface, there, reach, normals=normals, forbidden=forbidden)
@@ -124,13 +126,13 @@ class Detection:
         deep = sign * near.distance < -DEEP * distance
         keep = ~deep
         meetings: list[_Found] = [(near.point[keep], near.triangle[keep], near.weights[keep], normal[keep])]
-        # What ended deep must have come through, and what is fast may have, and be beyond.
+        # Deep points must have tunnelled. Fast points may have passed through completely.
         doubtful = near.point[deep]
         if second.closed:
             doubtful = np.union1d(doubtful, np.flatnonzero(moved > second.thickness))
         if len(doubtful):
             begin, end = before[doubtful], there[doubtful]
-            # Of a large surface a few triangles are where they come by.
+            # Only a few triangles of a large surface are near their paths.
             among = swept_into(began, surface, *around(np.concatenate([begin, end])))
             hits = swept_points(begin, end, began.vertices, surface.vertices, second.triangles[among])
             if len(hits.point):
@@ -158,7 +160,7 @@ class Detection:
         return Meeting(np.tile([a, b], (len(point), 1)), stack, amounts, normal, which[point], POINT, area)
 
     def _itself(self, a: int, points: Array, moves: tuple[Array, Array], ended: dict[int, Triangles]) -> list[Meeting]:
-        """Points of a surface near its own triangles; of a sheet all sides of its folds."""
+        """Return the self-collisions of a surface; for a sheet with all sides of its folds."""
         known = self._facing(a, a, points, moves, ended)
         own, part = self.model.surfaces[a], self.model.points_of(a)
         if own.closed or not len(known):
@@ -173,9 +175,9 @@ class Detection:
         return [known, *further_sides(known, ended[a], own.areas, distance, forbidden, sided)]
 
     def _near(self, there: Array, a: int, b: int, points: Array, moves: tuple[Array, Array]) -> Mask:
-        """Which of surface a's points there (p, 3) m come near the box of surface b, however far each went.
+        """Return which candidates (p, 3) m of surface a can reach the box of surface b, whatever their displacement.
 
-        What goes through b within the step ends no farther from it than it goes against it.
+        A point that passes through b within the step ends no farther from it than their relative displacement.
         """
         apart = moves[0][a] - moves[0][b]
         most = float(np.sqrt(apart @ apart) + moves[1][a] + moves[1][b])
@@ -184,9 +186,9 @@ class Detection:
         return np.asarray(beyond(there, low - reach, high + reach) == 0)
 
     def _points(self, first: Touchable, second: Touchable, part: slice) -> Index:
-        """The points of a surface that may touch another one's triangles."""
+        """Return the points of a surface that may touch triangles of another one."""
         if not first.is_obstacle:
-            # What only its animation moves can still be touched by another body.
+            # Fully animated points can still touch another body.
             if second.is_obstacle:
                 return np.asarray(first.points[self.model.moved[part][first.points]])
             return first.points
@@ -204,7 +206,10 @@ class Detection:
         distance: float,
         ended: dict[int, Triangles],
     ) -> Forbidden | None:
-        """Pairs that do not count. before: (p, 3) m, the points at the step's start."""
+        """Return a filter for pairs of points and triangles to ignore, or None.
+
+        start: (p, 3) m, the points at the step's start.
+        """
         first, second = self.model.surfaces[a], self.model.surfaces[b]
         mine = a == b
         if not mine and not second.closed:
@@ -224,7 +229,7 @@ class Detection:
             if mine:
                 far = np.linalg.norm(rest[which[point]] - middle[triangle], axis=1) - radius[triangle]
                 if second.seam is not None:
-                    # What is sewn to it is as near as that it grew together with.
+                    # A distance may also run across a seam.
                     beyond, way = (part[which[point]] for part in second.seam)
                     far = np.minimum(
                         far, way + np.linalg.norm(rest[beyond] - middle[triangle], axis=1) - radius[triangle]
@@ -239,17 +244,20 @@ class Detection:
     def _sided(
         self, a: int, b: int, which: Index, near: Nearest, before: Array, began: Triangles, surface: Triangles
     ) -> tuple[Array, Array]:
-        """Of an open surface: that side is in front on which a point was when the step began."""
+        """Return the sides and normals (k, 3) of an open surface towards points.
+
+        A point is in front of the side on which it started the step.
+        """
         triangle = self.model.surfaces[b].triangles[near.triangle]
         place = np.einsum("kj,kji->ki", near.weights, began.vertices[triangle])
         side = np.einsum("ki,ki->k", before[near.point] - place, began.normals[near.triangle])
         side = np.where(side < 0.0, -1.0, 1.0)
-        # What was pressed through a little did not come from there.
+        # Points pressed through a little in the last step came from the other side.
         side = np.where(np.isin(which[near.point], self._memory.behind(a, b)), -side, side)
         normal = side[:, None] * surface.normals[near.triangle]
         out = np.einsum("ki,ki->k", near.way, normal)
         straight = near.way / np.maximum(near.distance, 1e-30)[:, None]
-        # Beyond its border, and over its folds, it is as round as its distance.
+        # Beyond its border and over folds, the surface is rounded: the normal points towards the point.
         there = near.distance > 1e-9 * surface.size
         beside = there & (np.abs(out) < _STRAIGHT * near.distance)
         front = beside | (out >= 0.0)
@@ -258,7 +266,7 @@ class Detection:
     def _inside(
         self, a: int, b: int, which: Index, there: Array, surface: Triangles, known: list[_Found]
     ) -> _Found | None:
-        """Points that began inside of a closed surface: the nearest way out."""
+        """Return the nearest exits of points that started inside a closed surface."""
         if a == b or not self.model.surfaces[b].closed:
             return None
         lost = np.arange(len(which))
@@ -277,7 +285,10 @@ class Detection:
         return lost[near.point[deep]], near.triangle[deep], near.weights[deep], normal[deep]
 
     def _same_way(self, a: int, b: int, which: Index, lost: Index) -> _Found:
-        """Points that began inside of a closed surface: all of a piece one way, by where the step began ([MSS])."""
+        """Return exits in a common direction for points that started inside a closed surface.
+
+        They are found from the positions at the step's start ([MSS]).
+        """
         first, places = self.model.surfaces[a], self.moment.start[self.model.points_of(a)]
         began = self._start(b)
         inside = np.zeros(len(places), dtype=bool)

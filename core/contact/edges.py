@@ -1,4 +1,7 @@
-"""Which sharp edges of surfaces meet edges of others: between vertices nothing else would stop them."""
+"""Contacts between edges of two surfaces, at least one of each pair being sharp.
+
+Points and triangles alone would miss edges that cross between vertices.
+"""
 
 from __future__ import annotations
 
@@ -19,21 +22,24 @@ from .model import ContactModel
 from .moment import Moment
 from .touchable import Touchable
 
-# Contact distances within which edges are looked for, beside the way that is made; how far behind they may have begun.
+# Search radius in contact distances, in addition to the motion; largest depth at the start in contact distances.
 _REACH, _BEHIND = 2.0, 2.0
-# Deeper than so many contact distances another face is what is met.
+# A pair deeper than this many contact distances may have tunnelled, and counts only if the edges met during the step.
 _DEEP = 4.0
-# An edge touches in the directions between its two faces' normals, to this part more.
+# An edge touches in directions between its two faces' normals, up to this tolerance of the cosine.
 _ROUND = 0.05
-# The cosine between the faces of an edge over which a sheet folds, and its least length, in edges of the sheet.
+# A sheet folds over edges with a smaller cosine between their faces, if they are longer than this many sheet edges.
 _FOLDS, _LONG = 0.5, 2.0
-# Edges that met at most this part of their lengths beyond their ends did meet.
+# Edges count as crossing if they met up to this fraction of their lengths beyond their ends.
 _BORDER = 0.02
 
 
 @dataclass(frozen=True)
 class _Lot:
-    """Edges of two surfaces that may meet: their places, and which of the sides of each."""
+    """Candidate edges of two surfaces a and b.
+
+    first_edges, second_edges: indices of edges of a and b.  radius: m, search radius.
+    """
 
     a: int
     b: int
@@ -43,7 +49,7 @@ class _Lot:
 
 
 def _reaching(points: Array, edges: Index, others: Array, reach: float) -> Index:
-    """(k,) which of edges (e, 2) come as near as reach (m) to the box around others (p, 3) m; none where these are."""
+    """Return indices (k,) of edges (e, 2) within radius (m) of the box around others (p, 3) m."""
     if not len(others):
         return np.zeros(0, dtype=np.int64)
     low, high = around(others)
@@ -52,9 +58,9 @@ def _reaching(points: Array, edges: Index, others: Array, reach: float) -> Index
 
 
 def _lot(model: ContactModel, points: Array, a: int, b: int, sharp: int, reach: float) -> _Lot | None:
-    """Of two surfaces the edges that may meet, if any: all of one, and the sharp ones of the other, or beside them.
+    """Return the candidate edges of two surfaces, or None.
 
-    sharp: 0 where those of a are asked about, 1 where those of b are, 2 where all of both are.
+    selection: 0 for sharp edges of a with smooth ones of b, 1 for all edges of a with sharp ones of b, 2 for all edges.
     """
     one, two = model.surfaces[a], model.surfaces[b]
     mine, theirs, ends = (
@@ -77,21 +83,22 @@ def meeting_edges(
     moves: tuple[Array, Array],
     thorough: bool = False,
 ) -> list[Meeting]:
-    """Contacts of edges of two surfaces each, at least one of each two being sharp.
+    """Return the contacts between edges of pairs of surfaces, at least one edge of each contact being sharp.
 
-    points: (N, 3) m, where the step ends.  moves: see Moment.moves.  thorough: of two closed surfaces all edges.
+    points: (N, 3) m at the step's end.  bounds: see CollisionState.displacement_bounds.  thorough: whether all edges of
+        two closed surfaces are included.
     """
     model, lots = moment.model, []
     for a, b in pairs:
         one, two = model.surfaces[a], model.surfaces[b]
-        # A thread that goes deeper than what is closed is thick goes through it; smooth edges met on the way there, as
-        # a fine mesh has thousands of, are found where it comes to next.
+        # A thread deeper than the closed surface's thickness passes through it. Smooth edges that it met during the
+        # step, thousands in a fine mesh, are found by the next detection.
         deep = two.thickness if one.strung and two.closed else 0.0
         part = model.points_of(a)
         way = points[part] - moment.start[part] - moves[0][b]
         motion = float(np.sqrt((way * way).sum(axis=1).max())) + float(moves[1][b])
         most = 0.25 * min(one.size or np.inf, two.size)
-        # Of two sharp edges the first turn takes care.
+        # Pairs of two sharp edges are in the first round.
         turns = ((2, 0.0),) if thorough and one.closed and two.closed else ((1, 0.0), (0, deep))
         for sharp, passed in turns:
             reach = _REACH * pair_distance(moment, a, b) + min(max(motion - passed, 0.0), most)
@@ -102,7 +109,7 @@ def meeting_edges(
 
 
 def _met(moment: Moment, lots: Sequence[_Lot], points: Array) -> Meeting:
-    """Of the lots' edges those that meet."""
+    """Return the contacts of all batches."""
     model = moment.model
     starts = [(model.points_of(lot.a).start, model.points_of(lot.b).start) for lot in lots]
     ends_a = [model.surfaces[lot.a].sides[0][lot.mine] + start for lot, (start, _) in zip(lots, starts, strict=True)]
@@ -133,8 +140,8 @@ def _met(moment: Moment, lots: Sequence[_Lot], points: Array) -> Meeting:
         if thing.closed and ground.closed:
             continue
         some = np.flatnonzero(of == number)
-        # A sheet has no outside: over a long sharp edge that says which way it is pushed, and either of its sides may
-        # be.
+        # A sheet has no outside. Over a long sharp edge of a closed surface, that edge decides the direction of the
+        # push, and the sheet may touch with either side.
         long_a[some] = _long(thing, place[some, :2], out_a[some], ground)
         long_b[some] = _long(ground, place[some, 2:], out_b[some], thing)
         strung[some] = thing.strung
@@ -147,11 +154,11 @@ def _met(moment: Moment, lots: Sequence[_Lot], points: Array) -> Meeting:
     keep &= _within(out_a, -normal) | (long_b & _within(-out_a, -normal))
     keep &= model.moved[stack].any(axis=1)
     if strung.any():
-        # A thread along the one face of an edge is not behind the other one.
+        # A thread along one face of an edge is not behind the other face.
         keep &= ~strung | (after > 0.0) | _within(out_b, normal, -_ROUND)
     distance = moment.pair_distances[surfaces[:, 0], surfaces[:, 1]]
     keep &= before > -_BEHIND * distance
-    # What ended deep must have met on its way.
+    # Deep pairs count only if the edges met during the step.
     deep = np.flatnonzero(keep & (after < -_DEEP * distance))
     if len(deep):
         heights = before[deep], after[deep]
@@ -164,9 +171,10 @@ def _met(moment: Moment, lots: Sequence[_Lot], points: Array) -> Meeting:
 
 
 def _passed(start: Array, end: Array, heights: tuple[Array, Array], weights: Array) -> tuple[Mask, Array]:
-    """Whether edges that move along straight lines met, and where on them: (k,), (k, 4) as in a Meeting.
+    """Return whether edges on straight paths met (k,), and the weights (k, 4) of the points where they met.
 
-    start, end: (k, 4, 3) m, their ends.  heights: (k,) m of one above the other, before and after.  weights: (k, 4).
+    start, end: (k, 4, 3) m, ends of the edges.  gaps: (k,) m between them before and after.  weights: (k, 4), used
+        where they did not meet.
     """
     before, after = heights
     time = np.clip(before / np.where(before > after, before - after, 1.0), 0.0, 1.0)
@@ -178,9 +186,10 @@ def _passed(start: Array, end: Array, heights: tuple[Array, Array], weights: Arr
 
 
 def _long(surface: Touchable, ends: Array, out: Array, sheet: Touchable) -> Mask:
-    """(k,) which edges of what is closed turn by more than 60 degrees, and are so long that a sheet folds over them.
+    """Return which edges (k,) of a closed surface are sharp and long enough for a sheet to fold over.
 
-    ends: (k, 2, 3) m.  out: (k, 2, 3) normals of their faces.  Of what has as many vertices as the sheet those meet it.
+    Sharp edges turn by more than 60 degrees.  ends: (k, 2, 3) m.  face_normals: (k, 2, 3).  If the surface is as finely
+    meshed as the sheet, the point contacts of its vertices suffice.
     """
     if not surface.closed or sheet.closed or sheet.strung:
         return np.zeros(len(ends), dtype=bool)
@@ -190,21 +199,21 @@ def _long(surface: Touchable, ends: Array, out: Array, sheet: Touchable) -> Mask
 
 
 def _outward(model: ContactModel, points: Array, surfaces: Index, edges: Index) -> Array:
-    """(k, 2, 3) the normals of edges' two triangles; of a border both those of its one, of threads none."""
+    """Return the normals (k, 2, 3) of each edge's two faces; at a border the same one twice, 0 for threads."""
     faces = np.zeros((len(edges), 2, 3), dtype=np.int64)
     for place in np.flatnonzero(np.bincount(surfaces, minlength=1)):
         surface = model.surfaces[place]
         if not surface.strung:
             mine = np.flatnonzero(surfaces == place)
             faces[mine] = surface.triangles[surface.beside[edges[mine]]] + model.starts[place]
-    # Of what has no triangle the corners are one point.
+    # A degenerate triangle stands for a missing one.
     return Triangles(points, faces.reshape(-1, 3)).normals.reshape(-1, 2, 3)
 
 
 def _within(out: Array, normal: Array, more: float = _ROUND) -> Mask:
-    """Whether directions (k, 3) lie between the normals (k, 2, 3) of edges' faces; all do around a thread.
+    """Return whether directions (k, 3) lie between the normals (k, 2, 3) of the edges' faces; always true for threads.
 
-    more: so much beyond them, or less than up to them where they turn.
+    tolerance: of the cosine; a negative one narrows the cone at sharp edges.
     """
     turn = np.minimum(np.einsum("ki,ki->k", out[:, 0], out[:, 1]), 0.99)
     least = turn - (more if more > 0.0 else more * (1.0 - turn))

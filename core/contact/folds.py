@@ -1,8 +1,8 @@
-"""A sheet that lies in folds on itself: its points touch more than the side that is nearest.
+"""Self-contacts of folded sheets: find all sides that a point touches, not only the nearest.
 
-Detection knows the nearest triangle of each point. In a fold that is now the one side and now the other; a step that
-began with one of them would slip into the other one, and a crumpled sheet hop to and fro for ever. Here every step
-begins with all sides of a fold, found from where the points are.
+Detection finds the nearest triangle of each point. In a fold the nearest side alternates, so that a step that started
+with one side would tunnel through the other, and a crumpled sheet would never converge. Here every step starts with all
+sides of a fold, found from the points' positions.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from .corners import HOLLOW, NEAR, SAME
 from .meeting import Meeting
 from .memory import CORNERS
 
-# Of what is near points (k,), numbers of a sheet's: on which side of it they are, and the normals there.
+# Function of point indices (k,) and their nearest triangles that returns the side of each triangle, and its normal.
 Sided = Callable[[Index, Nearest], tuple[Array, Array]]
 
 
 def further_sides(
     known: Meeting, surface: Triangles, areas: Array, distance: float, forbidden: Forbidden, sided: Sided
 ) -> list[Meeting]:
-    """Of points that touch their own sheet the other sides, nearest first, that a fold has there.
+    """Return the further contacts of points that touch their own sheet, nearest side first.
 
-    known: the nearest ones, one at least.  areas: (v,) m^2 that points stand for.  distance: m.  forbidden: of pairs of
-    the sheet's points and triangles.
+    nearest_contacts: the first contact of each point; not empty.  areas: (v,) m^2 of the points.  distance: m.
+        forbidden: pairs of points and triangles of the sheet to ignore.
 
-    A side is another one where its normal is, and lies in a fold with those that are known where each lies in front of
-    the others' planes.
+    A triangle counts as another side if its normal differs. It is in a fold with the known sides if each touched place
+    lies in front of the other sides' planes.
     """
     points = surface.vertices
     start = int(known.points[0, 0] - known.feature[0])

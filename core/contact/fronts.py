@@ -1,4 +1,7 @@
-"""In which way surfaces slide more easily, as it moves with them ([Ctl])."""
+"""Direction of anisotropic friction that follows the deforming surface ([Ctl]).
+
+The friction coefficients themselves are in core/contact/collisions.py.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,14 @@ from scipy.sparse import coo_matrix, csr_matrix
 
 from ..arrays import Array, Index
 
-# Edges at a vertex that rise from a plane by less than this part of the others lie in it.
+# Edges at a vertex count as coplanar if they leave a plane by less than this fraction of the others.
 _FLAT = 0.2
 
 
 def along(ends: Index, rest: Array, front: Array) -> csr_matrix:
-    """(v, v) sums of the edges at each vertex that make the front (v, 3) at rest, in its tangent plane.
+    """Return a matrix (v, v) that yields the front (v, 3) in each vertex's tangent plane as a sum of edges.
 
-    ends: (e, 2) of the edges.  rest: (v, 3) m.
+    ends: (e, 2) of the edges.  rest: (v, 3) m.  front: at rest.
     """
     own, other = np.concatenate([ends[:, 0], ends[:, 1]]), np.concatenate([ends[:, 1], ends[:, 0]])
     order = np.argsort(own, kind="stable")
@@ -25,7 +28,7 @@ def along(ends: Index, rest: Array, front: Array) -> csr_matrix:
         mine = np.flatnonzero(count == degree)
         beside = other[first[mine][:, None] + np.arange(degree)]
         edges = rest[beside] - rest[mine][:, None]
-        # What is nearly flat has no edges along its normal.
+        # A nearly flat vertex has no edges along its normal.
         amounts = np.einsum("kij,ki->kj", np.linalg.pinv(edges, rcond=_FLAT), front[mine])
         rows += [mine.repeat(degree), mine]
         columns += [beside.ravel(), mine]

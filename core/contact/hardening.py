@@ -1,4 +1,4 @@
-"""Contacts that are pressed through all of their distance are made harder, until nothing of it can be seen."""
+"""Adaptive penalty stiffness: raise the stiffness of contacts that are pressed deep enough to be visible."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ from ..arrays import Array, Index
 from .memory import ContactMemory
 from .rows import ContactEnergy, Rows
 
-# Contact distances behind the surface that may be seen, and how much harder a contact is made beyond.
+# Tolerated depth in contact distances, and the stiffness factor for contacts that are deeper.
 SEEN, _HARDER = 0.2, 8.0
-# A contact is made harder at most so often in a step.
+# Largest number of raises of a contact per step.
 _TIMES = 2
-# What pins hold by more than the rest of this does not come out however hard it is pressed.
+# Contacts with a smaller weight of free nodes are held by pins; no stiffness moves them out.
 _GIVES = 0.5
 
 
 class Hardening:
-    """Of one step."""
+    """Stiffness factors of contacts within one step."""
 
     def __init__(self) -> None:
         self._keys: Index = np.zeros((0, 4), dtype=np.int64)
         self._factors: Array = np.zeros(0)
 
     def __call__(self, rows: Rows) -> Rows:
-        """Rows as hard as they have become."""
+        """Return the contacts with their current stiffness."""
         return rows.scaled(self._now(rows.key)) if len(self._keys) else rows
 
     def more(self, rows: Rows, positions: Array, began: Array) -> bool:
-        """Whether something has to be harder at positions (n, 3) m than it was.
+        """Raise the stiffness of contacts that are too deep at positions (n, 3) m; return whether any was raised.
 
-        began: (k,) m, how far behind each one was when the step began.
+        start_depth: (k,) m, depth of each contact at the step's start.
         """
         behind = -ContactEnergy(rows, np.zeros(len(rows))).at(positions).gap - rows.out
-        # What began behind, and is eased out, is there for a while. But what was pressed in before goes no deeper, or
-        # it would go through by a little in each step.
+        # Points that started behind are moved out gradually and may stay deep for a while. But those pressed in earlier
+        # must not go deeper, or they would pass through little by little.
         deeper = (rows.out > 0.0) | ((began > 0.0) & (behind > began))
         deep = (behind > SEEN * rows.distance) & deeper & (_free(rows) > _GIVES)
         now = self._now(rows.key)
@@ -48,7 +48,7 @@ class Hardening:
         return True
 
     def _now(self, keys: Index) -> Array:
-        """(k,) how much harder contacts (k, 4) are."""
+        """Return the stiffness factors (k,) of contacts with keys (k, 4)."""
         if not len(self._keys):
             return np.ones(len(keys))
         known = ContactMemory.of(self._keys, np.zeros((len(self._keys), 3)), np.ones(len(self._keys)), self._factors)
@@ -57,5 +57,5 @@ class Hardening:
 
 
 def _free(rows: Rows) -> Array:
-    """(k,) the part of each contact's points that nodes move; of two bodies', the freer one's."""
+    """Return the weight (k,) of each contact that nodes move; for two bodies the larger one."""
     return np.maximum(rows.side(1.0), rows.side(-1.0))

@@ -1,4 +1,4 @@
-"""Surfaces of several bodies kept as one, so that what is asked of all of them is asked at once."""
+"""Surfaces of several bodies combined into one, so that one query serves all of them."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from ..arrays import Index
 from ..geometry.proximity import Topology
 from .touchable import Touchable
 
-# A surface whose points touch, and the one that is touched.
+# A surface whose points touch, and the surface whose triangles are touched.
 Pair = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class Joint:
-    """The surfaces of some pairs as one: what touches and what is touched in each of them.
+    """Surfaces of several pairs combined into one: the touching points and touched triangles of each pair.
 
-    points: (p,) of the stack, and pair: (p,) which pair each is of, ascending.
-    triangles: (t, 3) of the stack, of all surfaces; topology: of all of them.
-    among: (u,) those of what is touched, pair by pair; counts: (pairs,) how many each pair has.
-    around: (n, d) the triangles at each point of a closed surface that touches, see Touchable.around.
-    last: n, points of the stack beyond which there are none of these.
+    points: (p,) indices of points.  point_pair: (p,) the pair of each, ascending.
+    triangles: (t, 3) point indices of all surfaces' triangles.  topology: of the combined triangles.
+    target_triangles: (u,) touched triangles, pair by pair.  target_counts: (pairs,) their number in each pair.
+    vertex_triangles: (n, d) triangles at each point of a closed surface, see CollisionSurface.vertex_triangles.
+    point_end: n, one more than the largest point index.
     """
 
     points: Index
@@ -37,7 +37,10 @@ class Joint:
 
     @staticmethod
     def of(surfaces: Sequence[Touchable], starts: Index, pairs: Sequence[Pair]) -> Joint:
-        """starts: (s + 1,) where the points of each of the surfaces begin in the stack, and its end."""
+        """Return the combined surfaces of pairs.
+
+        starts: (s + 1,) first point of each surface in the stack of all points, and its end.
+        """
         places = sorted({place for pair in pairs for place in pair})
         first, triangles, ends, sides, done, edges = {}, [], [], [], 0, 0
         last = int(starts[places[-1] + 1])
@@ -50,7 +53,7 @@ class Joint:
             ends.append(one.topology.ends + start)
             sides.append(one.topology.sides + edges)
             if one.closed:
-                # What is left of a row is its first triangle again.
+                # Rows are padded with their first triangle.
                 around[start : starts[place + 1]] = one.around[:, :1] + done
                 around[start : starts[place + 1], : one.around.shape[1]] = one.around + done
             done, edges = done + len(one.triangles), edges + len(one.topology.ends)

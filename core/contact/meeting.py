@@ -1,4 +1,4 @@
-"""Points of two surfaces that are near each other, and what is made of them."""
+"""Collisions between points of surfaces, and the contacts built from them."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from .memory import EDGE, ContactMemory
 from .moment import Moment
 from .rows import Rows
 
-# Contacts are looked for within so many contact distances, beside the way that is made.
+# Search radius in contact distances, in addition to the displacement during the step.
 REACH = 2.0
-# A point that was behind a triangle by more than this part of the contact distance when the step began did not come
-# from in front of it.
+# A point that started deeper behind a triangle than this fraction of the contact distance did not come from its front.
 BEHIND = 0.5
-# What lies deeper than so many contact distances must have gone through the triangle within the step.
+# A point deeper than this many contact distances must have tunnelled through the triangle during the step.
 DEEP = 2.0
-# Sizes per second at which what begins inside of something is pushed out.
+# Speed, in sizes per second, at which points that start inside a body are pushed out.
 _EXIT = 0.5
-# A point that is less far out at a step's start than it should be comes out by this part of the distance at least.
+# Such a point moves out by at least this fraction of the contact distance in each step.
 _OUT = 0.25
-# A point meets only what faces some of the faces around it: their normals times the met one's are below this.
+# A point touches only triangles that face one of its own faces: the dot product of their normals is below this.
 _OPPOSING = -0.1
 
 
 @dataclass(frozen=True)
 class Meeting:
-    """Contacts of surfaces, k of them.
+    """A batch of k detected collisions.
 
-    surfaces: (k, 2) which one touches, and which one is touched.
-    points: (k, 4) of the stack whose weighted sum (k, 4) is the way from the touched point to the touching one.
-    normal: (k, 3) of what is touched, outwards.
-    feature: (k,) of the touching surface, or of both, which tells one contact from another.
-    kind: POINT, EDGE or one of CORNERS.  area: (k,) m^2 that each one stands for.
+    surfaces: (k, 2) indices of the touching and the touched surface.
+    stencil: (k, 4) indices of points whose sum, weighted with weights (k, 4), is the vector from the touched point to
+        the touching one.
+    normal: (k, 3) outward unit normal of the touched surface.
+    feature: (k,) index of the touching feature, or of the pair of edges, which identifies the contact.
+    kind: POINT, EDGE or one of CORNER_KINDS.  area: (k,) m^2 of each contact.
     """
 
     surfaces: Index
@@ -59,12 +59,15 @@ class Meeting:
 
 
 def pair_distance(moment: Moment, first: int, second: int) -> float:
-    """The contact distance of two surfaces, m."""
+    """Return the contact distance of two surfaces, m."""
     return float(moment.pair_distances[first, second])
 
 
 def faced(surface: Triangles, around: Index, points: Index, normals: Array) -> Mask:
-    """Whether some face around points (k,) faces normals (k, 3). around: (v, d) the triangles at each vertex."""
+    """Return whether any triangle at each of the points (k,) faces against normals (k, 3).
+
+    vertex_triangles: (v, d) the triangles at each vertex.
+    """
     found = np.asarray(np.einsum("ki,ki->k", surface.vertex_normals[points], normals) < _OPPOSING)
     rest = np.flatnonzero(~found)
     along = np.einsum("kdi,ki->kd", surface.normals[around[points[rest]]], normals[rest])
@@ -73,7 +76,10 @@ def faced(surface: Triangles, around: Index, points: Index, normals: Array) -> M
 
 
 def rows_of(moment: Moment, meetings: Sequence[Meeting], memory: ContactMemory, points: Array) -> Rows:
-    """The contacts of a step. memory: what the last one left of them.  points: (N, 3) m, where it seems to end."""
+    """Return the contacts of a step.
+
+    history: contacts of the last step.  points: (N, 3) m, estimated end positions.
+    """
     model = moment.model
     parts = [one for one in meetings if len(one)]
     count = sum(len(one) for one in parts)
@@ -87,7 +93,7 @@ def rows_of(moment: Moment, meetings: Sequence[Meeting], memory: ContactMemory, 
     first, second = surfaces.T
     key = np.stack([first, kind, feature, second], axis=1)
     distances = moment.pair_distances[first, second]
-    # Of two bodies points of either touch the other, an edge counts once.
+    # Between two bodies, points of either one touch the other; an edge pair counts only once.
     bodies = ~model.is_obstacle
     young = np.where(bodies, moment.young, np.inf)
     both = bodies[first] & bodies[second] & (kind != EDGE)
@@ -116,14 +122,14 @@ def rows_of(moment: Moment, meetings: Sequence[Meeting], memory: ContactMemory, 
 
 
 def weighted(weights: Array, stack: Index, points: Array) -> Array:
-    """(k, 3) sums of points (N, 3) with weights (k, m) at places stack (k, m)."""
+    """Return sums (k, 3) of points (N, 3) with weights (k, m) at indices stencil (k, m)."""
     return np.asarray((weights[:, None] @ points[stack])[:, 0])
 
 
 def frictions(moment: Moment, stack: Index, weights: Array, slip: Array, surfaces: Index) -> Array:
-    """(k,) coefficients of friction; of two bodies the geometric mean.
+    """Return friction coefficients (k,); for two bodies the geometric mean.
 
-    stack, weights: (k, 4), see Meeting.  slip: (k, 3) m, the way that each seems to slide.  surfaces: (k, 2).
+    stencil, weights: (k, 4), see Collisions.  slip: (k, 3) m, estimated slip.  surfaces: (k, 2).
     """
     alone = moment.model.is_obstacle[surfaces].any(axis=1)
     a, b = (
@@ -134,13 +140,13 @@ def frictions(moment: Moment, stack: Index, weights: Array, slip: Array, surface
 
 
 def _own(moment: Moment, stack: Index, weights: Array, slip: Array, surfaces: Index) -> Array:
-    """(k,) of one side of the contacts: less forwards than backwards where its surface has a front ([Ctl]).
+    """Return friction (k,) of one side; lower forwards than backwards if its surface has a front ([Ctl]).
 
-    weights: (k, 4), those of the side are positive.  slip: (k, 3) m, against the other side.  surfaces: (k,).
+    weights: (k, 4), positive on this side.  slip: (k, 3) m, relative to the other side.  surfaces: (k,).
     """
     model = moment.model
     part = np.maximum(weights, 0.0)
-    # In an infinite plane weights go beyond its triangle.
+    # On an infinite plane, weights extend beyond its triangle.
     rough = (part * model.rough[stack]).sum(axis=1) / np.maximum(part.sum(axis=1), 1e-300)
     forward, backward = moment.friction[surfaces], moment.backward[surfaces]
     if model.fronts is None:
@@ -153,6 +159,7 @@ def _own(moment: Moment, stack: Index, weights: Array, slip: Array, surfaces: In
 
 
 def empty(nodes: int) -> Rows:
+    """Return a contact set without contacts, for the given number of nodes."""
     none = np.zeros(0)
     return Rows(
         csr_matrix((0, nodes)), np.zeros((0, 3)), np.zeros((0, 3)), none, none, none, none, np.zeros((0, 3)),

@@ -1,11 +1,11 @@
-"""The inverse of a metric with the stiffness of contacts added, by Woodbury's formula on its constant factors.
+"""Preconditioner with contact stiffness: the inverse of H + C by Woodbury's formula on constant factors of H.
 
-With the stiffness C = L L^T of the contacts on the nodes that they press, and the compliance S = H^-1 among those,
+With the stiffness C = L L^T of the contacts on their nodes, and the compliance S = H^-1 among those nodes,
 
     (H + C)^-1 = H^-1 - H^-1 L (1 + L^T S L)^-1 L^T H^-1 = H^-1 - H^-1 C (1 + S C)^-1 H^-1
 
-the first where the ways that L resists are not many more than the nodes' coordinates. C is taken as it is: two bodies
-that press each other are coupled by it, while S is none between bodies that do not hang together.
+The first form is used if L has not many more columns than there are node coordinates. C is exact and couples the bodies
+in contact, while S is zero between bodies that are not connected.
 """
 
 from __future__ import annotations
@@ -24,34 +24,37 @@ from ..arrays import Array, Index, Single
 from ..solvers.factor import LowRankUpdate, Solve
 from ..solvers.multifrontal import Multifrontal
 
-# Nodes whose columns are solved for at once. Always the same ones together, so that it makes no difference when.
+# Number of nodes whose columns are solved for at once. The batches are fixed, so that results do not depend on the
+# order of requests.
 LOT = 16
-# Of the last digit, what keeps a matrix from being singular.
+# Diagonal added to avoid a singular matrix, in units of the last digit.
 _LAST = 4.0
-# Bytes of columns that are kept for one factorisation.
+# Bytes of cached columns per factorisation.
 _MOST = 256_000_000
-# The same of what was asked for as a whole: what lies still asks for the same in every step.
+# Bytes of cached blocks: resting contacts request the same block in every step.
 _ASKED = 32_000_000
-# Lots of columns that are made in a step in which nothing presses yet.
+# Number of column batches computed in advance in a step without closed contacts.
 _AHEAD = 4
-# Cholesky's factors cost half of what LU's do: they serve for so many times as many ways as there are coordinates.
+# Cholesky costs half as much as LU, and is used up to this ratio of contact factors to node coordinates.
 _CHEAPER = 1.25
-# Products with a part of up to so many coordinates are sooner made with all of its numbers, beyond it with those that
-# are not zero.
+# Blocks of up to this many coordinates use dense products, larger ones sparse products.
 _DENSE = 400
-# So many products of numbers take no longer than to find out which of them are zero.
+# Up to this many multiplications, a dense product is as fast as finding the nonzeros.
 _SOON = 10_000_000
 
 
 class Compliance:
-    """The inverse of a constant matrix among nodes that may touch something, column by column when first asked.
+    """Lazily computed columns of a constant inverse matrix, for nodes that may get contacts.
 
-    In single precision, which is enough for a metric.
-    nodes: (s,) slots that may be asked for.
+    In single precision, which is sufficient for a preconditioner.
+    nodes: (s,) free-node indices that may be requested.
     """
 
     def __init__(self, solve: Solve, count: int, nodes: Index) -> None:
-        """solve: with the matrix (3f, 3f).  count: f."""
+        """Create an empty cache of columns.
+
+        solve: with the matrix (3f, 3f).  count: f.
+        """
         self._solve, self._count = solve, count
         self.nodes = nodes
         self._place = np.full(count, -1)
@@ -61,7 +64,7 @@ class Compliance:
         self._asked: dict[bytes, Single] = {}
 
     def among(self, slots: Index) -> Single:
-        """(a, 3, a, 3) m/(N s), the inverse among slots (a,); the first two indices are the columns'."""
+        """Return the inverse among nodes slots (a,): (a, 3, a, 3) m/(N s); the first two axes are the columns."""
         key = slots.tobytes()
         if key in self._asked:
             self._asked[key] = known = self._asked.pop(key)
@@ -82,13 +85,13 @@ class Compliance:
         return found.reshape(len(slots), 3, len(slots), 3)
 
     def foresee(self, slots: Index) -> None:
-        """Make some of the columns of slots (a,) that will be asked for, so that not all of them are at once."""
+        """Compute some of the columns of slots (a,) in advance, to spread the cost over several steps."""
         lots = [int(lot) for lot in np.unique(self._place[slots] // LOT) if lot not in self._lots]
         for lot in lots[:_AHEAD]:
             self._lot(lot)
 
     def _lot(self, lot: int) -> Single:
-        """(LOT, 3, 3s), columns of the nodes of a lot, at all of them."""
+        """Return the columns (COLUMN_BATCH, 3, 3s) of a batch of nodes, restricted to the nodes."""
         if lot in self._lots:
             self._lots[lot] = found = self._lots.pop(lot)
             return found
@@ -110,9 +113,9 @@ def _single(solve: Solve, right: Array) -> Single:
 
 @dataclass(frozen=True)
 class Compliant:
-    """A part of the nodes that carry contacts, which hangs together with no other.
+    """The inverse within a group of contact nodes that is connected to no other.
 
-    places: (b,) of them among those nodes, one after the other.  inverse: (3b, 3b) m/(N s), H^-1 among them.
+    positions: (b,) contiguous positions among the contact nodes.  inverse: (3b, 3b) m/(N s), H^-1 within the group.
     """
 
     places: Index
@@ -120,7 +123,7 @@ class Compliant:
 
     @property
     def dof(self) -> Index:
-        """(3b,) their coordinates."""
+        """Coordinates (3b,) of the nodes."""
         return np.asarray((3 * self.places[:, None] + np.arange(3)).ravel())
 
 
@@ -128,9 +131,10 @@ class ContactMetric:
     """The inverse of H + C."""
 
     def __init__(self, base: LowRankUpdate, parts: Sequence[Compliant], resisted: csr_matrix, slots: Index) -> None:
-        """base: the inverse of H.  parts: of all that carries contacts.
+        """Factorise the contact term of the inverse.
 
-        resisted: (q, 3a) sqrt(N s/m), L^T, by the coordinates of slots (a,) of the free nodes.
+        base: the inverse of H.  blocks: of all nodes with contacts.
+        factors: (q, 3a) sqrt(N s/m), L^T on the coordinates of slots (a,), indices of free nodes.
         """
         self._base, self._dof = base, (3 * slots[:, None] + np.arange(3)).ravel()
         few = resisted.shape[0] <= _CHEAPER * len(self._dof)
@@ -145,20 +149,20 @@ class ContactMetric:
         return np.asarray(answer - self._base(pull))
 
     def pushed(self, step: Array) -> Array:
-        """C v for v (f, 3), (f, 3)."""
+        """Return C v (f, 3) for v (f, 3)."""
         answer = np.zeros(step.size)
         answer[self._dof] = self._back @ (self._resisted @ step.ravel()[self._dof])
         return answer.reshape(step.shape)
 
     def _by_ways(self, parts: Sequence[Compliant]) -> Callable[[Array], Array] | None:
-        """L (1 + L^T S L)^-1 L^T by Cholesky's factors; None where these lose a pivot to rounding."""
+        """Return L (1 + L^T S L)^-1 L^T by a Cholesky factorisation, or None if it fails by rounding."""
         resisted = self._resisted
         matrix = np.zeros((resisted.shape[0],) * 2, dtype=np.float32)
         row = np.arange(resisted.shape[0]).repeat(np.diff(resisted.indptr))
         single = resisted.data.astype(np.float32)
         for part in parts:
             first, last = 3 * int(part.places[0]), 3 * int(part.places[-1]) + 3
-            # What hangs together lies together.
+            # Nodes of a group are contiguous.
             mine = np.flatnonzero((resisted.indices >= first) & (resisted.indices < last))
             there = np.zeros(resisted.shape[0], dtype=bool)
             there[row[mine]] = True
@@ -173,7 +177,7 @@ class ContactMetric:
             else:
                 own = csr_matrix((single[mine], entries), shape=(len(ways), last - first))
                 inner = own @ np.ascontiguousarray((own @ part.inverse).T)
-            # Piece by piece of what lies together, many times as fast as one by one.
+            # Adding contiguous pieces is much faster than adding single entries.
             cuts = [*np.flatnonzero(np.diff(ways, prepend=-2) != 1), len(ways)]
             for (a, b), (c, d) in product(pairwise(cuts), repeat=2):
                 matrix[ways[a] : ways[b - 1] + 1, ways[c] : ways[d - 1] + 1] += inner[a:b, c:d]
@@ -190,19 +194,19 @@ class ContactMetric:
         return pull
 
     def _by_nodes(self, parts: Sequence[Compliant]) -> Callable[[Array], Array]:
-        """C (1 + S C)^-1."""
+        """Return C (1 + S C)^-1 by an LU factorisation."""
         rows, columns = self._resisted.shape
         every: Array | csr_matrix = self._resisted
         if rows * columns**2 <= _SOON:
             every = self._resisted.toarray()
         stiffness = every.T @ every
         single = stiffness.astype(np.float32)
-        # 1 + C S, the transpose of what is needed.
+        # 1 + C S is the transpose of the required matrix.
         matrix = np.empty(single.shape, dtype=np.float32)
         for part in parts:
             matrix[:, part.dof] = (single if len(parts) == 1 else single[:, part.dof]) @ part.inverse
         _with_unit(matrix)
-        # Column by column, as it is factorised, it is what is needed itself.
+        # Its transpose in column-major order is a view, without a copy.
         factors, pivots = lu_factor(matrix.T, overwrite_a=True, check_finite=False)
 
         def pull(way: Array) -> Array:
@@ -213,7 +217,7 @@ class ContactMetric:
 
 
 def _gathered(resisted: csr_matrix, parts: Sequence[Compliant]) -> csr_matrix:
-    """The same rows, those together that resist what moves the same parts."""
+    """Return the rows sorted by the blocks that they act on."""
     part = np.zeros(resisted.shape[1], dtype=np.int64)
     for number, one in enumerate(parts):
         part[one.dof] = number
@@ -226,9 +230,9 @@ def _gathered(resisted: csr_matrix, parts: Sequence[Compliant]) -> csr_matrix:
 
 
 def _with_unit(matrix: Single) -> None:
-    """Add 1 on the diagonal.
+    """Add the identity.
 
-    Beside what gives way without end, as a body that lies free where it is looked for at rest, 1 has no digit.
+    Where the compliance is nearly infinite, as for a free body in a static solve, 1 would be lost to rounding.
     """
     digit = np.finfo(np.float32).eps * max(float(matrix.max(initial=0.0)), -float(matrix.min(initial=0.0)))
     matrix[np.diag_indices(len(matrix))] += _LAST * digit if digit > 1.0 else 1.0

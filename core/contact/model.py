@@ -1,4 +1,4 @@
-"""What can touch what: surfaces that nodes carry, and obstacles that only their animation moves."""
+"""Contact model of a system: surfaces carried by nodes, and obstacles that follow their animation."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from .touchable import Touchable
 
 @dataclass(frozen=True)
 class ContactModel:
-    """All that can touch in one system.
+    """All surfaces of a system that can touch.
 
-    surfaces: bodies' first, then obstacles', then flesh: what lies behind a body's coarse faces, cut finer.
-    obstacles: of each surface, its place among the inputs' obstacles; -1 for bodies.
-    facing: (a, b) places of surfaces of which each one's points may touch the other; of which b may be an obstacle.
-    own: places of surfaces that may touch themselves.
-    flesh: (place, body) of surfaces: what has edges that count is the body's.
+    surfaces: those of bodies, then of obstacles, then proxies: finer surfaces that replace a body's coarse faces.
+    obstacle_indices: index of each surface among the obstacles of the step's inputs; -1 for bodies.
+    colliding_pairs: (a, b) indices of surfaces that are tested against each other, points of either one against
+        triangles of the other; b may be an obstacle.
+    self_colliding: indices of surfaces that may touch themselves.
+    proxy_surfaces: (proxy, body) indices; edge contacts use the body's surface.
     """
 
     surfaces: tuple[Touchable, ...]
@@ -33,12 +34,12 @@ class ContactModel:
 
     @cached_property
     def threads(self) -> frozenset[int]:
-        """Places of surfaces that are strung."""
+        """Indices of surfaces that are threads."""
         return frozenset(place for place, one in enumerate(self.surfaces) if one.strung)
 
     @cached_property
     def seen(self) -> Index:
-        """(s,) the surface that one sees of each."""
+        """Indices (s,) of the visible surface of each one: the body's for a proxy, else its own."""
         found = np.arange(len(self.surfaces))
         for place, body in self.flesh:
             found[place] = body
@@ -46,17 +47,17 @@ class ContactModel:
 
     @cached_property
     def starts(self) -> Index:
-        """Where each surface's points begin in the stack, and its end."""
+        """Indices (s + 1,) of each surface's first point in the stack of all points, and the number of points."""
         return np.cumsum([0, *(len(one.rest) for one in self.surfaces)])
 
     @cached_property
     def count(self) -> int:
-        """Points of all surfaces."""
+        """Number of points of all surfaces."""
         return int(self.starts[-1])
 
     @cached_property
     def operator(self) -> csr_matrix:
-        """(N, n) all points as means of the system's nodes."""
+        """Matrix (N, n) that interpolates all points from the system's nodes."""
         nodes = next(one.operator.shape[1] for one in self.surfaces if one.operator is not None)
         parts, rows, columns, values = self.starts, [], [], []
         for start, one in zip(parts, self.surfaces, strict=False):
@@ -71,40 +72,40 @@ class ContactModel:
 
     @cached_property
     def is_obstacle(self) -> Mask:
-        """(s,) which surfaces only their animation moves."""
+        """Mask (s,) of the surfaces that only their animation moves."""
         return np.array([one.is_obstacle for one in self.surfaces], dtype=bool)
 
     @cached_property
     def joints(self) -> dict[tuple[Pair, ...], Joint]:
-        """The surfaces of pairs as one, as they are first asked for."""
+        """Cache of the surface batches for sets of pairs."""
         return {}
 
     @cached_property
     def sizes(self) -> Array:
-        """(s,) m of bodies; obstacles have none."""
+        """Size (s,) of each body in m; 0 for obstacles."""
         return np.array([0.0 if one.is_obstacle else one.size for one in self.surfaces])
 
     @cached_property
     def thicknesses(self) -> Array:
-        """(s,) m, see Touchable.thickness; without end of what is not closed."""
+        """Thickness (s,) in m, see CollisionSurface.thickness; infinite for open surfaces."""
         return np.array([one.thickness if one.closed else np.inf for one in self.surfaces])
 
     @cached_property
     def areas(self) -> Array:
-        """(N,) m^2 that points stand for."""
+        """Area (N,) of each point in m^2."""
         return np.concatenate([one.areas for one in self.surfaces])
 
     @cached_property
     def rough(self) -> Array:
-        """(N,) painted parts of the friction."""
+        """Painted factors (N,) on friction."""
         return np.concatenate([np.ones(len(one.rest)) if one.rough is None else one.rough for one in self.surfaces])
 
     @cached_property
     def fronts(self) -> csr_matrix | None:
-        """(N, N) that gives each point's front from where all points are; None where no surface has one.
+        """Matrix (N, N) that yields each point's front direction from all points; None if no surface has a front.
 
-        Its rows are sums of edges at a point, as [Ctl]'s forward and backward masses are, that make the front at rest:
-        it turns and shears with the surface.
+        Each row is a combination of edges at a point that gives the front at rest, as the forward and backward masses
+        of [Ctl] do. The front thus turns and shears with the surface.
         """
         if all(one.front is None for one in self.surfaces):
             return None
@@ -118,18 +119,19 @@ class ContactModel:
 
     @cached_property
     def moved(self) -> Mask:
-        """(N,) whether nodes move a point at all."""
+        """Mask (N,) of the points that depend on at least one node."""
         return np.asarray(np.diff(self.operator.indptr) > 0)
 
     @cached_property
     def nodes(self) -> Index:
-        """Nodes that carry points."""
+        """Nodes on which points depend."""
         return np.asarray(np.unique(self.operator.indices))
 
     @cached_property
     def owner(self) -> Index:
-        """(N,) the surface of each point."""
+        """Index (N,) of each point's surface."""
         return np.repeat(np.arange(len(self.surfaces)), np.diff(self.starts))
 
     def points_of(self, surface: int) -> slice:
+        """Return the slice of a surface's points in the stack of all points."""
         return slice(int(self.starts[surface]), int(self.starts[surface + 1]))

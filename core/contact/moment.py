@@ -1,4 +1,4 @@
-"""Where surfaces are at a step's start, and what moves them during it."""
+"""Positions of the surfaces at a step's start, and their kinematic motion during the step."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .model import ContactModel
 
 @dataclass(frozen=True)
 class Span:
-    """A surface that only its animation moves, during a step: start, end (v, 3) m, along straight lines."""
+    """Motion of an animated surface during a step, along straight lines from start to end, (v, 3) m."""
 
     start: Array
     end: Array
 
     def part(self, index: int, parts: int) -> Span:
-        """One of several equal parts of the step."""
+        """Return the motion during one of count equal parts of the step."""
         way = self.end - self.start
         last = index + 1 == parts
         end = self.end if last else self.start + way * ((index + 1) / parts)
@@ -33,7 +33,10 @@ class Span:
 
 @dataclass(frozen=True)
 class Obstructing:
-    """An obstacle during a step. roughness: times friction.  thickness: m in front of its surface."""
+    """Motion of an obstacle during a step.
+
+    friction_scale: factor on friction.  thickness: m, contact distance in front of its surface.
+    """
 
     span: Span
     roughness: float = 1.0
@@ -42,12 +45,12 @@ class Obstructing:
 
 @dataclass(frozen=True)
 class Touching:
-    """What counts of a body where it touches something, during a step.
+    """Contact settings and kinematic motion of a body during a step.
 
-    span: of its surface, as it is animated.  distance: m, 0 for the usual part of its size.
-    friction, backward: forwards, or in all directions, and backwards.
+    motion: of its surface as animated.  contact_distance: m, 0 for the default fraction of its size.
+    friction, backward_friction: coefficients forwards (or in all directions) and backwards.
     obstacles: of the scene, the same for all bodies of a system.
-    consistent: whether all points of a piece that begins inside of something leave it the same way.
+    common_exit: whether all points of a piece that starts inside another body leave it in the same direction.
     """
 
     span: Span
@@ -58,12 +61,12 @@ class Touching:
     consistent: bool = False
 
     def part(self, index: int, parts: int) -> Touching:
-        """One of several equal parts of the step."""
+        """Return the inputs of one of count equal parts of the step."""
         around = tuple(Obstructing(one.span.part(index, parts), one.roughness, one.thickness) for one in self.obstacles)
         return replace(self, span=self.span.part(index, parts), obstacles=around)
 
     def ended(self) -> Touching:
-        """The same with all that moves where it is at the end."""
+        """Return the inputs with all motion stopped at its end."""
         around = tuple(
             Obstructing(Span(one.span.end, one.span.end), one.roughness, one.thickness) for one in self.obstacles
         )
@@ -76,14 +79,16 @@ class Touching:
 
 @dataclass(frozen=True)
 class Moment:
-    """A model at the start of a step of h s.
+    """Contact model at the start of a step of h s.
 
-    start: (N, 3) m of all points.  offset: (N, 3) m, what of their places at the end no node moves.
-    drift: (N, 3) m, how far that goes in the step.
-    distance: (s,) m, the contact distance of each surface.
-    friction, backward: (s,) of bodies; obstacles have their roughness.
-    young: (s,) Pa, none for obstacles.
-    consistent: (s,) see Touching; of obstacles never.
+    start: (N, 3) m, all points.  kinematic_offset: (N, 3) m, the part of their end positions that is independent of
+        nodes.
+    kinematic_drift: (N, 3) m, displacement of that part during the step.
+    contact_distance: (s,) m, of each surface.
+    friction, backward_friction: (s,) coefficients of bodies; factors of obstacles.
+    young: (s,) Pa; 0 for obstacles.
+    common_exit: (s,) see ContactInputs; false for obstacles.
+    cache: results of core.contact.intersections, by key.
     """
 
     model: ContactModel
@@ -102,7 +107,10 @@ class Moment:
     def of(
         model: ContactModel, positions: Array, touching: Sequence[Touching | None], factors: Array, h: float
     ) -> Moment:
-        """positions: (n, 3) of the nodes at the start.  touching: of each block.  factors: (b,) on its stiffness."""
+        """Return the state for nodes at positions (n, 3) m, the step's start.
+
+        inputs: of each block.  stiffness_factors: (b,) of each block.
+        """
         around = next(one.obstacles for one in touching if one is not None)
         start, offset = np.empty((model.count, 3)), np.empty((model.count, 3))
         carried = model.operator @ positions
@@ -129,14 +137,14 @@ class Moment:
 
     @cached_property
     def pair_distances(self) -> Array:
-        """(s, s) m, the contact distance of each two surfaces: of two bodies the mean of theirs."""
+        """Contact distance (s, s) of two surfaces in m: the mean of two bodies' distances, the sum with an obstacle."""
         both = self.distance[:, None] + self.distance
         alone = self.model.is_obstacle
         return np.asarray(np.where(alone[:, None] | alone, 1.0, 0.5) * both)
 
     @cached_property
     def _began(self) -> tuple[Array, Array]:
-        """Boxes around the surfaces at the start, (3, s) m."""
+        """Bounding boxes of the surfaces at the step's start, low and high (3, s) m."""
         return self._boxed(np.ascontiguousarray(self.start.T))
 
     def _boxed(self, rows: Array) -> tuple[Array, Array]:
@@ -144,17 +152,23 @@ class Moment:
         return np.minimum.reduceat(rows, first, axis=1), np.maximum.reduceat(rows, first, axis=1)
 
     def boxes(self, points: Array) -> tuple[Array, Array]:
-        """Around each surface where the step starts and where it ends, with points (N, 3) m: low, high (3, s) m."""
+        """Return boxes low, high (3, s) m around each surface's start and end positions.
+
+        points: (N, 3) m at the end.
+        """
         (low, high), (first, last) = self._began, self._boxed(np.ascontiguousarray(points.T))
         return np.minimum(low, first), np.maximum(high, last)
 
     def moves(self, points: Array) -> tuple[Array, Array]:
-        """How far each surface goes until points (N, 3) m in the mean, (s, 3) m, and at most beside that, (s,) m."""
+        """Return each surface's mean displacement (s, 3) m and its points' largest deviation from it (s,) m.
+
+        points: (N, 3) m at the end.
+        """
         first, way = self.model.starts, np.ascontiguousarray((points - self.start).T)
         mean = np.add.reduceat(way, first[:-1], axis=1) / np.diff(first)
         way -= mean[:, self.model.owner]
         return mean.T, np.sqrt(np.maximum.reduceat((way * way).sum(axis=0), first[:-1]))
 
     def points(self, positions: Array) -> Array:
-        """(N, 3) m of all points at the step's end, for positions (n, 3) of the nodes."""
+        """Return all points (N, 3) m at the step's end, for nodes at positions (n, 3) m."""
         return np.asarray(self.model.operator @ positions + self.offset)

@@ -1,4 +1,4 @@
-"""Whether a step has carried one thing into another: an exact look, for steps that were hard."""
+"""Exact intersection tests between closed surfaces, for steps that may have tunnelled."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from ..geometry.triangles import cross_rows
 from .moment import Moment
 from .rows import PART, ContactEnergy, Rows
 
-# Less of the smaller one's size cannot be seen; a tenth is left to what rounds it for the screen.
+# Relative depth that is invisible, as a fraction of the smaller body's size: 10% below the limit of 0.1%, to allow for
+# display rounding.
 DEEP = 0.9e-3
 
-# Places of two surfaces, of which the second may be an obstacle.
+# Indices of two surfaces; the second may be an obstacle.
 Pair = tuple[int, int]
 
 
 def looked_at(moment: Moment) -> list[Pair]:
-    """The pairs of closed surfaces, and of such and planes, that are looked at exactly."""
+    """Return the pairs of closed surfaces, and of closed surfaces and planes, that are tested exactly."""
     model, found = moment.model, []
     for a, b in model.facing:
         first, second = model.surfaces[a], model.surfaces[b]
@@ -30,21 +31,21 @@ def looked_at(moment: Moment) -> list[Pair]:
 
 
 def passes(moment: Moment, positions: Array) -> list[Pair]:
-    """Pairs of surfaces that were in front of each other when the step began and are not at positions (n, 3) m.
+    """Return pairs of surfaces that intersect at positions (n, 3) m but did not at the step's start.
 
-    Rows tell of features that are near; where a search went far, a tip may have come to lie beyond all of them.
+    Contacts cover only nearby features. After a long search step, a tip may lie beyond all of them.
     """
     end = moment.points(positions)
     return [pair for pair in looked_at(moment) if depth(moment, end, pair) > DEEP >= begun(moment, pair)]
 
 
 def doubtful(moment: Moment, rows: Rows, positions: Array, excused: Collection[int] = ()) -> bool:
-    """Whether contacts at positions (n, 3) m are pressed so far that one thing may be in another where one sees it.
+    """Return whether contacts at positions (n, 3) m are so deep that surfaces may intersect visibly.
 
-    On a plane that is told by the points alone. Elsewhere something may be deeper beside them: where edges that hardly
-    turn cross, nothing is looked for. What is asked of all steps is cheap.
+    On a plane, the points alone decide. Elsewhere the intersection may be deeper between the points, because edges of
+    nearly coplanar triangles are not detected. This test is cheap, and runs after every step.
 
-    excused: blocks (places) for which obstacles with triangles do not count.
+    excluded_blocks: block indices whose contacts with triangulated obstacles are ignored.
     """
     if not len(rows):
         return False
@@ -58,7 +59,7 @@ def doubtful(moment: Moment, rows: Rows, positions: Array, excused: Collection[i
 
 
 def begun(moment: Moment, pair: Pair) -> float:
-    """As depth(), where the step began."""
+    """Return relative_depth() at the step's start; cached."""
     known = moment.kept.get(("begun", pair))
     if not isinstance(known, float):
         known = moment.kept[("begun", pair)] = depth(moment, moment.start, pair)
@@ -66,9 +67,9 @@ def begun(moment: Moment, pair: Pair) -> float:
 
 
 def depth(moment: Moment, points: Array, pair: Pair) -> float:
-    """How deep the deepest place of either of a pair is in the other, in parts of the smaller one's size.
+    """Return the largest penetration of a pair of surfaces, as a fraction of the smaller one's size.
 
-    points: (N, 3) m of all surfaces.
+    points: (N, 3) m, of all surfaces.
     """
     model = moment.model
     (first, here), (second, there) = ((model.surfaces[k], points[model.points_of(k)]) for k in pair)
@@ -80,14 +81,14 @@ def depth(moment: Moment, points: Array, pair: Pair) -> float:
 
 
 def _above(points: Array, plane: Array) -> float:
-    """m, of the lowest of points (p, 3) above a plane that a triangle (3, 3) gives."""
+    """Return the height in m of the lowest of points (p, 3) above a plane through a triangle (3, 3)."""
     a, b, c = plane
     normal = cross_rows(b - a, c - a)
     return float(((points - a) @ normal).min() / np.sqrt(normal @ normal))
 
 
 def grouped(pairs: Sequence[Pair]) -> list[set[int]]:
-    """The surfaces of pairs, those together that pairs join."""
+    """Return the surfaces of pairs, grouped by connection."""
     groups: list[set[int]] = []
     for pair in pairs:
         mine = [one for one in groups if one & {*pair}]

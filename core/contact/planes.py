@@ -1,4 +1,4 @@
-"""Points of surfaces near infinite planes, which stop whatever is below them."""
+"""Contacts of points with infinite planes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ from .moment import Moment
 
 
 def above_planes(moment: Moment, pairs: Sequence[tuple[int, int]], points: Array) -> list[Meeting]:
-    """pairs: of surfaces and planes.  points: (N, 3) m, where the step ends."""
+    """Return the contacts of points near infinite planes.
+
+    pairs: of surfaces and planes.  points: (N, 3) m at the step's end.
+    """
     model, found = moment.model, []
     for b in sorted({b for _, b in pairs}):
         plane = model.points_of(b)
         which = np.concatenate([model.surfaces[a].points + model.starts[a] for a, other in pairs if other == b])
-        # What only its animation moves no plane stops.
+        # Fully animated points cannot react to a plane.
         which = which[model.moved[which]]
         origin, one, other = points[plane]
         axes = np.stack([one - origin, other - origin])

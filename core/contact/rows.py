@@ -1,15 +1,15 @@
-"""A set of contacts with its potential: penalty with thickness, and friction as a spring with a Coulomb limit.
+"""Contact potential: a penalty with a contact distance, and lagged Coulomb friction as a spring with a limit.
 
-Each contact is a row that gives the way d between two points as a mean of points; with the outward normal n of what is
-touched, the contact distance r, how far out e the points are to be, and the stiffness k,
+Each contact gives the vector d between two points as a linear combination of points. With the outward normal n of the
+touched surface, the contact distance r, the target gap e and the stiffness k,
 
     g = n.d - e,     U = sum k/2 min(g, 0)^2 + 20 k/2 min(g + r/2, 0)^2
 
-and with the way u along the surface since the contact holds, and the limit l = mu f/k of the pressing force f,
+With the tangential slip u since the contact began to stick, and the limit l = mu f/k for the normal force f,
 
     U = sum k/2 |u|^2 where |u| <= l, else mu f (|u| - l/2)
 
-f is that of the last iteration: Coulomb's law has no potential of its own.
+f is the normal force of the last iteration (lagged), because Coulomb friction has no potential.
 """
 
 from __future__ import annotations
@@ -23,23 +23,24 @@ from scipy.sparse import csr_matrix
 from ..arrays import Array, Index, Mask
 from ..geometry.triangles import cross_rows
 
-# So much stiffer is what has gone through this part of the contact distance: beyond all of it one could see it.
+# Additional stiffness beyond this fraction of the contact distance: deeper contacts would be visible.
 BEYOND, PART = 20.0, 0.5
 _TINY = 1e-30
-# Of a coordinate.
+# Relative rounding error of a coordinate.
 _ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
 class Rows:
-    """k contacts.
+    """A set of k contacts.
 
-    weights: (k, n) the way between the two points as a mean of nodes; base: (k, 3) m, what else is in it.
-    normal: (k, 3).  distance: (k,) m, r.  out: (k,) m, e: r, or less for what began behind, and is eased out.
-    stiffness: (k,) N/m.  friction: (k,).
-    begun: (k, 3) m, the way at which the contact began to hold; friction pulls back there.
-    key: (k, 4) the touching surface, the kind, its feature, and the touched surface.
-    drift: (k, 3) m, how far what no node moves changes the way in the step.
+    weights: (k, n) gives the vector between the two points from the nodes; base_offset: (k, 3) m is its constant part.
+    normal: (k, 3).  distance: (k,) m, r.  target_gap: (k,) m, e: r, or less for points that started behind and are
+        moved out gradually.
+    stiffness: (k,) N/m.  friction: (k,) coefficients.
+    stick_anchor: (k, 3) m, the vector at which the contact began to stick; friction pulls back to it.
+    key: (k, 4) touching surface, kind, feature and touched surface.
+    kinematic_drift: (k, 3) m, change of base_offset during the step.
     """
 
     weights: csr_matrix
@@ -58,35 +59,39 @@ class Rows:
 
     @cached_property
     def of(self) -> Index:
-        """(w,) the row of each of the weights that are kept."""
+        """Contact index (w,) of each stored weight."""
         return np.arange(len(self.base)).repeat(np.diff(self.weights.indptr))
 
     @cached_property
     def back(self) -> csr_matrix:
-        """(n, k) the same weights by nodes."""
+        """Transposed weights (n, k)."""
         return self.weights.T.tocsr()
 
     def side(self, sign: float) -> Array:
-        """(k,) what the weights of one side add up to: 1.0 of what touches, -1.0 of what is touched."""
+        """Return the sum (k,) of one side's node weights.
+
+        sign: 1 for the touching side, -1 for the touched one.  The sums are at most 1.
+        """
         part = np.maximum(sign * self.weights.data, 0.0)
         return np.asarray(np.bincount(self.of, part, minlength=len(self.base)))
 
     def some(self, rows: Index | Mask) -> Rows:
+        """Return the contacts at some indices or in a mask."""
         return Rows(
             self.weights[rows], self.base[rows], self.normal[rows], self.distance[rows], self.out[rows],
             self.stiffness[rows], self.friction[rows], self.begun[rows], self.key[rows], self.drift[rows],
         )  # fmt: skip
 
     def scaled(self, factors: Array) -> Rows:
-        """With the stiffness times factors (k,)."""
+        """Return the contacts with their stiffness multiplied by factors (k,)."""
         return replace(self, stiffness=self.stiffness * factors)
 
 
 @dataclass(frozen=True)
 class Pressing:
-    """What rows do at positions.
+    """Forces of contacts at given positions.
 
-    gap: (k,) m.  force: (k,) N along the normals.  slip: (k, 3) m along the surface.  way: (k, 3) m.
+    gap: (k,) m.  force: (k,) N along the normals.  slip: (k, 3) m, tangential.  offset: (k, 3) m between the points.
     """
 
     gap: Array
@@ -96,9 +101,10 @@ class Pressing:
 
 
 class ContactEnergy:
-    """U of rows, with the pressing forces that friction knows.
+    """Potential U of contacts with given normal forces for friction.
 
-    pressing: (k,) N.  What was found at the last positions is kept: a search asks for it again and again.
+    lagged_normal_force: (k,) N.  The results at the last positions are cached, because searches request them
+        repeatedly.
     """
 
     rounding = 0.0
@@ -109,7 +115,7 @@ class ContactEnergy:
         self._found: tuple[Pressing, float, Array] | None = None
 
     def at(self, positions: Array) -> Pressing:
-        """At nodes' positions (n, 3) m."""
+        """Return the contact forces with nodes at positions (n, 3) m."""
         if self._last is None or not np.array_equal(self._last[0], positions):
             self._last = positions, self._at(positions)
         return self._last[1]
@@ -124,7 +130,7 @@ class ContactEnergy:
         return Pressing(gap, force, slip, way)
 
     def value_gradient(self, positions: Array) -> tuple[float, Array]:
-        """J, and the gradient (n, 3) N."""
+        """Return U in J and its gradient (n, 3) in N."""
         there = self.at(positions)
         if self._found is None or self._found[0] is not there:
             self._found = there, *self._value_gradient(there)
@@ -147,18 +153,24 @@ class ContactEnergy:
         return value, np.asarray(rows.back @ (pull[:, None] * there.slip - there.force[:, None] * rows.normal))
 
     def _sliding(self, there: Pressing) -> tuple[Array, Array]:
-        """How far rows have slipped (k,) m, and what friction pulls with at most (k,) N."""
+        """Return the slip distances (k,) m, and the friction limits (k,) N."""
         return np.sqrt(np.einsum("ki,ki->k", there.slip, there.slip)), self.rows.friction * self.pressing
 
     def branches(self, positions: Array) -> Index:
-        """(k,) which piece of U each row is on: 0 none, 1 pressing, 2 where it is stiffer; 4 more where it slides."""
+        """Return the piece (k,) of U that each contact is on.
+
+        0 open, 1 closed, 2 closed and stiffened; 4 is added if it slides.
+        """
         there = self.at(positions)
         length, most = self._sliding(there)
         slides = (length * self.rows.stiffness > most) & (most > 0.0)
         return (there.gap < 0.0).astype(np.int64) + (there.gap + PART * self.rows.distance < 0.0) + 4 * slides
 
     def stiffness(self, positions: Array, branches: Index | None = None) -> Array:
-        """The second derivative of U by each row's way, (k, 3, 3) N/m; never negative. branches: as if on those."""
+        """Return the second derivative of U by each contact's offset, (k, 3, 3) N/m, positive semi-definite.
+
+        states: (k,) to use instead of those at the positions.
+        """
         rows, there = self.rows, self.at(positions)
         n = rows.normal
         on = self.branches(positions) if branches is None else branches
@@ -176,16 +188,16 @@ class ContactEnergy:
         return total
 
     def resisted(self, positions: Array, branches: Index) -> tuple[Index, Array]:
-        """The ways in which rows resist: which row each is of (q,), and (q, 3) sqrt(N/m).
+        """Return factors of the stiffness: the contact of each factor (q,), and the factors (q, 3) in sqrt(N/m).
 
-        Each row's ways times themselves add up to its stiffness() on the same branches.
+        The sum of the outer products of a contact's factors is its stiffness_blocks() in the same states.
         """
         rows, there = self.rows, self.at(positions)
         steep = rows.stiffness * ((branches % 4 > 0) + BEYOND * (branches % 4 > 1))
         length, most = self._sliding(there)
         held, sticks = branches < 4, most > 0.0
         across = np.where(held, rows.stiffness, most / np.maximum(length, _TINY)) * sticks
-        # Along the way that it slides friction gives way, across that it turns with it.
+        # The friction force is constant along the slip, and rotates with the slip across it.
         along = np.where(held[:, None], _aside(rows.normal), there.slip / np.maximum(length, _TINY)[:, None])
         beside = cross_rows(rows.normal.T, along.T).T
         found, ways = [], []
@@ -196,17 +208,17 @@ class ContactEnergy:
         return np.concatenate(found), np.concatenate(ways)
 
     def noise(self, positions: Array, h: float) -> float:
-        """The error estimate of a step of h s that rounding of positions leaves in what presses, sqrt(W s)."""
+        """Return the error estimate, sqrt(W s), that rounding of positions causes in a step of h s."""
         pieces = self.branches(positions) % 4
         stiff = float(self.rows.stiffness @ ((pieces > 0) + BEYOND * (pieces > 1)))
         return _ROUNDING * float(np.abs(positions).max(initial=0.0)) * float(np.sqrt(stiff / h))
 
     def hessian(self, positions: Array, project: bool = True) -> csr_matrix:
-        """(3n, 3n) N/m."""
+        """Return the Hessian of U, (3n, 3n) N/m."""
         return spread(self.rows.weights, self.stiffness(positions))
 
     def holding(self, positions: Array) -> csr_matrix:
-        """The same of what holds: what slides is free to."""
+        """Return the Hessian without the friction of sliding contacts, which resist no motion."""
         branches = self.branches(positions)
         blocks = self.stiffness(positions, branches)
         n, slides = self.rows.normal, branches >= 4
@@ -215,14 +227,14 @@ class ContactEnergy:
         return spread(self.rows.weights, blocks)
 
     def pressed(self, positions: Array) -> ContactEnergy:
-        """The same with the pressing forces as they are at positions."""
+        """Return the potential with the lagged normal forces updated to those at positions."""
         there = self.at(positions)
         other = ContactEnergy(self.rows, there.force)
         other._last = positions, there
         return other
 
     def stretched(self, positions: Array) -> Array:
-        """(k, 3) m, what of the slip stays after a step that ends at positions: what friction can hold."""
+        """Return the slip (k, 3) m that friction can hold after a step that ends at positions."""
         there = self.at(positions)
         length = np.sqrt(np.einsum("ki,ki->k", there.slip, there.slip))
         most = self.rows.friction * there.force / np.maximum(self.rows.stiffness, _TINY)
@@ -230,7 +242,7 @@ class ContactEnergy:
 
 
 def _aside(normal: Array) -> Array:
-    """Unit vectors (k, 3) across unit vectors (k, 3)."""
+    """Return unit vectors (k, 3) perpendicular to unit vectors (k, 3)."""
     other = np.zeros_like(normal)
     other[np.arange(len(normal)), np.abs(normal).argmin(axis=1)] = 1.0
     found = cross_rows(normal.T, other.T).T
@@ -238,7 +250,10 @@ def _aside(normal: Array) -> Array:
 
 
 def spread(weights: csr_matrix, blocks: Array) -> csr_matrix:
-    """sum_i (w_i x 1)^T B_i (w_i x 1) for rows w_i (k, n) and symmetric blocks (k, 3, 3): (3n, 3n)."""
+    """Return the sum of (w_i x 1)^T B_i (w_i x 1), (3n, 3n).
+
+    weights: (k, n), rows w_i.  blocks: (k, 3, 3), symmetric, B_i.
+    """
     wide = weights.tocoo()
     rows = (3 * wide.row[:, None] + np.arange(3)).ravel()
     columns = (3 * wide.col[:, None] + np.arange(3)).ravel()

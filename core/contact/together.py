@@ -1,7 +1,7 @@
-"""Points of small bodies near triangles of others, all pairs of bodies at once.
+"""Collision detection between points and triangles of many small bodies at once.
 
-Where a surface has some hundred triangles, what it takes to ask about a pair is numpy's calls, whatever is in them: a
-heap of bodies asks about all its pairs for about what one costs.
+For surfaces of a few hundred triangles, the overhead of numpy calls dominates. Batching makes all pairs of a heap of
+bodies about as cheap as one pair.
 """
 
 from __future__ import annotations
@@ -18,15 +18,14 @@ from .memory import POINT, ContactMemory
 from .model import ContactModel
 from .moment import Moment
 
-# Of surfaces of more triangles, or where so many pairs of points and triangles are near, the calls are not what takes
-# time.
+# For surfaces with more triangles, or pairs with more candidates than this, the overhead does not dominate.
 _SMALL, _MANY = 1_000, 6_000
-# So many are kept as one, for the pairs that were near each other in one step or the other.
+# Number of cached batches, for the pairs that were near each other in recent steps.
 _JOINTS = 8
 
 
 def suits(model: ContactModel, a: int, b: int) -> bool:
-    """Whether points of surface a near surface b can be looked for together with those of other pairs."""
+    """Return whether the pair of points of surface a and triangles of surface b can be batched with others."""
     one, other = model.surfaces[a], model.surfaces[b]
     if a == b or one.is_obstacle or other.is_obstacle or not other.closed:
         return False
@@ -34,18 +33,19 @@ def suits(model: ContactModel, a: int, b: int) -> bool:
 
 
 class Together:
-    """Of one step. memory: what the last one left."""
+    """Batched detection of one step. history: contacts of the last step."""
 
     def __init__(self, moment: Moment, memory: ContactMemory) -> None:
         self._moment, self._memory = moment, memory
         self._began: dict[tuple[Pair, ...], Triangles] = {}
 
     def __call__(self, pairs: Sequence[Pair], points: Array, moves: tuple[Array, Array]) -> tuple[Meeting, Mask]:
-        """What pairs that suit touch where the step ends at points (N, 3) m, and (pairs,) which have to be asked alone.
+        """Return the collisions of pairs at points (N, 3) m, the step's end, and which pairs (pairs,) need a single
+        detection.
 
-        moves: how far each surface goes in the mean, (s, 3) m, and at most beside that, (s,) m.
+        pairs: that can_batch() accepts.  bounds: see CollisionState.displacement_bounds.
 
-        Alone: of which something is deep or so fast that it may have gone through, or began inside.
+        Pairs need single detection if a point is deep, started inside, or is fast enough to have tunnelled.
         """
         moment, model, key = self._moment, self._moment.model, tuple(pairs)
         joint = model.joints.get(key)
@@ -93,21 +93,22 @@ class Together:
         ), alone
 
     def _start(self, key: tuple[Pair, ...], joint: Joint) -> Triangles:
+        """Return the batch's surface at the step's start."""
         if key not in self._began:
             self._began[key] = Triangles(self._moment.start[: joint.last], joint.triangles, joint.topology)
         return self._began[key]
 
     def _inside(self, pairs: Sequence[Pair]) -> Mask:
-        """(pairs,) of which a point lay behind the other surface when the last step ended."""
+        """Return which pairs (pairs,) have a point that lay behind the other surface at the end of the last step."""
         keys = self._memory.keys[(self._memory.keys[:, 1] == POINT) & (self._memory.depths > 0.0)]
         behind = set(zip(keys[:, 0].tolist(), keys[:, 3].tolist(), strict=True))
         return np.array([pair in behind for pair in pairs], dtype=bool)
 
 
 def _candidates(ended: Triangles, joint: Joint, there: Array, reach: Array) -> tuple[Index, Index, Mask]:
-    """Pairs of points and triangles among those of a pair, (k,) and (k,), that boxes leave, as proximity has it.
+    """Return candidate points (k,) and triangles (k,) whose boxes overlap, and the pairs (pairs,) that have too many.
 
-    And of which pairs of surfaces these are too many, (pairs,), and left out.
+    Those pairs are left out of the candidates.
     """
     many = len(joint.counts)
     first = np.cumsum(joint.counts) - joint.counts
@@ -122,14 +123,14 @@ def _candidates(ended: Triangles, joint: Joint, there: Array, reach: Array) -> t
     if not len(some):
         return near, near, np.zeros(many, dtype=bool)
     begin = (np.cumsum(counts) - counts)[some]
-    # Of pairs without such points nothing is in their box.
+    # Pairs without such points keep empty boxes.
     bottom, top = np.full((3, many), np.inf), np.full((3, many), -np.inf)
     far = np.maximum.reduceat(reach[near], begin)
     bottom[:, some] = np.minimum.reduceat(rows[:, near], begin, axis=1) - far
     top[:, some] = np.maximum.reduceat(rows[:, near], begin, axis=1) + far
     whose = np.repeat(np.arange(many), joint.counts)
     kept = np.flatnonzero(((high >= bottom[:, whose]) & (low <= top[:, whose])).all(axis=0))
-    # Every point with every triangle of its pair.
+    # Combine each point with each triangle of its pair.
     each = np.bincount(whose[kept], minlength=many)
     start, crowded = np.cumsum(each) - each, each * counts > _MANY
     repeated = np.where(crowded, 0, each)[pair]
@@ -138,7 +139,7 @@ def _candidates(ended: Triangles, joint: Joint, there: Array, reach: Array) -> t
 
 
 def _sizes(ended: Triangles, joint: Joint) -> Array:
-    """(pairs,) m, diagonals of the boxes of what is touched."""
+    """Return the box diagonals (pairs,) m of the touched surfaces."""
     first = np.cumsum(joint.counts) - joint.counts
     low = np.minimum.reduceat(ended.low.take(joint.among, axis=1), first, axis=1)
     high = np.maximum.reduceat(ended.high.take(joint.among, axis=1), first, axis=1)

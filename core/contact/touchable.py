@@ -1,4 +1,4 @@
-"""A surface that can touch others: what of it no motion changes."""
+"""Collision surface of a body or an obstacle: the data that no motion changes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ..geometry.edge_pairs import sharp_edges
 from ..geometry.proximity import Topology, closed
 from ..geometry.surface import triangle_areas
 
-# Contact begins at this part of a body's size, where nothing else is dialled.
+# Default contact distance, as a fraction of a body's size.
 DISTANCE = 0.005
-# An edge is sharp where its two triangles turn by more than this angle in rad.
+# Dihedral angle in rad above which an edge is sharp.
 _SHARP = 0.35
 
 
@@ -25,21 +25,21 @@ class Touchable:
 
     name: for messages.
     rest: (v, 3) m.  triangles: (t, 3).
-    operator: (v, n) its vertices as means of the system's nodes, less what stays on the animation; None for obstacles.
-    hold: (v,) how much of each vertex stays on the animation; all of an obstacle's.
-    animated: (v, a) the vertices as means of those that are animated; None where they are those.
-    block: the place of its block in the system; -1 for obstacles.
-    young: Pa, of what is behind the surface, for a stiffness factor of 1; none for obstacles.
-    plane: whether it is an infinite plane, given by a triangle of it.
-    rough: (v,) painted parts of the friction; None where not painted.
-    front: (v, 3) the way in which it slides more easily, unit vectors at rest; None where all ways are alike.
-    shares: (v,) m^2 that vertices stand for; None for a third of the triangles around each.
-    fold: m, edges longer than so may become sharp where it deforms.
-    wires: (w, 2) edges of what has no triangles; their ends touch, as wide as the usual contact distance.
-    strung: whether the wires touch all along, not by their ends alone.
-    least: m, contact begins no nearer than so where no distance is dialled.
-    seam: (v,) for each vertex one that is sewn to the nearest of a seam's, and (v,) m how far that one is at rest;
-        None where nothing is sewn.
+    operator: (v, n) interpolates the vertices from the system's nodes, without the pinned part; None for obstacles.
+    pin_weight: (v,) fraction of each vertex that follows the animation; 1 for obstacles.
+    animation_operator: (v, a) interpolates the vertices from the animated ones; None if they are the same.
+    block: index of its block in the system; -1 for obstacles.
+    young: Young's modulus in Pa of the material behind the surface, at a stiffness factor of 1; unused for obstacles.
+    is_plane: whether the surface is an infinite plane, given by one triangle of it.
+    friction_scale: (v,) painted factors on friction; None if not painted.
+    front_direction: (v, 3) unit vectors at rest along which it slides more easily; None if friction is isotropic.
+    area_shares: (v,) m^2 of each vertex; None for a third of its triangles' areas.
+    fold_length: m, edges longer than this may become sharp when the surface deforms.
+    wires: (w, 2) edges without triangles; their ends touch, and have the width of the usual contact distance.
+    is_thread: whether the wires touch along their length, not only with their ends.
+    min_distance: m, lower bound of the default contact distance.
+    seam: (v,) the vertex sewn to the nearest seam vertex of each vertex, and (v,) m the distance to that seam vertex at
+        rest; None if nothing is sewn.
     """
 
     name: str
@@ -71,17 +71,17 @@ class Touchable:
 
     @property
     def distance(self) -> float:
-        """m, at which contact begins where nothing else is dialled."""
+        """Default contact distance, m."""
         return max(DISTANCE * self.size, self.least)
 
     @cached_property
     def points(self) -> Index:
-        """The vertices that count: of several in one place, one."""
+        """Vertices of triangles and wires; merged duplicates are left out."""
         return np.asarray(np.unique(np.concatenate([self.triangles.ravel(), self.wires.ravel()])))
 
     @cached_property
     def areas(self) -> Array:
-        """(v,) m^2 that vertices stand for."""
+        """Area (v,) of each vertex, m^2."""
         if self.shares is not None:
             return self.shares
         thirds = triangle_areas(self.rest, self.triangles).repeat(3) / 3.0
@@ -96,14 +96,14 @@ class Touchable:
 
     @cached_property
     def thickness(self) -> float:
-        """m, half of the mean one of a closed surface: its volume over its area."""
+        """Half of the mean thickness of a closed surface, m: its volume divided by its area."""
         a, b, c = (self.rest[self.triangles[:, k]] - self.rest.mean(axis=0) for k in range(3))
         area = float(triangle_areas(self.rest, self.triangles).sum())
         return abs(float(np.einsum("ti,ti->", a, np.cross(b, c)))) / 6.0 / max(area, 1e-300)
 
     @cached_property
     def around(self) -> Index:
-        """(v, d) the triangles at each vertex, some of them several times; any for a vertex without."""
+        """Triangles (v, d) at each vertex, padded with repetitions; arbitrary for a vertex without triangles."""
         flat = self.triangles.ravel()
         order = np.argsort(flat, kind="stable")
         count = np.bincount(flat, minlength=len(self.rest))
@@ -113,7 +113,7 @@ class Touchable:
 
     @cached_property
     def sharp(self) -> Index:
-        """Which of the sides are sharp, or may become so: there the surface turns outwards, or ends. Wires are."""
+        """Indices of edges that are sharp or may become sharp: convex edges, borders and the wires of threads."""
         found, _, _ = sharp_edges(self.rest, self.triangles, _SHARP, self.topology)
         count = len(self.rest)
         ends = self.sides[0]
@@ -128,9 +128,9 @@ class Touchable:
 
     @cached_property
     def sides(self) -> tuple[Index, Index]:
-        """All edges (e, 2), the lower end first, and their triangles (e, 2), -1 where there is but one.
+        """All edges (e, 2), the lower vertex first, and their triangles (e, 2), -1 where there is only one.
 
-        Behind them wires that are strung, of no triangle.
+        The wires of a thread come last, without triangles.
         """
         hang = self.topology
         faces = np.full((len(hang.ends), 2), -1)
@@ -148,34 +148,34 @@ class Touchable:
 
     @cached_property
     def every(self) -> Index:
-        """All of the sides."""
+        """Indices of all edges."""
         return np.arange(len(self.sides[0]))
 
     @cached_property
     def smooth(self) -> Index:
-        """Which of the sides are not sharp."""
+        """Indices of edges that are not sharp."""
         return np.setdiff1d(self.every, self.sharp, assume_unique=True)
 
     @cached_property
     def rounded(self) -> Index:
-        """The vertices at ends of sides that are not sharp."""
+        """Vertices of edges that are not sharp."""
         return np.asarray(np.unique(self.sides[0][self.smooth]))
 
     @cached_property
     def beside(self) -> Index:
-        """(e, 2) the triangles at each side; at a border its one twice, at a wire none, -1."""
+        """Triangles (e, 2) at each edge; a border's triangle twice, -1 for wires."""
         faces = self.sides[1]
         return np.where(faces < 0, faces[:, ::-1], faces)
 
     @cached_property
     def balls(self) -> tuple[Array, Array]:
-        """Around the triangles at rest: centres (t, 3) m, and radii (t,) m."""
+        """Bounding spheres of the triangles at rest: centres (t, 3) m and radii (t,) m."""
         corners = self.rest[self.triangles]
         centres = corners.mean(axis=1)
         return centres, np.linalg.norm(corners - centres[:, None], axis=2).max(axis=1)
 
     def prepare(self) -> None:
-        """Find now what is found when first asked for, and would make the frame of the first contact a long one."""
+        """Compute cached properties now, so that the first frame with contact is not slow."""
         if self.plane or not len(self.triangles):
             return
         found = [self.beside, self.rounded, self.corners, self.points, self.areas, self.edge_length]
@@ -184,11 +184,11 @@ class Touchable:
 
     @cached_property
     def corners(self) -> Index:
-        """Vertices that stick out."""
+        """Vertices of sharp edges."""
         return np.asarray(np.unique(self.sides[0][self.sharp]))
 
     @cached_property
     def edge_length(self) -> float:
-        """Median length of the edges, m."""
+        """Median edge length, m."""
         corners = self.rest[self.triangles]
         return float(np.median(np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2))) if len(corners) else 0.0

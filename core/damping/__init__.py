@@ -1,1 +1,1 @@
-"""The dampings of the papers; registry.py lists them."""
+"""Damping models from the literature; registry.py lists them."""

@@ -1,4 +1,4 @@
-"""Groups of nodes whose relative motion is damped, [Sch] section 3: the body, its pieces, elements, k-rings."""
+"""Clusters of nodes whose relative motion is damped, [Sch] section 3: body, pieces, elements, k-rings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from ..elements.assembly import edges_of
 
 @dataclass(frozen=True)
 class Mesh:
-    """mass: (n,) kg.  edges: (e, 2).  groups: each (m, k), nodes of elements."""
+    """Mass and connectivity of nodes.
+
+    mass: (n,) kg.  edges: (e, 2).  groups: each (m, k), nodes of elements.
+    """
 
     mass: Array
     edges: Index
@@ -24,12 +27,12 @@ class Mesh:
 
     @staticmethod
     def of(mass: Array, groups: tuple[Index, ...]) -> Mesh:
-        """With the edges between all nodes of an element."""
+        """Return the mesh with the edges between all nodes of each element."""
         return Mesh(mass, edges_of(*groups), groups)
 
     @property
     def touching(self) -> csr_matrix:
-        """(n, n), 1 where an edge joins two nodes."""
+        """Return the adjacency matrix (n, n), 1 where an edge joins two nodes."""
         n, (a, b) = len(self.mass), self.edges.T
         half = coo_matrix((np.ones(len(a)), (a, b)), shape=(n, n))
         return (half + half.T).tocsr()
@@ -37,7 +40,10 @@ class Mesh:
 
 @dataclass(frozen=True)
 class Clusters:
-    """Memberships: nodes (p,) that belong to clusters of (p,), with masses (p,) m_i/N_i, N_i clusters of node i."""
+    """Memberships of nodes in clusters, sorted by cluster.
+
+    cluster_index: (p,).  node_index: (p,).  mass: (p,) m_i/N_i for a node i of N_i clusters.
+    """
 
     of: Index
     nodes: Index
@@ -47,35 +53,36 @@ class Clusters:
 
     @staticmethod
     def build(of: Index, nodes: Index, mesh: Mesh) -> Clusters:
+        """Build clusters from memberships: nodes (p,) in clusters of (p,), in any order."""
         order = np.argsort(of, kind="stable")
         of, nodes = of[order], nodes[order]
         often = np.bincount(nodes, minlength=len(mesh.mass))
         return Clusters(of, nodes, mesh.mass[nodes] / often[nodes], int(of.max(initial=-1)) + 1, mesh)
 
     def sums(self, values: Array) -> Array:
-        """Of values (p, …) over each cluster, (count, …)."""
+        """Sum values (p, …) over each cluster, (count, …)."""
         flat = values.reshape(len(values), -1)
         total = np.stack([np.bincount(self.of, column, minlength=self.count) for column in flat.T], axis=1)
         return total.reshape(self.count, *values.shape[1:]).astype(float)
 
     def gathered(self, values: Array) -> Array:
-        """Values (p, 3) of the memberships, summed at their nodes, (n, 3)."""
+        """Sum values (p, 3) of the memberships at their nodes, (n, 3)."""
         columns = [np.bincount(self.nodes, column, minlength=self.total) for column in values.T]
         return np.stack(columns, axis=1).astype(float)
 
     def means(self, values: Array) -> Array:
-        """Mass-weighted means of values (p, 3) over each cluster, (count, 3)."""
+        """Return the mass-weighted means of values (p, 3) over each cluster, (count, 3)."""
         return np.asarray(self.sums(self.mass[:, None] * values) / self.sums(self.mass)[:, None])
 
     @property
     def total(self) -> int:
-        """How many nodes the mesh has."""
+        """Number of nodes of the mesh."""
         return len(self.mesh.mass)
 
     @cached_property
     def edges(self) -> Index:
-        """The mesh's edges within each cluster, as pairs (q, 2) of memberships."""
-        # A membership is found by its cluster and node.
+        """Edges of the mesh within each cluster, as pairs (q, 2) of memberships."""
+        # Cluster and node identify a membership.
         keys = self.of * self.total + self.nodes
         order = np.argsort(keys)
         inside = csr_matrix((np.ones(len(keys)), (self.nodes, self.of)), shape=(self.total, self.count))
@@ -87,23 +94,26 @@ class Clusters:
 
 
 def body(mesh: Mesh) -> Clusters:
+    """Return a single cluster of all nodes."""
     n = len(mesh.mass)
     return Clusters.build(np.zeros(n, dtype=np.int64), np.arange(n), mesh)
 
 
 def pieces(mesh: Mesh) -> Clusters:
+    """Return one cluster for each connected component."""
     _, labels = connected_components(mesh.touching, directed=False)
     return Clusters.build(labels.astype(np.int64), np.arange(len(mesh.mass)), mesh)
 
 
 def elements(mesh: Mesh) -> Clusters:
+    """Return one cluster for each element."""
     counts = np.concatenate([np.full(len(group), group.shape[1]) for group in mesh.groups])
     nodes = np.concatenate([group.ravel() for group in mesh.groups])
     return Clusters.build(np.arange(len(counts)).repeat(counts), nodes, mesh)
 
 
 def rings(mesh: Mesh, steps: int = 1) -> Clusters:
-    """Each node with those that so many edges reach."""
+    """Return a cluster for each node: the node and all nodes within a number of edges."""
     near = mesh.touching + eye(len(mesh.mass))
     reached = near
     for _ in range(steps - 1):

@@ -1,4 +1,4 @@
-"""What a damping is, whichever paper it comes from."""
+"""Interface of all dampings, and the classes that combine several of them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from .clusters import Mesh
 
 @dataclass(frozen=True)
 class DampedBody:
-    """What is damped: one block.
+    """One block with the settings of its damping.
 
     block: its nodes and elements.
-    dials: the values of a damping's parameters, by name.
+    dials: values of the damping's parameters by name.
     material: with the dialled stiffness.
     eigenvalue: lambda_1 of its slowest region, 1/s^2.
-    stiffness: factor on the block's energies.
+    stiffness_factor: factor on the block's energies.
     """
 
     block: Block
@@ -37,23 +37,23 @@ class DampedBody:
 
 
 def added(matrices: Sequence[csr_matrix]) -> csr_matrix:
-    """The sum of one or more matrices."""
+    """Return the sum of one or more matrices."""
     return sum(matrices[1:], matrices[0])
 
 
 class Dissipative(Protocol):
-    """A potential of velocities: D = v C(x) v/2."""
+    """Dissipation potential: D = v C(x) v/2."""
 
     def matrix(self, positions: Array) -> csr_matrix: ...
 
 
 class Damping:
-    """A damping. It acts on velocities, or by forces -C(x) v with a symmetric positive semi-definite C, or both.
+    """Base class of dampings, which act on velocities, by forces -C(x) v with a positive semi-definite C, or by both.
 
-    name, label, text: as in the panel.
+    name, label, description: as in the panel.
     parameters: names of the settings that it reads.
-    linear, angular: whether it keeps a free body's linear and angular momentum.
-    dissipative: whether its action on velocities never adds energy.
+    conserves_linear_momentum, conserves_angular_momentum: of a free body.
+    is_dissipative: whether its action on velocities never adds energy.
     """
 
     name: ClassVar[str]
@@ -65,24 +65,27 @@ class Damping:
     dissipative: ClassVar[bool] = True
 
     def __init__(self, body: DampedBody) -> None:
-        """Raises ParameterError where it is not to be had for the body."""
+        """Raises ParameterError if the damping does not support the body."""
         self.body = body
 
     def velocities(self, positions: Array, before: Array, predicted: Array, h: float) -> Array:
-        """Damped velocities (n, 3) m/s from the predicted ones. before: (n, 3) m/s at the step's start.  h: s."""
+        """Return damped velocities (n, 3) m/s from the predicted ones.
+
+        start_velocities: (n, 3) m/s, at the step's start.  h: s.
+        """
         return predicted
 
     def matrix(self, positions: Array) -> csr_matrix | None:
-        """C (3n, 3n) in N s/m where the body is at positions (n, 3); None without such a force."""
+        """Return C (3n, 3n) in N s/m of the body at positions (n, 3) m; None without such a force."""
         return None
 
 
 class ByPotential(Damping):
-    """A damping by given potentials, for scenes that are no objects with dials."""
+    """Damping by given potentials, for scenes without settings."""
 
     name = "POTENTIAL"
     label = "Potential"
-    text = "By potentials of the scene's own"
+    text = "Damps by dissipation potentials that the scene defines"
 
     def __init__(self, *potentials: Dissipative) -> None:
         self._potentials = potentials
@@ -92,14 +95,14 @@ class ByPotential(Damping):
 
 
 class Blockwise(Damping):
-    """Each block of a system under a damping of its own: what moves between blocks is not damped."""
+    """Separate damping for each block of a system; relative motion of blocks is not damped."""
 
     name = "BLOCKWISE"
     label = "Block by Block"
-    text = "Each body by its own damping"
+    text = "Damps each body by its own method"
 
     def __init__(self, parts: Sequence[tuple[slice, Damping | None]]) -> None:
-        """parts: the nodes of each block in the stack, and its damping; None for what has none."""
+        """parts: nodes of each block in the stack, and its damping or None."""
         self._parts = parts
 
     def velocities(self, positions: Array, before: Array, predicted: Array, h: float) -> Array:

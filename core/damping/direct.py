@@ -1,4 +1,4 @@
-"""Direct damping towards the motion of a whole: the body's ([Sch] (7)), or of many small clusters (section 3.2)."""
+"""Direct damping towards common motion: of the body ([Sch] (7)), or of many small clusters (section 3.2)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from .torque import TORQUE_SCHEMES, Field
 
 
 class Direct(Damping):
+    """Direct damping of relative velocities in clusters, without a net torque if the scheme removes it."""
+
     name = "DIRECT"
     label = "Direct"
-    text = "Motion beside the common one is damped at once: of the body, its pieces, or each small part of it"
+    text = "Damps motion relative to the mean motion of the body, of each piece or of each small part"
     parameters = ("gamma", "clusters", "torque", "torque_then")
 
     def __init__(self, body: DampedBody) -> None:
@@ -41,10 +43,10 @@ class Direct(Damping):
 
 
 def shared(clusters: Clusters, painted: Array) -> Array:
-    """(p,) shares of the memberships in their cluster's middle: mass times what is painted (n,) at the nodes.
+    """Return the weights (p,) of the memberships in their cluster's centre: mass times the node's painted value (n,).
 
-    By mass alone where nothing of a cluster is painted. With the mass, painted 1 all over is the centre of mass, and
-    what takes up a net force is accelerated by no more than the paint says.
+    Clusters without paint are weighted by mass alone. The factor of mass makes paint of 1 everywhere the centre of
+    mass, and limits the acceleration of nodes that take up a net force to the painted share.
     """
     weight = clusters.mass * painted[clusters.nodes]
     total, mass = clusters.sums(weight), clusters.sums(clusters.mass)

@@ -1,4 +1,4 @@
-"""Dissipation potentials that are quadratic in a strain's rate: D = sum w/2 eps' V eps' ([SRD] section 3)."""
+"""Dissipation potentials that are quadratic in a strain rate: D = sum w/2 eps' V eps' ([SRD] section 3)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from ..energies.strain_energy import without_compression
 
 @dataclass(frozen=True)
 class Dissipation:
-    """A potential of the strain's rate. viscosity: (c, c) or (m, c, c) with weights (m,): N s m together.  nodes: n."""
+    """Dissipation potential of a strain rate.
+
+    viscosity: (c, c) or (m, c, c), with weights (m,): N s m together.  node_count: number of nodes n.
+    """
 
     strain: Strain
     viscosity: Array
@@ -23,25 +26,25 @@ class Dissipation:
     nodes: int
 
     def matrix(self, positions: Array) -> csr_matrix:
-        """C(x), (3n, 3n) N s/m; the force is -C v."""
+        """Return C(x), (3n, 3n) N s/m; the force is -C v."""
         B = self.strain.gradient(positions[self.strain.elements])
         blocks = B.transpose(0, 2, 1) @ self.viscosity @ B
         return assembled(blocks * self.weights[:, None, None], self.strain.elements, self.nodes)
 
     def stress(self, positions: Array, velocities: Array) -> Array:
-        """S_d (m, c)."""
+        """Return the viscous stress S_d (m, c)."""
         B = self.strain.gradient(positions[self.strain.elements])
         rate = B @ velocities[self.strain.elements].reshape(len(B), -1, 1)
         return np.asarray((self.viscosity @ rate)[:, :, 0])
 
     def force(self, positions: Array, velocities: Array) -> Array:
-        """-grad(eps) S_d, (n, 3) N."""
+        """Return the force -grad(eps) S_d, (n, 3) N."""
         B = self.strain.gradient(positions[self.strain.elements])
         pull = np.einsum("m,mc,mcw->mw", self.weights, self.stress(positions, velocities), B)
         return -gathered(pull, self.strain.elements, self.nodes)
 
     def by_positions(self, positions: Array, velocities: Array, whole: bool, clamped: bool = False) -> csr_matrix:
-        """d force / d x, (3n, 3n) N/m, [SRD] (9): the geometric part, and the unsymmetric rest if whole is wanted."""
+        """Return d force / d x, (3n, 3n) N/m, [SRD] (9): the geometric part, and on request the unsymmetric rest."""
         corners = positions[self.strain.elements]
         stress = self.stress(positions, velocities)
         blocks = self.strain.bent(corners, without_compression(stress) if clamped else stress)
@@ -51,7 +54,7 @@ class Dissipation:
         return assembled(-blocks * self.weights[:, None, None], self.strain.elements, self.nodes)
 
     def _rate_gradient(self, corners: Array, velocities: Array) -> Array:
-        """d (grad(eps) v)/dx, (m, c, 3k): second derivatives of each component along v."""
+        """Return d (grad(eps) v)/dx, (m, c, 3k): second derivatives of each component along v."""
         m = len(corners)
         v = velocities[self.strain.elements].reshape(m, -1)
         count = self.strain.values(corners).shape[1]

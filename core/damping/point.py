@@ -10,14 +10,16 @@ from .rate import remembered
 
 
 class Point(Damping):
+    """Damping of absolute velocities."""
+
     name = "POINT"
     label = "Point"
-    text = "Every velocity is damped, as in thick air; it also slows falling"
+    text = "Damps all motion like thick air, including falling"
     parameters = ("gamma",)
     linear = angular = False
 
     def velocities(self, positions: Array, before: Array, predicted: Array, h: float) -> Array:
         mass = self.body.block.mass
-        # One coefficient in kg/s for all nodes: it takes gamma from one of mean mass, and at most all from the others.
+        # One coefficient in kg/s for all nodes: it removes gamma at a node of mean mass, and at most all at the others.
         strength = (1.0 - remembered(self.body.dials["gamma"], h)) * float(mass.mean())
         return np.asarray((1.0 - np.minimum(strength / mass, 1.0))[:, None] * predicted)

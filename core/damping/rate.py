@@ -1,16 +1,16 @@
-"""Parts that are removed per frame, whatever the frame rate (docs/physics.md section 2)."""
+"""Damping fractions per frame, independent of the frame rate (docs/physics.md section 2)."""
 
 from __future__ import annotations
 
-# Frames per second at which gamma is the part removed per frame.
+# Frame rate at which gamma is the fraction removed per frame.
 RATE = 24.0
 
 
 def remembered(gamma: float, h: float) -> float:
-    """What a step of h seconds leaves where a part gamma is removed in a 24th of a second."""
+    """Return the fraction that a step of h seconds retains if a fraction gamma is removed in a 24th of a second."""
     return float((1.0 - gamma) ** (RATE * h))
 
 
 def removed(kappa: float, h: float) -> float:
-    """The gamma of which a step leaves kappa, see remembered; 0 where kappa feeds instead of removing."""
+    """Return the gamma of which a step of h seconds retains kappa, see retained_fraction; 0 if kappa adds velocity."""
     return float(1.0 - min(kappa, 1.0) ** (1.0 / (RATE * h)))

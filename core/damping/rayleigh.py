@@ -1,7 +1,7 @@
-"""Rayleigh damping, C = alpha M + beta K+(x) ([SRD] 3.5): the bad reference of that paper; it damps turning too.
+"""Rayleigh damping, C = alpha M + beta K+(x) ([SRD] 3.5): that paper's negative example, as it damps rotation too.
 
-K+ is the positive part of the tangent stiffness, element by element, so that C never feeds; where nothing is crushed it
-is the stiffness itself. alpha damps absolute motion, as syrup around the body would.
+K+ is the positive part of the tangent stiffness, element by element, so that C never adds energy. It is the stiffness
+itself where nothing is compressed. alpha damps absolute motion, like a viscous fluid around the body.
 """
 
 from __future__ import annotations
@@ -17,15 +17,17 @@ from .damping import DampedBody, Damping, added
 
 
 def beta(body: DampedBody) -> float:
-    """2 zeta/sqrt(lambda_1) in s: gives the first mode the dialled damping ratio."""
+    """Return 2 zeta/sqrt(lambda_1) in s, which gives the first mode the dialled damping ratio."""
     return 2.0 * float(body.dials["damping_ratio"]) / math.sqrt(body.eigenvalue)
 
 
 @dataclass(frozen=True)
 class StiffnessDrag:
-    """C = beta K+(x) of energies. beta: s, times the factor on the energies.
+    """Damping potential C = beta K+(x) of energies.
 
-    whole: K(x) as it is, [SRD] (11), which may feed where an element is crushed; for the papers' pages.
+    beta: s, times the factor on the energies.
+    use_exact_stiffness: use the exact K(x), [SRD] (11), which may add energy where an element is compressed; for
+        comparisons with the papers.
     """
 
     energies: tuple[Energy, ...]
@@ -37,9 +39,11 @@ class StiffnessDrag:
 
 
 class Rayleigh(Damping):
+    """Damping by the positive stiffness and by mass."""
+
     name = "RAYLEIGH"
     label = "Rayleigh"
-    text = "Damped by the stiffness matrix, as most solvers do; a stretched body is slowed when it turns"
+    text = "Damps in proportion to stiffness and mass, as most solvers do. Stretched bodies also rotate more slowly"
     parameters = ("damping_ratio", "alpha")
     linear = angular = False
 

@@ -1,4 +1,4 @@
-"""All dampings of the papers. A new one is one file in this folder and its name in DAMPINGS."""
+"""Registry of all dampings. To add one, add a file in this folder and its class to DAMPINGS."""
 
 from __future__ import annotations
 

@@ -11,13 +11,13 @@ from .clusters import Mesh
 from .damping import DampedBody, Damping
 from .rate import remembered
 
-# h gamma_s times the largest eigenvalue of M^-1 E E^T stays below 2: at 1 the stiffest relative motion is gone at once.
+# h gamma_s times the largest eigenvalue of M^-1 E E^T stays below 2: at 1 the stiffest relative motion stops at once.
 _LIMIT = 1.0
 _SMALL = 24
 
 
 def incidence(mesh: Mesh) -> csr_matrix:
-    """E (n, e): +1 and -1 at the two ends of each edge."""
+    """Return the incidence matrix E (n, e): +1 and -1 at the two ends of each edge."""
     a, b = mesh.edges.T
     edge = np.arange(len(a))
     values = np.concatenate([np.ones(len(a)), -np.ones(len(a))])
@@ -27,7 +27,7 @@ def incidence(mesh: Mesh) -> csr_matrix:
 
 
 def fastest(mesh: Mesh) -> float:
-    """The largest eigenvalue of M^-1 E E^T, 1/kg."""
+    """Return the largest eigenvalue of M^-1 E E^T, 1/kg."""
     root = diags(1.0 / np.sqrt(mesh.mass))
     half = (root @ incidence(mesh)).tocsr()
     matrix = (half @ half.T).tocsr()
@@ -38,9 +38,11 @@ def fastest(mesh: Mesh) -> float:
 
 
 class Spring(Damping):
+    """Damping of the rate at which edges change their length."""
+
     name = "SPRING"
     label = "Springs"
-    text = "The rate at which edges change their length is damped"
+    text = "Damps changes in the length of edges"
     parameters = ("gamma", "damp_current", "sweeps")
 
     def __init__(self, body: DampedBody) -> None:
@@ -50,7 +52,10 @@ class Spring(Damping):
         self._fastest = fastest(mesh)
 
     def velocities(self, positions: Array, before: Array, predicted: Array, h: float) -> Array:
-        """Each sweep: v + h M^-1 f, the force along the edges (twice the unit vector, where the paper prints one)."""
+        """Return v + h M^-1 f after each sweep, with forces along the edges.
+
+        The force contains the edge's unit vector twice; the paper prints it once.
+        """
         dials = self.body.dials
         # h gamma_s in kg.
         strength = _LIMIT * (1.0 - remembered(dials["gamma"], h)) / self._fastest
@@ -76,11 +81,11 @@ class Spring(Damping):
 
 
 class WholeSpring(Spring):
-    """Not projected: the full relative velocity of the ends; it damps rotations, and many sweeps leave v_cm alone."""
+    """Damping of the ends' full relative velocity. It damps rotations, and many sweeps conserve v_cm."""
 
     name = "SPRING_WHOLE"
     label = "Springs, Unprojected"
-    text = "All relative motion of the edges' ends is damped, turning too"
+    text = "Damps all relative motion of edge ends, including rotation"
     angular = False
 
     def _units(self, positions: Array) -> Array | None:

@@ -1,8 +1,8 @@
 """Strain-rate damping ([SRD]), by default as "good Rayleigh" (12): lambda_d = beta lambda, mu_d = beta mu.
 
-Both are dialled by factors on that, so that solids have the two independent viscosities of (15).
+Both are dialled by factors on these values, so that solids have the two independent viscosities of (15).
 
-It is felt by deformation alone: no rigid motion of the deformed body has a strain rate.
+It damps deformation only: a rigid motion of the deformed body has no strain rate.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ STRAINS: dict[str, Callable[[Array, Index], Strain]] = {"GREEN": Green, "BIOT": 
 
 @dataclass(frozen=True)
 class BendingRate:
-    """C = scale (d theta/d x)^T K_b (d theta/d x): of the angles' rate, so that no turning of what is bent is felt."""
+    """Damping potential C = scale (d theta/d x)^T K_b (d theta/d x) of the angles' rate; ignores rigid rotation."""
 
     energy: ShellBending | RodBending
     scale: float
@@ -37,9 +37,11 @@ class BendingRate:
 
 
 class StrainRate(Damping):
+    """Damping of the strain rate of each elastic energy."""
+
     name = "STRAIN_RATE"
     label = "Strain Rate"
-    text = "The rate of deformation is damped, by the damping ratio of the first swing; turning and flying are not"
+    text = "Damps deformation by the damping ratio of the first mode. Does not damp rotation and flight"
     parameters = ("damping_ratio", "lambda_d", "mu_d", "strain", "anisotropy", "damp_axis")
 
     def __init__(self, body: DampedBody) -> None:
@@ -50,7 +52,7 @@ class StrainRate(Damping):
         body, dials = self.body, self.body.dials
         scale, count = beta(body), len(body.block.rest)
         if isinstance(energy, StrainEnergy):
-            # The strain's own modulus, as dialled.
+            # Uses the strain energy's modulus, as dialled.
             return Dissipation(energy.strain, scale * body.stiffness * energy.moduli, energy.weights, count)
         if isinstance(energy, ShellBending | RodBending):
             return BendingRate(energy, scale * body.stiffness)
@@ -60,11 +62,11 @@ class StrainRate(Damping):
             return Dissipation(PlaneGreen(energy.shape, energy.triangles), scale * sheet, energy.weights, count)
         if not isinstance(energy, TetElasticity):
             raise ParameterError(
-                f"{body.block.name}: strain-rate damping knows no strain of its elasticity; choose another damping."
+                f"{body.block.name}: Strain Rate does not support its elastic model. Choose another damping."
             )
         lam, mu = dials["lambda_d"] * body.material.lam, dials["mu_d"] * body.material.mu
         viscosity = scale * isotropic(lam, mu, 3)
-        # A potential allows that one direction of the rest shape is damped more.
+        # A potential permits stronger damping along one direction of the rest shape.
         along = "XYZ".index(dials["damp_axis"])
         viscosity[along, along] *= dials["anisotropy"]
         strain = STRAINS[dials["strain"]](body.block.rest, energy.tets)

@@ -1,7 +1,7 @@
-"""Taking the torque out of a field of damping forces, [Sch] section 3.3, schemes (a) to (c), and ours (d).
+"""Removal of the torque from damping forces, [Sch] section 3.3, schemes (a) to (c), and our own (d).
 
 A scheme maps forces f (p, 3) in N on the memberships of clusters, whose sum in each cluster is zero, to forces without
-torque; but for the one that leaves them as they are.
+torque. Only scheme "NONE" leaves them unchanged.
 """
 
 from __future__ import annotations
@@ -17,15 +17,17 @@ from scipy.sparse import csr_matrix, eye, hstack, vstack
 from ..arrays import Array
 from .clusters import Clusters
 
-# A cluster whose second moments span less than this part of the largest has no inertia about that axis.
+# An eigenvalue of a cluster's inertia below this fraction of the largest counts as zero.
 _FLAT = 1e-10
 
 
 @dataclass(frozen=True)
 class Field:
-    """forces: (p, 3) N.  positions: (p, 3) m.  velocities: (p, 3) m/s, relative to the cluster's centre.  step: h.
+    """Damping forces on the memberships of clusters.
 
-    shares: (p,) alpha_i, which sum to 1 in each cluster and say whose middle the rays come from; by mass if None.
+    forces: (p, 3) N.  positions: (p, 3) m.  velocities: (p, 3) m/s, relative to the cluster's centre.
+    step_length: h in s.
+    ray_weights: (p,) alpha_i, which sum to 1 in each cluster and define the origin of the rays; by mass if None.
     """
 
     clusters: Clusters
@@ -37,12 +39,12 @@ class Field:
 
 
 def spins(clusters: Clusters, offsets: Array, momenta: Array) -> Array:
-    """Angular velocities (count, 3) that give each cluster the angular momentum of momenta (p, 3) about its centre."""
+    """Return angular velocities (count, 3) that give each cluster the angular momentum of momenta (p, 3)."""
     second = clusters.sums(clusters.mass[:, None, None] * offsets[:, :, None] * offsets[:, None, :])
     inertia = np.trace(second, axis1=1, axis2=2)[:, None, None] * np.eye(3) - second
     angular = clusters.sums(np.cross(offsets, momenta))
     values, vectors = np.linalg.eigh(inertia)
-    # About the line of a cluster that is one nothing can turn.
+    # A cluster that is a line has no rotation about itself.
     usable = values > _FLAT * values[:, -1:]
     along = np.einsum("cik,ci->ck", vectors, angular)
     part = np.where(usable, along / np.where(usable, values, 1.0), 0.0)
@@ -50,7 +52,7 @@ def spins(clusters: Clusters, offsets: Array, momenta: Array) -> Array:
 
 
 def _edges(field: Field) -> Array:
-    """f_e = f_i - f_j along the edges, unscaled."""
+    """Return f_e = f_i - f_j along the edges, unscaled."""
     pairs = field.clusters.edges
     way = field.positions[pairs[:, 0]] - field.positions[pairs[:, 1]]
     length = np.linalg.norm(way, axis=1, keepdims=True)
@@ -64,12 +66,12 @@ def _edges(field: Field) -> Array:
 
 
 def along_edges(field: Field) -> Array:
-    """(a) with the factor that loses most energy, at most 1."""
+    """Apply scheme (a) with the factor of largest energy loss, at most 1."""
     return _most_lost(field, _edges(field))
 
 
 def _most_lost(field: Field, forces: Array) -> Array:
-    """The forces times what loses most energy in each cluster, between 0 and 1."""
+    """Scale the forces of each cluster by the factor between 0 and 1 that loses most energy."""
     clusters = field.clusters
     power = clusters.sums((field.velocities * forces).sum(axis=1))
     gain = field.step * clusters.sums((forces**2).sum(axis=1) / clusters.mass)
@@ -78,7 +80,7 @@ def _most_lost(field: Field, forces: Array) -> Array:
 
 
 def along_edges_as_printed(field: Field) -> Array:
-    """(a) with the paper's factor as it is meant, min |f_i| / |f'_i|, at most 1; it does not bound the energy."""
+    """Apply scheme (a) with the paper's factor as intended, min |f_i| / |f'_i|, at most 1; energy is not bounded."""
     forces, clusters = _edges(field), field.clusters
     new = np.linalg.norm(forces, axis=1)
     ratio = np.divide(np.linalg.norm(field.forces, axis=1), new, out=np.ones_like(new), where=new > 0.0)
@@ -88,7 +90,7 @@ def along_edges_as_printed(field: Field) -> Array:
 
 
 def along_radii(field: Field) -> Array:
-    """(b): along the ray from the centre, then without the net force, which the masses share."""
+    """Apply scheme (b): project on the rays from the centre, then remove the net force, distributed by mass."""
     clusters = field.clusters
     offset = field.positions - clusters.means(field.positions)[clusters.of]
     length = np.linalg.norm(offset, axis=1, keepdims=True)
@@ -99,9 +101,10 @@ def along_radii(field: Field) -> Array:
 
 
 def along_rays(field: Field) -> Array:
-    """(b) from any point x = sum alpha_i x_i, with the factor that loses most energy; by mass it is (b) itself.
+    """Apply scheme (b) with rays from any point x = sum alpha_i x_i, and the factor of largest energy loss.
 
-    Without the factor energy could be added: nodes of large alpha_i take up the net force, whatever they weigh.
+    With weights by mass it is (b) itself. Without the factor, energy could be added: nodes of large alpha_i take up the
+    net force, whatever their mass.
     """
     clusters = field.clusters
     by_mass = clusters.mass / clusters.sums(clusters.mass)[clusters.of]
@@ -114,12 +117,12 @@ def along_rays(field: Field) -> Array:
 
 
 def unprojected(field: Field) -> Array:
-    """The forces as they are, [Sch] section 4: turning is damped as well."""
+    """Return the forces unchanged, [Sch] section 4: rotation is damped as well."""
     return field.forces
 
 
 def by_programme(field: Field) -> Array:
-    """(c): a linear programme, read as the forces nearest in the sum of magnitudes that have no sum and no torque."""
+    """Apply scheme (c): a linear programme for the nearest forces, by sum of magnitudes, with zero sum and torque."""
     clusters, forces = field.clusters, field.forces.copy()
     bounds = np.searchsorted(clusters.of, np.arange(clusters.count + 1))
     centre = clusters.means(field.positions)[clusters.of]
@@ -129,11 +132,12 @@ def by_programme(field: Field) -> Array:
 
 
 def _nearest(forces: Array, offset: Array) -> Array:
+    """Return the forces (q, 3) N nearest to the given ones by the sum of magnitudes that have zero sum and torque."""
     size, reach = float(np.abs(forces).max()), float(np.abs(offset).max())
     if size == 0.0 or reach == 0.0:
         return forces
     wanted, arm, count = (forces / size).ravel(), offset / reach, len(offset)
-    # Rows of (f, f x arm): what has to vanish, 6 of them.
+    # Rows of (f, f x arm): the 6 sums that have to vanish.
     sums = np.tile(np.eye(3), (1, count))
     cross = np.concatenate([np.cross(arm[i], np.eye(3)).T for i in range(count)], axis=1)
     zero = np.concatenate([sums, cross])
@@ -147,17 +151,17 @@ def _nearest(forces: Array, offset: Array) -> Array:
         bounds=[(None, None)] * (3 * count) + [(0.0, None)] * (3 * count),
         method="highs",
     )
-    # HiGHS is content with 1e-7; the rest goes by least squares.
+    # HiGHS stops at 1e-7; least squares remove the remaining error.
     x = found.x[: 3 * count]
     x = x - np.linalg.pinv(zero) @ (zero @ x)
     return np.asarray(size * x.reshape(-1, 3))
 
 
 def rigid(field: Field) -> Array:
-    """(d), ours: only what differs from each cluster's best-fit rigid motion, whose mass-weighted moment is zero."""
+    """Apply our scheme (d): subtract each cluster's best-fit rigid motion, whose mass-weighted moment then vanishes."""
     clusters = field.clusters
     offset = field.positions - clusters.means(field.positions)[clusters.of]
-    # The torque's own rigid field has that torque, and is what a spin of these momenta would be.
+    # A rigid field with the same torque is the rotation that these forces cause if taken as momenta.
     spin = spins(clusters, offset, field.forces)
     return np.asarray(field.forces - clusters.mass[:, None] * np.cross(spin[clusters.of], offset))
 

@@ -1,4 +1,4 @@
-"""The traditional damping of [You] 4.2: viscosities that critically damp the two waves of one wavelength.
+"""Traditional damping of [You] 4.2: viscosities that critically damp the two waves of one wavelength.
 
     psi = 2 sqrt(rho mu)/k,   phi = 2 sqrt(rho (2 mu + lambda))/k - 2 psi,   k = 2 pi/wavelength
 
@@ -20,36 +20,39 @@ from ..errors import ParameterError
 from .damping import DampedBody, Damping, added
 from .dissipation import Dissipation
 
-# Poisson's ratio from which on no viscosity is negative.
+# Smallest Poisson's ratio at which no viscosity is negative.
 LEAST_POISSON = 1.0 / 3.0
 
 
 def viscosities(lam: float, mu: float, density: float, wavelength: float) -> tuple[float, float]:
-    """(phi, psi) in Pa s. lam, mu: Pa.  density: kg/m^3.  wavelength: m."""
+    """Return the viscosities (phi, psi) in Pa s. lam, mu: Pa.  density: kg/m^3.  wavelength: m."""
     k = 2.0 * math.pi / wavelength
     psi = 2.0 * math.sqrt(density * mu) / k
     return 2.0 * math.sqrt(density * (2.0 * mu + lam)) / k - 2.0 * psi, psi
 
 
 class Traditional(Damping):
+    """Viscosity that critically damps the waves of one wavelength."""
+
     name = "TRADITIONAL"
     label = "Traditional"
-    text = "Viscosity that stops waves of one length from swinging; longer ones still swing, shorter ones creep"
+    text = "Critically damps waves of one length. Longer waves still swing, shorter ones creep"
     parameters = ("wavelength",)
 
     def __init__(self, body: DampedBody) -> None:
         super().__init__(body)
         block, material = body.block, body.material
         solids = [energy for energy in block.energies if isinstance(energy, TetElasticity)]
-        # The viscosity is the flesh's, whatever fibres are in it.
+        # Fibres do not change the viscosity.
         if len(solids) < sum(not isinstance(energy, FibreEnergy) for energy in block.energies):
             raise ParameterError(
-                f"{block.name}: traditional damping is made for solids; choose another damping, or Solid as its kind."
+                f"{block.name}: traditional damping supports solids only. "
+                "Choose another damping, or set its kind to Solid."
             )
         if material.poisson < LEAST_POISSON - 1e-9:
             raise ParameterError(
                 f"{block.name}: traditional damping would have a negative viscosity at a Poisson's ratio of "
-                f"{material.poisson:g}; raise it to 1/3 or more, or choose another damping."
+                f"{material.poisson:g}. Raise it to 1/3 or more, or choose another damping."
             )
         phi, psi = viscosities(material.lam, material.mu, material.density, float(body.dials["wavelength"]))
         viscosity, count = isotropic(phi, psi, 3), len(block.rest)

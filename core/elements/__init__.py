@@ -1,1 +1,1 @@
-"""Elements of meshes: strains, their derivatives, and how parts are added up at the nodes."""
+"""Finite elements: strain measures, their derivatives, and assembly of nodal vectors and sparse matrices."""

@@ -1,4 +1,4 @@
-"""How what elements say is added up at the nodes."""
+"""Assembly of element contributions into nodal vectors and sparse matrices."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ..arrays import Array, Index
 
 
 def assembled(blocks: Array, elements: Index, nodes: int) -> csr_matrix:
-    """Sparse (3n, 3n) from element blocks (m, 3k, 3k)."""
-    # Where pins hold everything there are no elements, whose corners cannot be counted.
+    """Assemble element blocks (m, 3k, 3k) into a sparse matrix (3n, 3n)."""
+    # Compute the width explicitly: reshape cannot infer it if m is 0, as where all nodes are pinned.
     width = 3 * elements.shape[1]
     dof = (3 * elements[:, :, None] + np.arange(3)).reshape(len(elements), width)
     rows, columns = dof.repeat(width, axis=1).ravel(), np.tile(dof, (1, width)).ravel()
@@ -20,22 +20,22 @@ def assembled(blocks: Array, elements: Index, nodes: int) -> csr_matrix:
 
 
 class Pattern:
-    """Where the blocks of elements (m, k) lie in a sparse matrix of n nodes: to add them up lot by lot."""
+    """Sparsity pattern of elements (m, k) in a matrix of n nodes, for repeated assembly in chunks."""
 
-    # Elements at a time: a lot of them and its blocks fit into a few MB.
+    # Elements per chunk: their blocks take a few MB.
     LOT = 16384
 
     def __init__(self, elements: Index, nodes: int) -> None:
         count, corners = elements.shape
         keys = (elements[:, :, None] * nodes + elements[:, None, :]).ravel()
         known, where = np.unique(keys, return_inverse=True)
-        # (m, k^2) numbers of the pairs of nodes.
+        # (m, k^2) index of each pair of nodes.
         self._where = where.reshape(count, corners**2).astype(np.int32)
         self._columns = (known % nodes).astype(np.int32)
         self._starts = np.searchsorted(known, nodes * np.arange(nodes + 1)).astype(np.int32)
 
     def summed(self, blocks_of: Callable[[slice], Array]) -> csr_matrix:
-        """Sparse (3n, 3n). blocks_of: of some of the elements, (l, k, 3, k, 3)."""
+        """Return the assembled matrix (3n, 3n). element_blocks: returns blocks (l, k, 3, k, 3) of a slice."""
         pairs = len(self._columns)
         total = np.zeros((9, pairs))
         for start in range(0, len(self._where), self.LOT):
@@ -51,19 +51,19 @@ class Pattern:
 
 
 def gathered(forces: Array, elements: Index, nodes: int) -> Array:
-    """Sums (n, 3) at the nodes of forces (m, 3k) at the corners."""
+    """Sum forces (m, 3k) at element corners into nodal forces (n, 3)."""
     where, flat = elements.ravel(), forces.reshape(-1, 3)
     return np.stack([np.bincount(where, flat[:, axis], minlength=nodes) for axis in range(3)], axis=1)
 
 
 def positive(blocks: Array) -> Array:
-    """Symmetric blocks (m, k, k) with their negative eigenvalues set to zero."""
+    """Project symmetric blocks (m, k, k) to positive semi-definite ones by setting negative eigenvalues to zero."""
     values, vectors = np.linalg.eigh(blocks)
     return np.asarray((vectors * np.maximum(values, 0.0)[:, None, :]) @ vectors.transpose(0, 2, 1))
 
 
 def edges_of(*groups: Index) -> Index:
-    """The pairs (e, 2) of nodes that share an element of a group (m, k), each once."""
+    """Return the unique pairs (e, 2) of nodes that share an element of any group (m, k)."""
     found = [np.zeros((0, 2), dtype=np.int64)]
     for group in groups:
         k = group.shape[1]

@@ -1,7 +1,7 @@
-"""Bending of rods ([SRD] (20) to (24)): the angle between two following edges, per length.
+"""Bending strains of rods ([SRD] (20) to (24)): the angle between two consecutive edges, per length.
 
-Three nodes x0, x1, x2; a = x1 - x0, b = x2 - x1. Above a small angle theta the strain is theta/L; below it, where the
-direction of theta is lost, the vector k/L with k = a x b/(a . b), whose length tan theta is theta to first order.
+Three nodes x0, x1, x2; a = x1 - x0, b = x2 - x1. Above a small angle theta the strain is theta/L. Below it, where the
+gradient of theta is singular, it is the vector k/L with k = a x b/(a . b), of length tan theta ~ theta.
 """
 
 from __future__ import annotations
@@ -16,22 +16,23 @@ _LEAST = 1e-30
 
 
 def _edges(corners: Array) -> tuple[Array, Array, Array, Array]:
+    """Return the edges a, b (m, 3), a x b (m, 3) and a . b (m,)."""
     a, b = corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 1]
     return a, b, np.cross(a, b), (a * b).sum(axis=1)
 
 
 def _spread(by_a: Array, by_b: Array) -> Array:
-    """Derivatives by the three nodes from those by a and b (m, c, 3): (m, c, 9)."""
+    """Return derivatives (m, c, 9) with respect to the three nodes, from those with respect to a and b (m, c, 3)."""
     return np.concatenate([-by_a, by_a - by_b, by_b], axis=2)
 
 
 def _cross(v: Array) -> Array:
-    """[v]x with [v]x w = v x w, (m, 3, 3)."""
+    """Return the cross-product matrices [v]x (m, 3, 3), [v]x w = v x w."""
     return np.cross(np.eye(3)[None], v[:, None, :]).transpose(0, 2, 1) * -1.0
 
 
 class Angle:
-    """theta/L, one component."""
+    """Bending strain theta/L, one component; singular gradient at theta = 0."""
 
     def __init__(self, lengths: Array, elements: Index) -> None:
         self.elements, self.lengths = elements, lengths
@@ -43,7 +44,7 @@ class Angle:
     def gradient(self, corners: Array) -> Array:
         a, b, c, _ = _edges(corners)
         axis = c / np.maximum(np.linalg.norm(c, axis=1), _LEAST)[:, None]
-        # Turning b about the axis opens the angle, turning a closes it.
+        # Rotating b about the axis increases the angle, rotating a decreases it.
         by_a = -np.cross(axis, a) / np.maximum((a * a).sum(axis=1), _LEAST)[:, None]
         by_b = np.cross(axis, b) / np.maximum((b * b).sum(axis=1), _LEAST)[:, None]
         return _spread(by_a[:, None], by_b[:, None]) / self.lengths[:, None, None]
@@ -53,7 +54,7 @@ class Angle:
 
 
 class Tangent:
-    """k/L, three components."""
+    """Bending strain k/L, three components; smooth at theta = 0, singular at pi/2."""
 
     def __init__(self, lengths: Array, elements: Index) -> None:
         self.elements, self.lengths = elements, lengths
@@ -76,7 +77,7 @@ class Tangent:
 def bending(
     corners: Array, lengths: Array, elements: Index, small: float = SMALL_ANGLE
 ) -> list[tuple[Angle | Tangent, Mask]]:
-    """The strains in force with the rods (m,) that each holds for. lengths: (m,) m."""
+    """Return the strain measure for each range of angles, with the mask (m,) of its rods. lengths: (m,) m."""
     _, _, c, d = _edges(corners)
     wide = np.arctan2(np.linalg.norm(c, axis=1), d) > small
     found: list[tuple[Angle | Tangent, Mask]] = []

@@ -1,4 +1,4 @@
-"""The stretch of fibres that lie in tetrahedra, each along one direction of the rest shape."""
+"""Stretch of fibres in tetrahedra, each along one direction of the rest shape."""
 
 from __future__ import annotations
 
@@ -6,33 +6,38 @@ import numpy as np
 
 from ..arrays import Array, Index
 
-# A fibre shorter than this part of its length at rest has no direction.
+# A fibre shorter than this, relative to its rest length, has no direction.
 LEAST = 1e-30
 
 
 class AlongFibres:
-    """|F a| - t: how long a fibre is over its length at rest, less the length for which it strives (see Strain).
+    """Fibre strain |F a| - t: the stretch of a fibre minus its target stretch (see Strain).
 
-    F a = sum_k (grad N_k . a) x_k, so that a fibre is known by a number for each corner.
+    F a = sum_k (grad N_k . a) x_k, so a fibre is defined by one coefficient per corner.
     """
 
     def __init__(self, shares: Array, elements: Index, lengths: float | Array = 1.0) -> None:
-        """shares: (m, 4) 1/m, the shape functions' slopes along each fibre.  elements: (m, 4).  lengths: t, or (m,)."""
+        """Store the fibres.
+
+        directional_gradients: (m, 4) 1/m, derivatives of the shape functions along each fibre.  elements: (m, 4).
+        target_stretches: t, a number or (m,).
+        """
         self.elements = elements
         self.shares = shares
         self.lengths = lengths
 
     def striving(self, lengths: float | Array) -> AlongFibres:
-        """The same fibres with another t."""
+        """Return the same fibres with other target stretches t."""
         return AlongFibres(self.shares, self.elements, lengths)
 
     def _units(self, corners: Array) -> tuple[Array, Array]:
+        """Return the unit directions (m, 3) and stretches (m,) of the fibres."""
         along = np.einsum("mk,mki->mi", self.shares, corners)
         length = np.linalg.norm(along, axis=1)
         return along / np.maximum(length, LEAST)[:, None], length
 
     def stretches(self, corners: Array) -> Array:
-        """(m,) |F a|."""
+        """Return the stretches |F a| (m,)."""
         return self._units(corners)[1]
 
     def values(self, corners: Array) -> Array:

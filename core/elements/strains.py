@@ -1,7 +1,7 @@
-"""Strains of elements and their derivatives by the nodes' positions.
+"""Strain measures of elements and their derivatives with respect to nodal positions.
 
-A strain maps the corners of elements (m, k, 3) m to components (m, c). Tensors are in an orthonormal basis (the
-components off the diagonal times sqrt 2), so that a product of components is that of the tensors.
+A strain maps the corners of elements (m, k, 3) m to components (m, c). Tensors are stored in Mandel notation (the
+off-diagonal components times sqrt 2), so that the dot product of components equals that of the tensors.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ _ROOT = np.sqrt(2.0)
 
 
 class Strain(Protocol):
-    """elements: (m, k) nodes of each."""
+    """Interface of a strain measure. elements: (m, k) nodes of each element."""
 
     elements: Index
 
     def values(self, corners: Array) -> Array:
-        """(m, c)."""
+        """Return the strain components (m, c) at corners (m, k, 3)."""
         ...
 
     def gradient(self, corners: Array) -> Array:
-        """By the corners, (m, c, 3k)."""
+        """Return the derivatives (m, c, 3k) of the strain with respect to the corners."""
         ...
 
     def bent(self, corners: Array, stress: Array) -> Array:
-        """Second derivatives times components of a stress (m, c), summed: (m, 3k, 3k)."""
+        """Return the second derivatives of the strain contracted with a stress (m, c): (m, 3k, 3k)."""
         ...
 
 
 def pairs(size: int) -> tuple[Array, Array, Array]:
-    """Rows, columns and factors of the components of a symmetric tensor: the diagonal first."""
+    """Return rows, columns and factors of the components of a symmetric tensor, the diagonal first."""
     upper = [(i, j) for i in range(size) for j in range(i + 1, size)]
     rows = np.array([*range(size), *(i for i, _ in upper)])
     columns = np.array([*range(size), *(j for _, j in upper)])
@@ -43,7 +43,7 @@ def pairs(size: int) -> tuple[Array, Array, Array]:
 
 
 def tensors(components: Array, size: int) -> Array:
-    """Symmetric tensors (m, size, size) of components (m, c)."""
+    """Return the symmetric tensors (m, d, d) with Mandel components (m, c), d = dimension."""
     rows, columns, factors = pairs(size)
     made = np.zeros((len(components), size, size))
     made[:, rows, columns] = made[:, columns, rows] = components / factors
@@ -51,20 +51,20 @@ def tensors(components: Array, size: int) -> Array:
 
 
 def components(tensor: Array) -> Array:
-    """Components (m, c) of symmetric tensors (m, size, size)."""
+    """Return the Mandel components (m, c) of symmetric tensors (m, d, d)."""
     rows, columns, factors = pairs(tensor.shape[1])
     return np.asarray(tensor[:, rows, columns] * factors)
 
 
 def gradients(rest: Array, elements: Index) -> Array:
-    """Gradients (m, k, d) in 1/m of the linear shape functions by the material's coordinates; rest: (n, d) m."""
+    """Return the gradients (m, k, d) in 1/m of the linear shape functions in material coordinates. rest: (n, d) m."""
     corners = rest[elements]
     inverse = np.linalg.inv((corners[:, 1:] - corners[:, :1]).transpose(0, 2, 1))
     return np.concatenate([-inverse.sum(axis=1, keepdims=True), inverse], axis=1)
 
 
 def differences(gradient: Callable[[Array], Array], corners: Array, stress: Array) -> Array:
-    """Second derivatives times a stress (m, c) by central differences of a gradient: (m, 3k, 3k)."""
+    """Return second derivatives contracted with a stress (m, c), by central differences of a gradient: (m, 3k, 3k)."""
     m, k, _ = corners.shape
     step = 1e-6 * float(np.abs(corners - corners.mean(axis=1, keepdims=True)).max())
     H = np.empty((m, 3 * k, 3 * k))
@@ -79,7 +79,7 @@ def differences(gradient: Callable[[Array], Array], corners: Array, stress: Arra
 
 
 class Green:
-    """(F^T F - I)/2 of tetrahedra (rest (n, 3)) or of triangles in space (rest (n, 2) in the material's plane)."""
+    """Green strain (F^T F - I)/2 of tetrahedra (rest (n, 3) m) or triangles in space (rest (n, 2) m, in the plane)."""
 
     def __init__(self, rest: Array, elements: Index) -> None:
         self.elements = elements
@@ -87,7 +87,7 @@ class Green:
         self._shape = gradients(rest, elements)
 
     def deformation(self, corners: Array) -> Array:
-        """F (m, 3, d)."""
+        """Return the deformation gradients F (m, 3, d)."""
         return np.asarray(corners.transpose(0, 2, 1) @ self._shape)
 
     def values(self, corners: Array) -> Array:
@@ -110,7 +110,7 @@ class Green:
 
 
 class Biot:
-    """S - I with F = R S, the strain of corotational elements: Green's rate carried over in S's eigenvectors."""
+    """Biot strain S - I with F = R S, of corotational elements; its rate is Green's in eigenvectors of S, rescaled."""
 
     def __init__(self, rest: Array, elements: Index) -> None:
         self.elements = elements
@@ -118,6 +118,7 @@ class Biot:
         self.size = self._green.size
 
     def _eigen(self, corners: Array) -> tuple[Array, Array]:
+        """Return the principal stretches (m, d) and directions (m, d, d)."""
         F = self._green.deformation(corners)
         values, vectors = np.linalg.eigh(F.transpose(0, 2, 1) @ F)
         return np.sqrt(np.maximum(values, 0.0)), vectors
@@ -140,14 +141,14 @@ class Biot:
         return np.asarray(back[:, rows, columns] * factors[:, None])
 
     def bent(self, corners: Array, stress: Array) -> Array:
-        """By differences of the gradient, which is exact enough for a Hessian."""
+        """Return the contracted second derivatives by finite differences, which are accurate enough for a Hessian."""
         return differences(self.gradient, corners, stress)
 
 
 class Spatial:
-    """The rate of deformation sym(F' F^-1) of tetrahedra, which a Newtonian fluid feels: for Neo-Hookean bodies.
+    """Rate of deformation sym(F' F^-1) of tetrahedra, as in a Newtonian fluid: for damping of Neo-Hookean bodies.
 
-    It is a rate only; its values are those of Green's strain.
+    Only the gradient (the rate) is spatial; values are those of the Green strain.
     """
 
     def __init__(self, rest: Array, elements: Index) -> None:
@@ -159,7 +160,7 @@ class Spatial:
         return self._green.values(corners)
 
     def gradient(self, corners: Array) -> Array:
-        # Shape functions' gradients in space: G F^-1; a flat element has none, and damps nothing.
+        # Spatial gradients of the shape functions: G F^-1. A degenerate element has none and adds no damping.
         F = self._green.deformation(corners)
         there = self._green._shape @ np.linalg.pinv(F)
         rows, columns, factors = pairs(3)
@@ -175,13 +176,14 @@ class Spatial:
 
 
 class Stretch:
-    """|x_i - x_j|/L - 1 of springs ([SRD] 3.6)."""
+    """Strain |x_i - x_j|/L - 1 of springs ([SRD] 3.6)."""
 
     def __init__(self, lengths: Array, elements: Index) -> None:
         self.elements = elements
         self.lengths = lengths
 
     def _units(self, corners: Array) -> tuple[Array, Array]:
+        """Return the unit directions (m, 3) and lengths (m,) of the springs."""
         way = corners[:, 0] - corners[:, 1]
         length = np.linalg.norm(way, axis=1)
         return way / np.maximum(length, 1e-30)[:, None], length

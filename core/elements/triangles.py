@@ -1,4 +1,4 @@
-"""Triangles in space, each with coordinates of its own plane; and which of them meet at an edge."""
+"""Triangle elements in space with in-plane coordinates, hinges between triangles, and fast symmetric assembly."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from scipy.sparse import bsr_matrix, csr_matrix
 from ..arrays import Array, Index
 from .strains import Green
 
-# Of a hinge's triangles, which corner of the one lies opposite the edge between the two others.
+# Start, end and opposite corner of each side of a triangle.
 _SIDES = ((0, 1, 2), (1, 2, 0), (2, 0, 1))
 
 
 def flattened(rest: Array, triangles: Index) -> tuple[Array, Array]:
-    """Gradients (m, 3, 2) 1/m of the linear shape functions in each triangle's own plane, and the areas (m,) m^2."""
+    """Return in-plane gradients (m, 3, 2) 1/m of the linear shape functions of triangles, and the areas (m,) m^2."""
     corners = rest[triangles]
     a, b = corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]
     length = np.linalg.norm(a, axis=1)
@@ -29,7 +29,7 @@ def flattened(rest: Array, triangles: Index) -> tuple[Array, Array]:
 
 
 def normals_of(points: Array, triangles: Index) -> Array:
-    """(n, 3), the sum of the normals of the triangles at each of the points (n, 3), by their areas."""
+    """Return area-weighted normals (n, 3) at points (n, 3), twice the sum of area times normal of their triangles."""
     a, b, c = (points[triangles[:, k]] for k in range(3))
     own = np.cross(b - a, c - a)
     nodes = triangles.T.ravel()
@@ -37,7 +37,7 @@ def normals_of(points: Array, triangles: Index) -> Array:
 
 
 class PlaneGreen(Green):
-    """Green's strain of triangles that need not lie in one plane. shape: (m, 3, 2) as of flattened()."""
+    """Green strain of triangles of a curved surface. shape_gradients: (m, 3, 2), see plane_shape_gradients()."""
 
     def __init__(self, shape: Array, triangles: Index) -> None:
         self.elements, self.size, self._shape = triangles, 2, shape
@@ -45,12 +45,12 @@ class PlaneGreen(Green):
 
 @dataclass(frozen=True)
 class Hinges:
-    """Edges that two triangles share.
+    """Edges shared by two triangles.
 
-    nodes: (h, 4), the edge's ends and the corners opposite of it in both triangles.
+    nodes: (h, 4), the ends of the edge and the opposite corner in each triangle.
     faces: (h, 2) the triangles.
-    signs: (h, 2) of +1 or -1: whether an angle that is positive by the order of the nodes is so on the side to which
-        the triangle's own corners turn; a mesh need not be oriented alike.
+    signs: (h, 2) +1 or -1: the sign of the hinge angle relative to the orientation of each triangle; the mesh need not
+        be oriented consistently.
     """
 
     nodes: Index
@@ -59,7 +59,7 @@ class Hinges:
 
     @staticmethod
     def of(triangles: Index, count: int) -> Hinges:
-        """triangles: (m, 3) of so many nodes. Where more than two meet at an edge, each is hinged to the next."""
+        """Return the hinges of triangles (m, 3). Where more than two share an edge, each is connected to the next."""
         sides = np.concatenate([triangles[:, list(side)] for side in _SIDES])
         faces = np.tile(np.arange(len(triangles)), 3)
         keys = np.sort(sides[:, :2], axis=1) @ np.array([count, 1])
@@ -67,28 +67,28 @@ class Hinges:
         twin = np.flatnonzero(np.diff(keys[order]) == 0)
         a, b = order[twin], order[twin + 1]
         nodes = np.column_stack([sides[a], sides[b, 2]])
-        # The second triangle of a mesh oriented alike goes along the edge the other way.
+        # In a consistently oriented mesh, the second triangle traverses the edge in the opposite direction.
         signs = np.column_stack([np.ones(len(a)), np.where(sides[b, 0] == sides[a, 1], 1.0, -1.0)])
         folded = nodes[:, 2] == nodes[:, 3]
         return Hinges(nodes[~folded], np.column_stack([faces[a], faces[b]])[~folded], signs[~folded])
 
 
-# Which corners of a triangle a pair has, and the entries of a block (3, 3) as its transpose has them.
+# The pairs of corners of a triangle, and the order of the entries of a transposed block (3, 3).
 PAIRS = ((0, 1), (0, 2), (1, 2))
 _TURNED = (0, 3, 6, 1, 4, 7, 2, 5, 8)
 
 
 class PairPattern:
-    """Where blocks (3, 3) of triangles go in a symmetric sparse matrix of all nodes; found once, filled often.
+    """Sparsity pattern of a symmetric matrix of 3 x 3 blocks of triangles, computed once and filled repeatedly.
 
-    What couples pairs of corners says all of it where a shift of all corners meets nothing: a node's own block is
-    minus the sum of its others.
+    Only the blocks of pairs of corners are needed if the energy is invariant to translation: a diagonal block is then
+    minus the sum of the other blocks in its row.
 
-    order: (m, 3) each triangle's corners by their nodes' numbers, so that a pair is met the same way round by all.
+    corner_order: (m, 3) corners of each triangle by ascending node, so that all triangles agree on the order of a pair.
     """
 
     def __init__(self, triangles: Index, count: int) -> None:
-        """triangles: (m, 3) of so many nodes."""
+        """Build the pattern. triangles: (m, 3).  node_count: n."""
         self.order = np.argsort(triangles, axis=1, kind="stable")
         corners = np.take_along_axis(triangles, self.order, axis=1).T.astype(np.int64)
         first, second = (np.concatenate([corners[pair[k]] for pair in PAIRS]) for k in (0, 1))
@@ -103,7 +103,7 @@ class PairPattern:
         self._lower, self._higher = (
             csr_matrix((less, (place[end], np.arange(size))), shape=(len(nodes), size)) for end in (low, high)
         )
-        # Blocks above the diagonal, below and on it, and where they are as rows have them.
+        # Blocks above, below and on the diagonal, and their order by rows.
         rows, columns = np.concatenate([low, high, nodes]), np.concatenate([high, low, nodes])
         self._source = np.lexsort((columns, rows))
         self._columns = columns[self._source].astype(np.int32)
@@ -111,7 +111,7 @@ class PairPattern:
         self._count = count
 
     def matrix(self, pairs: Array) -> bsr_matrix:
-        """(3n, 3n) from the entries (9, 3m) of what couples corners, triangle by triangle for each of PAIRS."""
+        """Return the matrix (3n, 3n) from entries (9, 3m) of corner-pair blocks, by CORNER_PAIRS, then by triangle."""
         above = np.stack([self._sum @ entries for entries in pairs])
         own = np.empty((9, self._lower.shape[0]))
         for entry, turned in enumerate(_TURNED):

@@ -1,8 +1,8 @@
-"""Potential energies. None of them contains damping.
+"""Potential energies, without damping.
 
-An energy maps positions (n, 3) m to a value in J, forces' negative (the gradient, (n, 3) N) and a sparse Hessian
-(3n, 3n) N/m. A new one is one file here and its name below, in ELASTIC_MODELS (elastic densities)
-or in MEMBRANES (of sheets).
+An energy maps positions (n, 3) m to a value in J, the gradient (n, 3) N (the negative forces) and a sparse Hessian
+(3n, 3n) N/m. To add one, add a file here and list the class below, in ELASTIC_MODELS (elastic densities of solids) or
+in MEMBRANES (sheets).
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class Material:
 class ElasticDensity(Protocol):
     """Energy density Psi(F) in Pa. F has shape (3, 3, m): row (space), column (material), element.
 
-    name, label, text: as in the panel.  parameters: names of the settings that it reads.
+    name, label, description: of the panel entry.  parameters: names of the settings used.
     """
 
     name: ClassVar[str]
@@ -41,19 +41,19 @@ class ElasticDensity(Protocol):
     parameters: ClassVar[tuple[str, ...]]
 
     def __init__(self, material: Material) -> None:
-        """Take the moduli."""
+        """Compute the moduli from a material."""
 
     def density_stress(self, F: Array) -> tuple[Array, Array]:
-        """Psi (m,) in Pa and the first Piola-Kirchhoff stress P = dPsi/dF (3, 3, m) in Pa."""
+        """Return Psi (m,) in Pa and the first Piola-Kirchhoff stress P = dPsi/dF (3, 3, m) in Pa."""
         ...
 
     def stiffness(self, F: Array) -> Array:
-        """d2Psi/dF2 as (m, 9, 9) Pa, both index pairs flattened row by row."""
+        """Return d2Psi/dF2 as (m, 9, 9) Pa, both index pairs flattened in row-major order."""
         ...
 
 
 def cofactor(F: Array) -> Array:
-    """cof F = det(F) F^-T for (3, 3, m), also where F is singular."""
+    """Return cof F = det(F) F^-T for F (3, 3, m), also where F is singular."""
     cof, second = np.empty(F.shape), np.empty(F.shape[2])
     for i in range(3):
         a, b = (i + 1) % 3, (i + 2) % 3

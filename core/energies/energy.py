@@ -10,21 +10,21 @@ from ..arrays import Array
 
 
 class Energy(Protocol):
-    """What the step needs of a potential energy."""
+    """Potential energy of nodal positions, as used by time steps and static solves."""
 
     @property
     def rounding(self) -> float:
-        """Differences of values up to this are rounding, J."""
+        """Rounding error of values in J: smaller differences are not significant."""
         ...
 
     def value_gradient(self, positions: Array) -> tuple[float, Array]:
-        """The value in J and its gradient (n, 3) in N at positions (n, 3) m."""
+        """Return the value in J and its gradient (n, 3) in N at positions (n, 3) m."""
         ...
 
     def scaled(self, parts: Array) -> Energy:
-        """The same with each element's share times the mean of parts (n,) at its nodes."""
+        """Return this energy with each element's part multiplied by the mean of factors (n,) at its nodes."""
         ...
 
     def hessian(self, positions: Array, project: bool) -> csr_matrix:
-        """(3n, 3n) N/m; with project, positive semi-definite."""
+        """Return the Hessian (3n, 3n) in N/m, projected to positive semi-definite if `project`."""
         ...

@@ -1,9 +1,9 @@
-"""Fibres in tetrahedra that pull themselves shorter (docs/physics.md section 11).
+"""Active contractile fibres in tetrahedra (docs/physics.md section 11).
 
-    Psi = k/2 (l - t)^2,  l = |F a|;  from l = t - p downwards straight on, -k p (l - t) - k p^2/2
+    Psi = k/2 (l - t)^2,  l = |F a|;  continued linearly below l = t - p:  -k p (l - t) - k p^2/2
 
-with the fibre's direction a at rest and the length t for which it strives, over its own at rest. t = 1 while it does
-nothing. No fibre pushes with more than k p: it gives way, where it would else turn aside and shear the flesh.
+with the fibre direction a at rest and the target stretch t, which is 1 for a passive fibre. The compressive stress of a
+fibre is limited to k p; otherwise a compressed fibre would rotate sideways and shear the flesh.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from ..elements.strains import gradients
 from .density import ElasticDensity
 from .strain_energy import StrainEnergy
 
-# What a fibre may push with before it gives way, in parts of Young's modulus, beyond what lengthening the flesh takes.
+# Largest compressive stress of a fibre relative to Young's modulus, in addition to the stress that lengthens the flesh.
 PUSH = 0.1
-# Halvings of the interval in which the width of a stretched piece is looked for: down to its last digits.
+# Bisections for the width of a stretched piece: down to machine precision.
 _HALVINGS = 60
 
 
 @dataclass(frozen=True)
 class FibreEnergy(StrainEnergy):
-    """Sum over tetrahedra of weight * Psi/k. weights: (m,) J, volume times k.  most: p, see above.
+    """Sum over tetrahedra of weight * Psi/k. weights: (m,) J, volume times k.  max_compression: p, see above.
 
-    along: (m, n) 1/m, which gives F a of every fibre at once, and its transpose.
+    operators: the matrix (m, n) in 1/m that maps positions to F a of all fibres, and its transpose.
     """
 
     most: float = np.inf
@@ -38,7 +38,7 @@ class FibreEnergy(StrainEnergy):
 
     @staticmethod
     def of(rest: Array, tets: Index, directions: Array, weights: Array, most: float) -> FibreEnergy:
-        """Fibres of t = 1. rest: (n, 3) m.  tets: (m, 4).  directions: (m, 3), unit, at rest."""
+        """Return passive fibres (t = 1). rest: (n, 3) m.  tets: (m, 4).  directions: (m, 3), unit, at rest."""
         shares = np.einsum("mki,mi->mk", gradients(rest, tets), directions)
         operator = csr_matrix(
             (shares.ravel(), tets.ravel(), 4 * np.arange(len(tets) + 1)), shape=(len(tets), len(rest))
@@ -48,7 +48,7 @@ class FibreEnergy(StrainEnergy):
 
     @property
     def rounding(self) -> float:
-        # What strives for far less than nothing pulls with as much more, and the flesh withstands it.
+        # Forces, and so the rounding error, grow with the target stretch, which may be far below zero.
         return (1.0 + float(np.max(np.abs(self._lengths), initial=0.0))) ** 2 * super().rounding
 
     @property
@@ -57,7 +57,7 @@ class FibreEnergy(StrainEnergy):
         return np.asarray(self.strain.lengths)
 
     def striving(self, length: float, most: float) -> FibreEnergy:
-        """The same fibres with another t and p."""
+        """Return the same fibres with another target stretch t and compression limit p."""
         assert isinstance(self.strain, AlongFibres)
         return replace(self, strain=self.strain.striving(length), most=most)
 
@@ -67,13 +67,13 @@ class FibreEnergy(StrainEnergy):
         length = np.sqrt(np.einsum("mi,mi->m", ways, ways))
         values = length - self._lengths
         stress = np.maximum(values, -self.most)
-        # What is beyond p counts with the last stress.
+        # Beyond p the energy continues linearly, with constant stress.
         energy = float(self.weights @ (0.5 * stress**2 + stress * (values - stress)))
         ways *= (self.weights * stress / np.maximum(length, LEAST))[:, None]
         return energy, np.asarray(divergence @ ways)
 
     def hessian(self, positions: Array, project: bool) -> csr_matrix:
-        """Projected, it is without what a fibre that pushes has across its direction, as a spring's."""
+        """Return the Hessian; if projected, without the transverse stiffness of compressed fibres, as for springs."""
         corners = positions[self.strain.elements]
         values = self.strain.values(corners)
         stress = np.maximum(values, 0.0 if project else -self.most)
@@ -84,7 +84,7 @@ class FibreEnergy(StrainEnergy):
 
 
 def uniaxial_stress(law: ElasticDensity, stretch: float) -> float:
-    """The first Piola-Kirchhoff stress in Pa of a piece that is stretched along one axis and free across it."""
+    """Return the first Piola-Kirchhoff stress in Pa under uniaxial stretch, with free transverse strain."""
     low, high = 0.05, 20.0
     for _ in range(_HALVINGS):
         width = float(np.sqrt(low * high))
@@ -96,17 +96,17 @@ def uniaxial_stress(law: ElasticDensity, stretch: float) -> float:
 
 
 def _stress(law: ElasticDensity, stretch: float, width: float) -> tuple[float, float]:
-    """Along and across, Pa."""
+    """Return the axial and transverse stress in Pa."""
     F = np.diag([stretch, width, width])[:, :, None]
     _, stress = law.density_stress(F)
     return float(stress[0, 0, 0]), float(stress[1, 1, 0])
 
 
 def striven(law: ElasticDensity, contraction: float, modulus: float, young: float) -> tuple[float, float]:
-    """t and p with which fibres of a modulus in Pa shorten a free piece of the flesh by the contraction, exactly.
+    """Return t and p for which fibres of a given modulus (Pa) shorten a free piece of flesh exactly by `contraction`.
 
-    The balance is P(1 - c) + k (1 - c - t) = 0 with the flesh's own stress P: nobody has to know how stiff it is. Below
-    0 for t, they pull however short they are.  law, young: of the flesh, Pa.
+    The equilibrium is P(1 - c) + k (1 - c - t) = 0 with the stress P of the flesh, so the result does not depend on its
+    stiffness. With a negative t fibres pull at any length.  law, young: density and Young's modulus (Pa) of the flesh.
     """
     length, slack = 1.0 - contraction, PUSH * young / modulus
     if contraction == 0.0:

@@ -1,4 +1,4 @@
-"""A force that does not change with the motion, E = -f . x."""
+"""Potential of a constant force (dead load), E = -f . x."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..arrays import Array
 
 @dataclass(frozen=True)
 class DeadLoad:
-    """force: (n, 3) N."""
+    """Constant nodal forces. force: (n, 3) N."""
 
     force: Array
     rounding: ClassVar[float] = 0.0

@@ -1,10 +1,10 @@
 """Membranes: sheets that resist stretching and shearing in their own plane (docs/physics.md section 6).
 
-F (3 x 2) maps a triangle's own plane to space. Corotational elasticity is quadratic in the stretches s1, s2 of F,
+F (3 x 2) maps the plane of a triangle to space. Corotational elasticity is quadratic in the stretches s1, s2 of F,
 
     Psi = mu ((s1 - 1)^2 + (s2 - 1)^2) + lambda/2 (s1 + s2 - 2)^2
 
-Saint Venant-Kirchhoff's in Green's strain. Both per area, so that the moduli are in N/m.
+and Saint Venant-Kirchhoff elasticity is quadratic in Green's strain. Both are per area, with moduli in N/m.
 """
 
 from __future__ import annotations
@@ -19,34 +19,34 @@ from scipy.sparse import bsr_matrix, csr_matrix
 from ..arrays import Array, Index
 from ..elements.triangles import PAIRS, PairPattern, flattened
 
-# A crushed triangle's area counts as no less than this part of its own.
+# Lower limit of the relative area of a crushed triangle.
 _LEAST = 1e-12
 
 
 @dataclass(frozen=True)
 class Fabric:
-    """Isotropic sheet: Young's modulus times thickness in N/m, and Poisson's ratio in its plane."""
+    """Isotropic sheet material: Young's modulus times thickness in N/m, and in-plane Poisson's ratio."""
 
     stretch: float
     poisson: float
 
     @property
     def mu(self) -> float:
-        """N/m."""
+        """Shear modulus times thickness in N/m."""
         return self.stretch / (2.0 * (1.0 + self.poisson))
 
     @property
     def lam(self) -> float:
-        """Of plane stress, N/m."""
+        """First Lamé parameter of plane stress times thickness, N/m."""
         return self.stretch * self.poisson / (1.0 - self.poisson**2)
 
 
 class Membrane:
-    """Sum over triangles of weight * Psi(F).
+    """Membrane energy: sum over triangles of weight * Psi(F).
 
-    triangles: (m, 3).  weights: (m,) m^2, the area at rest, less where it is painted softer.
+    triangles: (m, 3).  weights: (m,) m^2, the rest area times a painted stiffness scale.
 
-    A density gives value and stress (_stress) and its second derivatives (_curvature or _pairs).
+    Subclasses implement density and stress (_stress) and second derivatives (_second_derivatives or _pair_blocks).
     """
 
     name: ClassVar[str]
@@ -54,7 +54,7 @@ class Membrane:
     text: ClassVar[str]
 
     def __init__(self, rest: Array, triangles: Index, fabric: Fabric, parts: Array | None = None) -> None:
-        """rest: (n, 3) m.  parts: (m,) of each triangle's stiffness; 1 if None."""
+        """rest: (n, 3) m.  stiffness_scale: (m,) of the triangles; 1 if None."""
         self._take(*flattened(rest, triangles), triangles, len(rest), fabric, parts)
 
     def _take(
@@ -76,7 +76,7 @@ class Membrane:
         values = self.shape.transpose(2, 0, 1)
         self._gradient = csr_matrix((values.ravel(), (rows.ravel(), columns.ravel())), shape=(2 * m, self._nodes))
         self._divergence = self._gradient.T.tocsr()
-        # By the order of the nodes, as the pattern has them.
+        # In the corner order of the pattern.
         self._sorted = np.take_along_axis(shape, self._pattern.order[:, :, None], axis=1)
 
     def _rounded(self) -> None:
@@ -84,15 +84,15 @@ class Membrane:
         self.rounding = 8.0 * float(np.finfo(float).eps) * modulus * float(self.weights.sum())
 
     def shrunk(self, sizes: Array) -> Membrane:
-        """The same with rest lengths in every triangle times sizes (m,), and as much material as before."""
+        """Return the membrane with rest lengths multiplied by length_scale (m,) per triangle; the weights stay."""
         other = copy(self)
         other._take(self.shape / sizes[:, None, None], self.weights, self.triangles, self._nodes, self.fabric, None)
         return other
 
     def with_flow(self, flow: Array) -> Membrane:
-        """The same material after a plastic flow F_p (m, 2, 2): F F_p^-1 takes the place of F.
+        """Return the membrane after a plastic flow F_p (m, 2, 2): F F_p^-1 replaces F.
 
-        What flows wider gets thinner, so that the weights stay.
+        The volume of the material is conserved, so the weights stay.
         """
         other = copy(self)
         other._shaped(self.shape @ np.linalg.inv(flow))
@@ -105,7 +105,7 @@ class Membrane:
         return other
 
     def deformation(self, positions: Array) -> Array:
-        """The columns of F, (2, m, 3)."""
+        """Return the columns of F, (2, m, 3)."""
         return np.asarray((self._gradient @ positions).reshape(2, -1, 3))
 
     def value_gradient(self, positions: Array) -> tuple[float, Array]:
@@ -117,41 +117,41 @@ class Membrane:
         return self.blocks(positions, project).tocsr()
 
     def blocks(self, positions: Array, project: bool) -> bsr_matrix:
-        """The Hessian by its blocks of (3, 3), which are found more quickly than single entries."""
+        """Return the Hessian in blocks (3, 3), which are faster to assemble than single entries."""
         return self._pattern.matrix(self._pairs(self.deformation(positions), project))
 
     def _pairs(self, F: Array, project: bool) -> Array:
-        """What couples corners of the triangles, (9, 3m), see PairPattern."""
+        """Return the Hessian blocks of corner pairs (9, 3m), see SymmetricBlockPattern."""
         ways, amounts = self._curvature(F, project)
         weighted = (amounts * self.weights[:, None, None]) @ ways
         found = (ways.transpose(0, 2, 1) @ weighted).reshape(-1, 3, 3, 3, 3)
         return np.asarray(np.stack([found[:, i, :, j] for i, j in PAIRS]).reshape(-1, 9).T)
 
     def laplacian(self) -> csr_matrix:
-        """(n, n) N/m: near to what each coordinate meets of the membrane, whichever way it lies."""
+        """Return a matrix (n, n) in N/m that approximates the stiffness of each coordinate for any orientation."""
         stiff = np.tile(self.weights * (2.0 * self.fabric.mu + 0.5 * self.fabric.lam), 2)
         return (self._divergence.multiply(stiff[None, :]) @ self._gradient).tocsr()
 
     def _stress(self, F: Array) -> tuple[Array, Array]:
-        """Psi (m,) N/m and dPsi/dF (2, m, 3) N/m."""
+        """Return Psi (m,) in N/m and dPsi/dF (2, m, 3) in N/m."""
         raise NotImplementedError
 
     def _curvature(self, F: Array, project: bool) -> tuple[Array, Array]:
-        """Second derivatives over the weight, Z^T A Z: Z (m, k, 9) of the corners' coordinates, A (m, k, k) in N/m.
+        """Return Z (m, k, 9) and A (m, k, k) in N/m with second derivatives Z^T A Z per weight.
 
-        Corners are in the pattern's order. For laws that do not say what couples them in another way.
+        Corners are in the order of the pattern. Not needed by subclasses that override _pair_blocks.
         """
         raise NotImplementedError
 
     def _along(self, *vectors: Array) -> Array:
-        """What a motion of the corners changes of F along vectors (m, 3), for both columns: two rows for each."""
+        """Return the derivatives of both columns of F along vectors (m, 3) by the corners: two rows per vector."""
         rows = [self._sorted[:, :, c, None] * vector[:, None, :] for vector in vectors for c in (0, 1)]
         return np.stack(rows, axis=1).reshape(len(self._sorted), -1, 9)
 
 
 @dataclass(frozen=True)
 class _Polar:
-    """F = R S of triangles: the trace I of S, that of S^2, S^-1 and the columns of R, (2, 3, m)."""
+    """Polar decomposition F = R S of triangles: tr S, tr S^2, S^-1 and the columns of R, (2, 3, m)."""
 
     trace: Array
     squares: Array
@@ -160,7 +160,7 @@ class _Polar:
 
     @staticmethod
     def of(F: Array) -> _Polar:
-        """F: (2, 3, m), its columns, coordinate by coordinate, as the rotation's are then."""
+        """Decompose F, given by the coordinates of its columns (2, 3, m), like the rotation."""
         p, q = F
         aa, ab, bb = (x[0] * y[0] + x[1] * y[1] + x[2] * y[2] for x, y in ((p, p), (p, q), (q, q)))
         area = np.zeros(F.shape[2])
@@ -169,7 +169,7 @@ class _Polar:
         area = np.maximum(np.sqrt(area), _LEAST)
         squares = aa + bb
         trace = np.sqrt(squares + 2.0 * area)
-        # S = (C + J 1)/I, and by Cayley and Hamilton S^-1 = (I 1 - S)/J.
+        # With I = tr S and J the area ratio: S = (C + J 1)/I, and by Cayley-Hamilton S^-1 = (I 1 - S)/J.
         scale = 1.0 / (trace * area)
         first, mixed, second = scale * (bb + area), -scale * ab, scale * (aa + area)
         rotation = np.stack([first * p + mixed * q, mixed * p + second * q])
@@ -183,16 +183,16 @@ class Corotational(Membrane):
 
         dP = 2 mu dF + lambda R (R : dF) + k (t (t : dF)/I + n n^T dF S^-1)
 
-    so that its negative eigenvalues can be left out in closed form: of the turn in the plane, 2 mu + 2 k/I, and of the
-    2 x 2 matrix 2 mu 1 + k S^-1 across it.
+    so that negative eigenvalues can be removed in closed form: the in-plane rotation has the eigenvalue 2 mu + 2 k/I,
+    and out-of-plane motion the 2 x 2 matrix 2 mu 1 + k S^-1.
     """
 
     name = "COROTATIONAL"
     label = "Corotational"
-    text = "Alike at any stretch; stays calm where it is squeezed"
+    text = "Equally stiff at any stretch, and stable under compression"
 
     def _stress(self, F: Array) -> tuple[Array, Array]:
-        # By coordinates, as numpy is far sooner along many elements than along three.
+        # Stored by coordinates: numpy is much faster along many elements than along three.
         F = np.ascontiguousarray(F.transpose(0, 2, 1))
         mu, lam, polar = self.fabric.mu, self.fabric.lam, _Polar.of(F)
         over = polar.trace - 2.0
@@ -201,7 +201,7 @@ class Corotational(Membrane):
         return density, np.ascontiguousarray(stress.transpose(0, 2, 1))
 
     def _pairs(self, F: Array, project: bool) -> Array:
-        """In closed form: R M R^T + c n n^T with M (2 x 2) in the plane, entry by entry along the triangles."""
+        """Return the blocks in closed form, R M R^T + c n n^T with the in-plane matrix M (2 x 2), entry by entry."""
         mu, lam = self.fabric.mu, self.fabric.lam
         polar = _Polar.of(np.ascontiguousarray(F.transpose(0, 2, 1)))
         k = lam * (polar.trace - 2.0) - 2.0 * mu
@@ -230,19 +230,19 @@ class Corotational(Membrane):
 
 
 def _as_it_is(mu: float, k: Array, polar: _Polar) -> tuple[Array, tuple[Array, Array, Array]]:
-    """What the turn in the plane meets, and the matrix across it."""
+    """Return the stiffness of in-plane rotation (m,) and the entries of the out-of-plane matrix."""
     first, mixed, second = polar.inverse
     return 2.0 * mu + 2.0 * k / polar.trace, (2.0 * mu + k * first, k * mixed, 2.0 * mu + k * second)
 
 
 def _without_negative(mu: float, k: Array, polar: _Polar) -> tuple[Array, tuple[Array, Array, Array]]:
-    """The same without negative eigenvalues."""
+    """Return both like _exact_curvature, without negative eigenvalues."""
     turn, (a, b, c) = _as_it_is(mu, k, polar)
     return np.maximum(turn, 0.0), _positive(a, b, c)
 
 
 def _positive(a: Array, b: Array, c: Array) -> tuple[Array, Array, Array]:
-    """The positive part of symmetric matrices [[a, b], [b, c]]."""
+    """Return the positive semi-definite part of symmetric matrices [[a, b], [b, c]]."""
     middle, half = 0.5 * (a + c), 0.5 * (a - c)
     radius = np.hypot(half, b)
     high, low = np.maximum(middle + radius, 0.0), np.maximum(middle - radius, 0.0)
@@ -254,14 +254,15 @@ def _positive(a: Array, b: Array, c: Array) -> tuple[Array, Array, Array]:
 class StVKMembrane(Membrane):
     """Psi = lambda/2 tr(E)^2 + mu E:E with Green's strain E, [SRD] (13) in the plane.
 
-    Made positive, the stress of the Hessian's geometric part is without its compression ([SRD] after (9)).
+    If projected, the geometric stiffness uses only the tensile part of the stress ([SRD] after (9)).
     """
 
     name = "STVK"
     label = "Saint Venant-Kirchhoff"
-    text = "The papers' own; it gives way where it is squeezed"
+    text = "The model used by the papers; it goes soft under compression"
 
     def _strain(self, F: Array) -> tuple[Array, tuple[Array, Array, Array]]:
+        """Return Psi (m,) and the second Piola-Kirchhoff stress s11, s12, s22, all in N/m."""
         a, b = F
         e11, e22 = 0.5 * ((a * a).sum(axis=1) - 1.0), 0.5 * ((b * b).sum(axis=1) - 1.0)
         e12 = 0.5 * (a * b).sum(axis=1)
@@ -278,7 +279,7 @@ class StVKMembrane(Membrane):
         mu, lam, (_, stress) = self.fabric.mu, self.fabric.lam, self._strain(F)
         a, b, c = _positive(*stress) if project else stress
         f1, f2 = F
-        # The strains' changes f1 . dF1, (f1 . dF2 + f2 . dF1)/2, f2 . dF2; and the stress on dF^T dF.
+        # Strain derivatives f1 . dF1, (f1 . dF2 + f2 . dF1)/2, f2 . dF2; then the geometric part, stress : dF^T dF.
         rows = self._along(f1, f2)
         changes = np.stack([rows[:, 0], 0.5 * (rows[:, 1] + rows[:, 2]), rows[:, 3]], axis=1)
         ways = np.concatenate([changes, self._along(*np.broadcast_to(np.eye(3)[:, None], (3, len(f1), 3)))], axis=1)

@@ -13,7 +13,7 @@ from ..arrays import Array, Index, rows
 
 @dataclass(frozen=True)
 class SoftPins:
-    """nodes: (p,).  stiffness: (p,) N/m.  targets: (p, 3) m."""
+    """Springs from nodes to targets. nodes: (p,).  stiffness: (p,) N/m.  targets: (p, 3) m."""
 
     nodes: Index
     stiffness: Array

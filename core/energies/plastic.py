@@ -1,7 +1,7 @@
-"""Plastic flow: strain beyond a limit moves into the shape in which an element has no stress ([You] 5.1.2).
+"""Plastic flow: strain beyond a yield limit becomes part of the stress-free shape of an element ([You] 5.1.2).
 
-Each element has a flow, the part of its deformation that stays; what is beyond it is elastic (docs/physics.md section
-9). Strains are logarithms of stretches: by them a stretch to twice the length and a squeeze to half of it are alike.
+Each element has a plastic flow, the permanent part of its deformation; the rest is elastic (docs/physics.md section 9).
+Strains are logarithmic, so stretching to twice the length and compressing to half of it are equally large.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from .shell_bending import ShellBending
 from .strain_energy import StrainEnergy
 from .tetrahedra import TetElasticity
 
-# What would flow by less than this in a step is at rest.
+# Strain increments below this in a step are ignored.
 _LEAST = 1e-10
-# A triangle or spring that is squeezed to less than this part of itself is turned over, as a tetrahedron may be.
+# A triangle or spring compressed below this stretch counts as inverted, as a tetrahedron may be.
 _CRUSHED = 1e-3
 _TINY = 1e-300
 
 
 @dataclass(frozen=True)
 class Yielding:
-    """How far and how fast something flows in a step.
+    """Yield limit and flow of a step.
 
-    limit: the elastic strain beyond which it does.  part: of what is beyond, that flows in the step.  most: the strain
-    up to which it flows.
+    limit: elastic strain at which flow starts.  flow_fraction: part of the strain beyond the limit that flows in the
+    step.  max_strain: largest total plastic strain.
     """
 
     limit: float
@@ -42,54 +42,54 @@ class Yielding:
 
 
 class Flow(Protocol):
-    """How the elements of an energy flow. A flow is one array, whatever the elements are."""
+    """Plastic flow of the elements of an energy. A flow is a single array for each type of element."""
 
     @property
     def energy(self) -> Energy:
-        """Of what has not flowed."""
+        """Energy without plastic flow."""
         ...
 
     @property
     def elements(self) -> Index:
-        """(m, k) nodes of what amounts() tells of."""
+        """Nodes (m, k) of the elements of equivalent_strain()."""
         ...
 
     def none(self) -> Array:
-        """Of what has not flowed."""
+        """Return the flow of undeformed elements."""
         ...
 
     def after(self, flow: Array) -> Energy:
-        """The energy of what has flowed."""
+        """Return the energy after a plastic flow."""
         ...
 
     def flowed(self, flow: Array, positions: Array, yielding: Yielding) -> Array:
-        """The flow at the end of a step at positions (n, 3) m; the same array where nothing does."""
+        """Return the flow at the end of a step at positions (n, 3) m; the same array if nothing flows."""
         ...
 
     def amounts(self, flow: Array, before: Array | None = None) -> Array:
-        """(m,) strain by which each element flowed, or by which a flow differs from one before."""
+        """Return the equivalent plastic strain (m,) of a flow, relative to a reference flow if given."""
         ...
 
 
 def _beyond(size: Array, yielding: Yielding) -> Array:
-    """How much of strains of a size (m,) flows."""
+    """Return the plastic increments (m,) of strains with norms (m,)."""
     over = np.maximum(size - yielding.limit, 0.0) * yielding.part
     return np.asarray(np.where(over > _LEAST, over, 0.0))
 
 
 def _exponential(logs: Array, vectors: Array) -> Array:
-    """Tensors (m, d, d) with the eigenvalues exp of logs (m, d)."""
+    """Return tensors (m, d, d) with eigenvalues exp(logs) (m, d) and given eigenvectors (m, d, d)."""
     return np.asarray((vectors * np.exp(logs)[:, None, :]) @ vectors.transpose(0, 2, 1))
 
 
 class TensorFlow:
-    """Of elements with a deformation gradient: a flow (m, d, d), F = F_e F_p.
+    """Flow (m, d, d) of elements with a deformation gradient, F = F_e F_p.
 
-    With F_e = U S V^T and e = log S, of solids without its mean, so that the volume stays,
+    With F_e = U S V^T and e = log S (for solids its deviatoric part, which preserves volume),
 
         F_p <- V exp(over e/|e|) V^T F_p,   over = part max(0, |e| - limit)
 
-    then no stretch of F_p itself beyond the most there may be.
+    and then the strain of F_p is limited to max_strain.
     """
 
     def __init__(self, energy: TetElasticity | Membrane) -> None:
@@ -107,13 +107,13 @@ class TensorFlow:
         return self.energy.with_flow(flow)
 
     def _deviatoric(self, logs: Array) -> Array:
-        """Strains (m, d) from the logarithms of stretches."""
+        """Return strains (m, d) from logarithmic stretches: for solids, their deviatoric part."""
         return logs - logs.mean(axis=1, keepdims=True) if self._solid else logs
 
     def flowed(self, flow: Array, positions: Array, yielding: Yielding) -> Array:
         F = self._deformation(positions) @ np.linalg.inv(flow)
         squares, vectors = np.linalg.eigh(F.transpose(0, 2, 1) @ F)
-        # What is turned over, or crushed flat, has no such strain.
+        # Inverted or crushed elements have no meaningful strain.
         sound = np.linalg.det(F) > 0.0 if self._solid else squares[:, 0] > _CRUSHED**2
         strain = self._deviatoric(0.5 * np.log(np.maximum(squares, _TINY)))
         size = np.linalg.norm(strain, axis=1)
@@ -127,15 +127,16 @@ class TensorFlow:
         return changed
 
     def _limited(self, flow: Array, most: float) -> Array:
+        """Return the flow with its strain limited to max_strain."""
         left, sizes, right = np.linalg.svd(flow)
         strain = self._deviatoric(np.log(np.maximum(sizes, _TINY)))
         size = np.linalg.norm(strain, axis=1)
         strain *= np.minimum(1.0, most / np.maximum(size, _TINY))[:, None]
-        # Made anew where nothing is cut too: rounding must not add up to a change of volume.
+        # Recompute elements within the limit too, so that rounding cannot accumulate to a change of volume.
         return np.asarray((left * np.exp(strain)[:, None, :]) @ right)
 
     def _deformation(self, positions: Array) -> Array:
-        """F (m, 3, d), of the elements as they were modelled."""
+        """Return F (m, 3, d) relative to the modelled shape."""
         if isinstance(self.energy, TetElasticity):
             return np.ascontiguousarray(self.energy.deformation_gradients(positions).transpose(2, 0, 1))
         return np.ascontiguousarray(self.energy.deformation(positions).transpose(1, 2, 0))
@@ -147,7 +148,7 @@ class TensorFlow:
 
 
 class SpringFlow:
-    """Of springs: a flow (m,), the logarithm of the rest length over the modelled one."""
+    """Flow (m,) of springs: the logarithm of the rest length over the modelled length."""
 
     def __init__(self, energy: StrainEnergy) -> None:
         assert isinstance(energy.strain, Stretch)
@@ -161,7 +162,7 @@ class SpringFlow:
         return np.zeros(len(self._spring.lengths))
 
     def after(self, flow: Array) -> Energy:
-        # As much material in another length: the weights stay.
+        # The amount of material is unchanged, so the weights stay.
         strain = Stretch(self._spring.lengths * np.exp(flow), self._spring.elements)
         return StrainEnergy(strain, self.energy.moduli, self.energy.weights, self.energy.clamped)
 
@@ -180,10 +181,10 @@ class SpringFlow:
 
 
 class BendingFlow:
-    """Of a sheet's folds: a flow (h,) rad, by which the angles at rest are others than the modelled ones.
+    """Flow (h,) of the hinges of a sheet: the change of their rest angles in rad.
 
-    The strain of a triangle is that of its outer faces, t/2 |Lambda|, with Lambda of energies.shell_bending. What is
-    beyond the limit flows in the same part of all of its angles, of which a neighbour has the other half of the say.
+    The strain of a triangle is that at its outer surface, t/2 |Lambda|, with Lambda of energies.shell_bending. Strain
+    beyond the limit flows in equal proportion from all angles of a triangle, half from each side of a hinge.
     """
 
     def __init__(self, energy: ShellBending, rest: Array, thickness: float) -> None:
@@ -191,7 +192,7 @@ class BendingFlow:
         self.energy, self._rest, self._thickness = energy, rest, thickness
         self._faces = energy.hinges.faces
         held = energy.held[self._faces]
-        # A pinned triangle does not bend: the other one has all of the say.
+        # A pinned triangle does not bend: its neighbour determines the flow of their hinge alone.
         self._say = np.where(held, 0.0, np.where(held[:, ::-1], 1.0, 0.5))
 
     @property
@@ -203,7 +204,7 @@ class BendingFlow:
         return 0.5 * self._thickness * self.energy.curvatures(self._rest)
 
     def _sizes(self, angles: Array) -> Array:
-        """(m,) strains of the triangles for angles (h,)."""
+        """Return the bending strains (m,) of triangles for hinge angles (h,)."""
         return np.asarray(np.linalg.norm((self._strains @ angles).reshape(-1, 3), axis=1))
 
     def none(self) -> Array:

@@ -1,4 +1,4 @@
-"""The rotations next to matrices (3, 3)."""
+"""Polar decomposition: nearest and best-fit rotations of 3 x 3 matrices."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import numpy as np
 from ..arrays import Array, Mask
 from .density import cofactor
 
-# Iterations with which nearly all have ended, and how far from a rotation the others may be then.
+# Number of Newton iterations, after which nearly all have converged, and the tolerance of orthogonality.
 _TIMES, _TURNED = 8, 1e-10
-# Squares of cofactors below which hardly more than one direction is known.
+# Squared norm of the cofactors below which a matrix has nearly rank one.
 _LINE = 1e-6
 
 
 def rotations(F: Array, times: int) -> tuple[Array, Mask]:
-    """The rotations next to F (3, 3, k), by so many of Newton's iterations for the polar decomposition, and where F has
-    one: turned inside out, the nearest is none.
+    """Return the rotations nearest to F (3, 3, k) by Newton iterations, and a mask (k,) of where F is not inverted.
 
-    Higham, *Computing the polar decomposition, with applications* (1986), (3.1) with no scaling. Four leave a hundredth
-    of strains by three, or to a fifth; two leave less of those by a third.
+    Higham, *Computing the polar decomposition, with applications* (1986), (3.1) without scaling. After four iterations
+    a hundredth remains of stretches by a factor of three, or to a fifth; after two, less of stretches by a third. The
+    orthogonal matrix nearest to an inverted F is not a rotation.
     """
     with np.errstate(all="ignore"):
         turn, upright = F, np.ones(F.shape[2], dtype=bool)
@@ -31,23 +31,23 @@ def rotations(F: Array, times: int) -> tuple[Array, Mask]:
 
 
 def best_rotations(products: Array) -> Array:
-    """The rotations R (k, 3, 3) with the largest R : C of matrices C (k, 3, 3), flat ones and mirrored ones too.
+    """Return the rotations R (k, 3, 3) that maximise R : C for matrices C (k, 3, 3), also singular or mirrored ones.
 
     Kabsch, *A solution for the best rotation to relate two sets of vectors* (1976). With C = U S V^T its cofactors are
-    det(U V) U cof(S) V^T. Of a C that is flat, or nearly, C + cof C has the same U and V, and a least singular value
-    with that sign: the orthogonal matrix next to it is R, and Newton's iteration leads there sooner than an SVD.
+    det(U V) U cof(S) V^T. For a C of rank two, or nearly so, C + cof C has the same U and V, and a smallest singular
+    value with that sign: the orthogonal matrix nearest to it is R, and Newton's iteration is faster than an SVD.
     """
     C = np.ascontiguousarray(products.transpose(1, 2, 0))
     with np.errstate(all="ignore"):
         C = _sized(C)
         cof = cofactor(C)
-        # With a norm of 3 singular values are at most sqrt(3), and the middle one is at least |cof C|/3.
+        # With a squared norm of 3, singular values are at most sqrt(3), and the middle one is at least |cof C|/3.
         squares = (cof * cof).sum(axis=(0, 1))
         kept = (squares > _LINE) & ((C[0] * cof[0]).sum(axis=0) > -squares / 36.0)
         turn, _ = rotations(_sized(C + cof), _TIMES)
         found = np.ascontiguousarray(turn.transpose(2, 0, 1))
         off = np.abs(found.transpose(0, 2, 1) @ found - np.eye(3)).max(axis=(1, 2))
-    # Mirrored, or nearly a line.
+    # Mirrored matrices, and those of nearly rank one.
     hard = np.flatnonzero(~(kept & (off < _TURNED)))
     if len(hard):
         u, _, w = np.linalg.svd(products[hard])
@@ -57,4 +57,5 @@ def best_rotations(products: Array) -> Array:
 
 
 def _sized(C: Array) -> Array:
+    """Return C (3, 3, k) scaled to a squared Frobenius norm of 3."""
     return np.asarray(C / np.sqrt((C * C).sum(axis=(0, 1)) / 3.0))

@@ -1,4 +1,4 @@
-"""Air in a closed surface, E = -p V: it pushes along the normals, wherever they turn."""
+"""Pressure in a closed surface, E = -p V: a follower load along the current normals."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ..elements.assembly import assembled, gathered, positive
 
 @dataclass(frozen=True)
 class Pressure:
-    """triangles: (m, 3), closed and turned outwards.  pressure: Pa, or (m,) at each."""
+    """Pressure energy. triangles: (m, 3), closed and oriented outward.  pressure: Pa, or (m,) per triangle."""
 
     triangles: Index
     pressure: float | Array
     rounding: ClassVar[float] = 0.0
 
     def value_gradient(self, positions: Array) -> tuple[float, Array]:
-        # About the mean, so that a far origin costs no digits; of a closed surface it changes nothing.
+        # Relative to the mean, to keep precision far from the origin; the volume of a closed surface does not change.
         a, b, c = (positions - positions.mean(axis=0))[self.triangles].transpose(1, 0, 2)
         part = np.broadcast_to(np.asarray(self.pressure, dtype=float) / 6.0, len(a))
         slopes = np.concatenate([np.cross(b, c), np.cross(c, a), np.cross(a, b)], axis=1)
@@ -36,7 +36,7 @@ class Pressure:
         blocks = np.zeros((len(corners), 3, 3, 3, 3))
         part = np.broadcast_to(np.asarray(self.pressure, dtype=float) / 6.0, len(corners))
         for k in range(3):
-            # The slope by x_i is that of x_j x x_k, whose change with x_j by v is v x x_k.
+            # The derivative with respect to x_i is x_j x x_k, and its change with x_j by v is v x x_k.
             i, j = (k + 1) % 3, (k + 2) % 3
             turned = np.cross(np.eye(3)[None], corners[:, k, None, :]).transpose(0, 2, 1)
             blocks[:, i, :, j, :] -= part[:, None, None] * turned

@@ -1,4 +1,4 @@
-"""Seams: nodes that belong together, E = sum k/2 |x_a - x_b|^2, from wherever they were modelled."""
+"""Seams: zero-length springs between pairs of nodes at any distance, E = sum k/2 |x_a - x_b|^2."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..arrays import Array, Index
 
 @dataclass(frozen=True)
 class Sewing:
-    """pairs: (s, 2) nodes.  stiffness: (s,) N/m.  count: n, of the nodes."""
+    """Sewing springs. pairs: (s, 2) nodes.  stiffness: (s,) N/m.  node_count: n."""
 
     pairs: Index
     stiffness: Array
@@ -23,7 +23,7 @@ class Sewing:
 
     @cached_property
     def _between(self) -> csr_matrix:
-        """(s, n) the way from a pair's second node to its first."""
+        """Difference operator (s, n): the first minus the second node of each pair."""
         rows = np.arange(len(self.pairs)).repeat(2)
         signs = np.tile([1.0, -1.0], len(self.pairs))
         return csr_matrix((signs, (rows, self.pairs.ravel())), shape=(len(self.pairs), self.count))

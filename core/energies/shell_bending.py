@@ -1,14 +1,14 @@
 """Bending of sheets by the shape operator of each triangle (docs/physics.md section 6).
 
-A triangle of area A with the unit vectors n_e across its edges and the angles theta_e between it and its neighbours has
+A triangle of area A has in-plane unit normals n_e of its edges and angles theta_e to its neighbours. With these,
 
     Lambda = sum_e |e| (theta_e - rest)/(2 A) n_e n_e^T,   E = B A/2 ((1 - nu) |Lambda|^2 + nu (tr Lambda)^2)
 
-which is 1/2 (theta - rest)^T K_b (theta - rest) with a constant K_b over the hinges. It bends alike along any direction
-of the mesh, which an energy of single hinges does not.
+which is 1/2 (theta - rest)^T K_b (theta - rest) with a constant matrix K_b over the hinges. Its bending stiffness is
+independent of the direction of the mesh, unlike that of an energy of single hinges.
 
-A hinge that is folded all the way comes round to the other side, where its angle has the other sign. What couples it
-to others would jump there, and a search could not get by: so what couples fades in the last part of the fold.
+The angle of a hinge changes sign at a full fold of pi. Its coupling to other hinges would be discontinuous there and
+stall the line search, so the coupling fades out towards pi.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from ..elements.assembly import assembled, gathered
 from ..elements.strains import differences
 from ..elements.triangles import Hinges
 
-# A hinge that is folded by less than this at rest is flat, rad.
+# Rest angles below this count as flat, rad.
 _FLAT = 1e-3
 _LEAST = 1e-30
-# Beyond this angle, rad, what couples a hinge to others fades, and is gone where it comes round.
+# Angle in rad at which the coupling of a hinge to others starts to fade; it vanishes at pi.
 _FADES = 2.0 * np.pi / 3.0
 
 
 class Dihedral:
-    """The signed angle of hinges, one component; see Hinges for their order of nodes. Positive towards the normals."""
+    """Signed dihedral angle of hinges as a strain of one component, positive towards the normals. Nodes: see Hinges."""
 
     def __init__(self, hinges: Index) -> None:
         self.elements = hinges
@@ -43,10 +43,10 @@ class Dihedral:
         return np.asarray(np.arctan2(sine, (first * second).sum(axis=1))[:, None])
 
     def gradient(self, corners: Array) -> Array:
-        """Of each corner along the normal of its triangle: those on the edge share what the others are moved by."""
+        """Return the gradients (m, 1, 12): opposite corners move along their normals, the edge ends balance them."""
         e, first, second = _normals(corners)
         length = np.maximum(np.linalg.norm(e, axis=1), _LEAST)[:, None]
-        # Over a triangle's height, length/|n|.
+        # One over the height of a triangle is length/|n|.
         a = -length * first / np.maximum((first * first).sum(axis=1), _LEAST)[:, None]
         b = -length * second / np.maximum((second * second).sum(axis=1), _LEAST)[:, None]
         along = [((corners[:, k] - corners[:, 0]) * e).sum(axis=1)[:, None] / length**2 for k in (2, 3)]
@@ -59,16 +59,16 @@ class Dihedral:
 
 
 def _normals(corners: Array) -> tuple[Array, Array, Array]:
-    """The edge and both triangles' normals, twice their areas long."""
+    """Return the edges and the normals of both triangles, with the length of twice the area."""
     e = corners[:, 1] - corners[:, 0]
     return e, np.cross(e, corners[:, 2] - corners[:, 0]), np.cross(corners[:, 3] - corners[:, 0], e)
 
 
 class ShellBending:
-    """See above.
+    """Bending energy of a sheet, see the module docstring.
 
-    triangles: (m, 3), those of a flat piece turned to one side.  hinges: of them.  stiffness: K_b, (h, h) N m.
-    held: (m,) whether a triangle is pinned, so that it does not bend.
+    triangles: (m, 3), consistently oriented in flat pieces.  hinges: of the triangles.  stiffness: K_b, (h, h) N m.
+    pinned: (m,) mask of pinned triangles, which do not bend.
     """
 
     def __init__(
@@ -79,14 +79,14 @@ class ShellBending:
         fixed: Mask | None = None,
         poisson: float = 0.3,
     ) -> None:
-        """rest: (n, 3) m.  rigidity: N m, or (m,) of each triangle.  fixed: (n,) whether a node is pinned hard.
+        """rest: (n, 3) m.  rigidity: N m, or (m,) per triangle.  fixed: (n,) mask of hard-pinned nodes.
 
-        A pinned triangle does not bend: the free one beside it takes all of the angle between them, so that the sheet
-        is clamped at the edge, not in the middle of the pinned triangle.
+        A pinned triangle does not bend: its free neighbour takes the whole angle between them, so the sheet is clamped
+        at the edge, not in the middle of the pinned triangle.
         """
         self.hinges, self._nodes = Hinges.of(triangles, len(rest)), len(rest)
         if _is_flat(Dihedral(self.hinges.nodes).values(rest[self.hinges.nodes])):
-            # What is no angle has no sign of its own either: all triangles of a plane have to turn alike.
+            # Zero rest angles do not define signs, so the triangles of a plane must be oriented consistently.
             triangles = _alike(rest, triangles, self.hinges)
             self.hinges = Hinges.of(triangles, len(rest))
         held = np.zeros(len(triangles), dtype=bool) if fixed is None else fixed[triangles].all(axis=1)
@@ -104,21 +104,21 @@ class ShellBending:
         self._rounded()
 
     def _rounded(self) -> None:
-        # Angles are known to the last digit of one.
+        # Angles are accurate to machine epsilon.
         self.rounding = 8.0 * float(np.finfo(float).eps) * float(np.abs(self.stiffness.diagonal()).sum())
 
     def with_flow(self, flow: Array) -> ShellBending:
-        """The same with angles at rest that are by a plastic flow (h,) rad more."""
+        """Return the energy with rest angles increased by a plastic flow (h,) rad."""
         other = copy(self)
         other._rest = self._rest + flow
-        # What has angles of its own is not flat.
+        # With rest angles the sheet is not flat.
         other._way = other._quadratic = None
         return other
 
     def scaled(self, parts: Array) -> ShellBending:
         other = copy(self)
         root = diags(np.sqrt(parts[self.hinges.nodes].mean(axis=1)))
-        # Half of a part from each hinge of a pair, which keeps it positive.
+        # Scale each pair by the geometric mean of both hinges, which keeps the matrix positive semi-definite.
         other.stiffness = (root @ self.stiffness @ root).tocsr()
         if self._way is not None:
             other._quadratic = (self._way.T @ other.stiffness @ self._way).tocsr()
@@ -127,12 +127,12 @@ class ShellBending:
 
     @property
     def scalar(self) -> csr_matrix | None:
-        """(n, n) N/m, the Hessian of each coordinate where that is constant; None of a sheet that is not flat."""
+        """Constant Hessian (n, n) N/m of each coordinate for a flat sheet, else None."""
         return self._quadratic
 
     def value_gradient(self, positions: Array) -> tuple[float, Array]:
         if self._quadratic is not None:
-            # About the mean: what is far from the origin would lose its digits.
+            # Relative to the mean, to keep precision far from the origin.
             near = positions - positions.mean(axis=0)
             pull = self._quadratic @ near
             return 0.5 * float(np.vdot(pull, near)), np.asarray(pull)
@@ -142,7 +142,7 @@ class ShellBending:
         return value, gathered(forces, self.hinges.nodes, len(positions))
 
     def _folded(self, over: Array) -> tuple[float, Array]:
-        """J, and its slope (h,) N m, for angles (h,) beyond those at rest."""
+        """Return the energy in J and the moments (h,) N m for excess angles (h,)."""
         if not (np.abs(over) > _FADES).any():
             moment = self.stiffness @ over
             return 0.5 * float(moment @ over), np.asarray(moment)
@@ -151,23 +151,23 @@ class ShellBending:
         return 0.5 * float(coupled @ between + own @ over**2), np.asarray(slope * between + own * over)
 
     def bent(self, positions: Array) -> Array:
-        """Angles beyond those at rest, (h,) rad, at positions (n, 3) m."""
+        """Return the excess angles (h,), relative to the rest angles, in rad at positions (n, 3) m."""
         return self._bent(positions[self.hinges.nodes])
 
     def curvatures(self, rest: Array) -> csr_matrix:
-        """Lambda of each triangle for angles (h,): (3m, h) 1/m, the components of a triangle in a row; rest: (n, 3) m.
+        """Return the operator (3m, h) in 1/m from hinge angles to Lambda, three components per triangle.
 
-        Their squares add up to |Lambda|^2.
+        The squares of the components sum to |Lambda|^2.  rest: (n, 3) m.
         """
         return _lambdas(rest, self.triangles, self.hinges, self.held)
 
     def _bent(self, corners: Array) -> Array:
-        """Angles beyond those at rest, (h,)."""
+        """Return the excess angles (h,) in rad, wrapped to -pi to pi."""
         over = self._angle.values(corners)[:, 0] - self._rest
         return np.asarray((over + np.pi) % (2.0 * np.pi) - np.pi)
 
     def jacobian(self, positions: Array) -> csr_matrix:
-        """J = d theta/d x, (h, 3n) 1/m."""
+        """Return the Jacobian J = d theta/d x, (h, 3n) 1/m."""
         nodes = self.hinges.nodes
         slopes = self._angle.gradient(positions[nodes])[:, 0]
         dof = (3 * nodes[:, :, None] + np.arange(3)).reshape(len(nodes), 12)
@@ -175,12 +175,12 @@ class ShellBending:
         return coo_matrix((slopes.ravel(), (rows, dof.ravel())), shape=(len(nodes), 3 * self._nodes)).tocsr()
 
     def strain_stiffness(self, positions: Array) -> csr_matrix:
-        """J^T K_b J, (3n, 3n) N/m: what a change of the angles meets, and no turning of what is bent."""
+        """Return J^T K_b J, (3n, 3n) N/m: the stiffness without its geometric part."""
         J = self.jacobian(positions)
         return (J.T @ self.stiffness @ J).tocsr()
 
     def hessian(self, positions: Array, project: bool) -> csr_matrix:
-        """Of a curved sheet, projected by leaving out how the angles' slopes change (Gauss and Newton)."""
+        """Return the Hessian; if projected, a curved sheet uses the Gauss-Newton approximation."""
         if self._quadratic is not None:
             return kron(self._quadratic, np.eye(3), format="csr")
         corners = positions[self.hinges.nodes]
@@ -193,7 +193,7 @@ class ShellBending:
         return found.tocsr()
 
     def _slopes(self, over: Array, project: bool) -> csr_matrix:
-        """How the moments change with angles, (h, h) N m; with project, never negative."""
+        """Return the derivatives (h, h) N m of moments by angles; positive semi-definite if `project`."""
         if not (np.abs(over) > _FADES).any():
             return self.stiffness
         own, (coupled, slope, turn) = self.stiffness.diagonal(), _faded(over)
@@ -205,7 +205,7 @@ class ShellBending:
 
 
 def _faded(over: Array) -> tuple[Array, Array, Array]:
-    """Angles (h,) as other hinges meet them: as they are, but none where they come round; with two derivatives."""
+    """Return angles (h,) that fade to zero from _FADE_START to pi, with first and second derivatives."""
     beyond = np.maximum(np.abs(over) - _FADES, 0.0)
     steep = np.pi / (np.pi - _FADES) ** 2
     sign = np.sign(over)
@@ -218,7 +218,7 @@ def _is_flat(angles: Array) -> bool:
 
 
 def _alike(rest: Array, triangles: Index, hinges: Hinges) -> Index:
-    """Triangles (m, 3) of flat pieces, those of a piece turned to the same side."""
+    """Return triangles (m, 3) of flat pieces, oriented consistently within each piece."""
     m, (a, b) = len(triangles), hinges.faces.T
     _, piece = connected_components(coo_matrix((np.ones(len(a)), (a, b)), shape=(m, m)), directed=False)
     corners = rest[triangles]
@@ -233,7 +233,7 @@ def _alike(rest: Array, triangles: Index, hinges: Hinges) -> Index:
 def _over_hinges(
     rest: Array, triangles: Index, hinges: Hinges, rigidity: Array, held: Mask, poisson: float
 ) -> csr_matrix:
-    """K_b, (h, h) N m. held: (m,) triangles that do not bend."""
+    """Return K_b, (h, h) N m. pinned: (m,) triangles that do not bend."""
     count = len(hinges.nodes)
     face, hinge, across, weight, size = _sides(rest, triangles, hinges, held)
     # All pairs of hinges of a triangle.
@@ -248,8 +248,9 @@ def _over_hinges(
 
 
 def _sides(rest: Array, triangles: Index, hinges: Hinges, held: Mask) -> tuple[Index, Index, Array, Array, Array]:
-    """Each triangle's hinges, one row for each side of a hinge: face, hinge, n_e (3,), |e| with its sign and part in m;
-    and twice the triangles' areas (m,) m^2.
+    """Return two rows per hinge, one for each face: face, hinge, n_e (3,) and signed weight of |e| in m.
+
+    The last value is twice the areas of the triangles, (m,) m^2.
     """
     count, faces = len(hinges.nodes), hinges.faces
     ends = rest[hinges.nodes[:, 1]] - rest[hinges.nodes[:, 0]]
@@ -260,18 +261,18 @@ def _sides(rest: Array, triangles: Index, hinges: Hinges, held: Mask) -> tuple[I
     face, hinge = faces.ravel(), np.arange(count).repeat(2)
     across = np.cross(normal[face] / size[face][:, None], ends[hinge])
     across /= np.maximum(np.linalg.norm(across, axis=1), _LEAST)[:, None]
-    # All of the angle where the neighbour is held, of which each otherwise has half.
+    # Factor 2 next to a pinned triangle: the free one takes the whole angle instead of half.
     part = np.where(held[face], 0.0, np.where(held[faces[:, ::-1].ravel()], 2.0, 1.0))
     return face, hinge, across, part * hinges.signs.ravel() * length[hinge], size
 
 
 def _lambdas(rest: Array, triangles: Index, hinges: Hinges, held: Mask) -> csr_matrix:
-    """See ShellBending.curvatures."""
+    """Return the operator of ShellBending.curvature_operator."""
     face, hinge, across, weight, size = _sides(rest, triangles, hinges, held)
     first = rest[triangles[:, 1]] - rest[triangles[:, 0]]
     first /= np.linalg.norm(first, axis=1)[:, None]
     x = (across * first[face]).sum(axis=1)
-    # The sign of the other component does not matter to the sum of squares, but has to be one in a triangle.
+    # The sign of the second axis does not affect the squares, but must be the same for all hinges of a triangle.
     normal = np.cross(first, rest[triangles[:, 2]] - rest[triangles[:, 0]])
     second = np.cross(normal / np.linalg.norm(normal, axis=1)[:, None], first)
     y = (across * second[face]).sum(axis=1)
@@ -283,7 +284,7 @@ def _lambdas(rest: Array, triangles: Index, hinges: Hinges, held: Mask) -> csr_m
 
 
 def _straightened(corners: Array, hinges: Index, count: int) -> csr_matrix:
-    """D (h, n) with theta = |D x| for small angles of a flat sheet: nothing for what stretches it."""
+    """Return D (h, n) with theta = |D x| for small angles of a flat sheet; in-plane motion gives zero."""
     length = np.linalg.norm(corners[:, 1] - corners[:, 0], axis=1)
 
     def cotangent(at: int, tip: int) -> Array:

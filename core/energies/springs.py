@@ -10,10 +10,11 @@ from .strain_energy import StrainEnergy
 
 
 def springs(edges: Index, lengths: Array, stiffness: Array) -> StrainEnergy:
-    """edges: (e, 2).  lengths: (e,) m at rest.  stiffness: (e,) N, the pull of a spring at twice its length.
+    """Return the energy of springs.
 
-    Projected, the Hessian is k/L (n n^T + max(0, 1 - L/l) (I - n n^T)): what a compressed spring has across its
-    direction is left out ([SRD] after (9)).
+    edges: (e, 2).  lengths: (e,) m at rest.  stiffness: (e,) N, the force of a spring at twice its rest length.
+    The projected Hessian is k/L (n n^T + max(0, 1 - L/l) (I - n n^T)): the negative transverse stiffness of compressed
+    springs is left out ([SRD] after (9)).
     """
-    # A spring's strain has one component, so that its modulus is a number; the weights carry the stiffness.
+    # The strain has one component, so the modulus is a scalar; the weights contain the stiffness.
     return StrainEnergy(Stretch(lengths, edges), np.ones((1, 1)), stiffness * lengths, clamped=True)

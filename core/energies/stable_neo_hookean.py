@@ -2,8 +2,8 @@
 
     Psi = mu/2 (I_C - 3) + lambda/2 (J - alpha)^2 - mu/2 log(I_C + 1),   I_C = tr(F^T F), J = det F
 
-It survives inversion and is at rest for F = I. Its mu and lambda are chosen so that small strains obey Hooke's law
-with the material's Lamé parameters (section 3.4 there).
+It is robust to inversion and stress-free for F = I. Its mu and lambda are chosen so that small strains obey Hooke's law
+with the material's Lamé parameters (section 3.4 of the paper).
 """
 
 from __future__ import annotations
@@ -17,21 +17,23 @@ from .density import Material, cofactor
 
 
 class StableNeoHookean:
+    """Stable Neo-Hookean energy density."""
+
     name: ClassVar[str] = "StableNeoHookean"
     label: ClassVar[str] = "Stable Neo-Hookean"
-    text: ClassVar[str] = "Stays calm however far it is bent, squeezed or turned over"
+    text: ClassVar[str] = "Stable under any bending, compression or inversion"
     parameters: ClassVar[tuple[str, ...]] = ("stiffness", "poisson")
 
     def __init__(self, material: Material) -> None:
         self.mu = 4.0 / 3.0 * material.mu
         self.lam = material.lam + 5.0 / 6.0 * material.mu
         self.alpha = 1.0 + 0.75 * self.mu / self.lam
-        # Subtracted, so that the energy at rest is zero.
+        # Subtracted, so that the energy is zero at rest.
         self._offset = 0.5 * self.lam * (1.0 - self.alpha) ** 2 - 0.5 * self.mu * np.log(4.0)
 
     @property
     def numbers(self) -> tuple[float, float, float, float]:
-        """mu, lambda, alpha, and what is subtracted from Psi."""
+        """mu, lambda, alpha, and the constant subtracted from Psi."""
         return self.mu, self.lam, self.alpha, float(self._offset)
 
     def density_stress(self, F: Array) -> tuple[Array, Array]:
@@ -42,7 +44,7 @@ class StableNeoHookean:
         volume -= self.alpha
         above = np.einsum("rcm,rcm->m", F, F)
         above += 1.0
-        # Of I_C + 1, at least 1, the logarithm is as exact as log1p of I_C, and sooner found.
+        # Since I_C + 1 >= 1, log is as accurate as log1p(I_C), and faster.
         density = above - 4.0
         density -= np.log(above)
         density *= 0.5 * self.mu
@@ -70,14 +72,14 @@ class StableNeoHookean:
 
 
 def determinant_hessian(F: Array) -> Array:
-    """d2(det F)/dF2 as (m, 9, 9)."""
+    """Return d2(det F)/dF2 as (m, 9, 9)."""
     m = F.shape[2]
     H = np.zeros((3, 3, 3, 3, m))
     for i in range(3):
         a, b = (i + 1) % 3, (i + 2) % 3
         for j in range(3):
             c, d = (j + 1) % 3, (j + 2) % 3
-            # d cof[i, j] of the definition in elastic.cofactor
+            # Derivative of cof[i, j] as defined in elastic_density.cofactor.
             H[i, j, a, c] += F[b, d]
             H[i, j, b, d] += F[a, c]
             H[i, j, a, d] -= F[b, c]

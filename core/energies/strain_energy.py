@@ -1,4 +1,4 @@
-"""Energies that are quadratic in a strain, summed over elements: U = sum w/2 eps E eps ([SRD] section 3)."""
+"""Energies quadratic in a strain, summed over elements: U = sum w/2 eps E eps ([SRD] section 3)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..elements.strains import Strain, components, tensors
 
 
 def isotropic(bulk: float, shear: float, size: int) -> Array:
-    """lambda 1 1^T + 2 mu I in components (c, c) of symmetric tensors of that size."""
+    """Return isotropic moduli lambda 1 1^T + 2 mu I (c, c) in Mandel components of symmetric tensors."""
     count = size * (size + 1) // 2
     unit = np.zeros(count)
     unit[:size] = 1.0
@@ -22,10 +22,10 @@ def isotropic(bulk: float, shear: float, size: int) -> Array:
 
 @dataclass(frozen=True)
 class StrainEnergy:
-    """strain, and moduli (c, c) or (m, c, c) with weights (m,), so that weight * modulus is an energy in J.
+    """Energy of a strain with moduli (c, c) or (m, c, c) and weights (m,); weight * modulus is an energy in J.
 
-    clamped: the geometric part of a projected Hessian is made from the stress without its compression ([SRD] after
-    (9)); else the whole block is projected. rounding: J.
+    clamp_compression: the geometric part of a projected Hessian uses only the tensile part of the stress ([SRD] after
+    (9)); otherwise each element block is projected. rounding: J.
     """
 
     strain: Strain
@@ -38,6 +38,7 @@ class StrainEnergy:
         return 8.0 * float(np.finfo(float).eps * np.abs(self.moduli).max() * self.weights.sum())
 
     def _stress(self, corners: Array) -> tuple[Array, Array]:
+        """Return the strains and stresses (m, c)."""
         values = self.strain.values(corners)
         return values, (self.moduli @ values[:, :, None])[:, :, 0]
 
@@ -64,7 +65,7 @@ class StrainEnergy:
 
 
 def without_compression(stress: Array) -> Array:
-    """Stress components (m, c) with the negative principal stresses set to zero; for one component, no negative one."""
+    """Return stress components (m, c) with negative principal stresses set to zero."""
     size = {1: 1, 3: 2, 6: 3}[stress.shape[1]]
     if size == 1:
         return np.maximum(stress, 0.0)

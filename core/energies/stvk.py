@@ -1,6 +1,6 @@
 """Saint Venant-Kirchhoff elasticity: Psi = lambda/2 tr(E)^2 + mu E:E with Green's strain E = (F^T F - I)/2.
 
-Kept for the papers, which use it; it collapses under strong compression.
+Provided because the papers use it; it collapses under strong compression.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from .density import Material
 
 
 class StVK:
+    """Saint Venant-Kirchhoff energy density."""
+
     name: ClassVar[str] = "StVK"
     label: ClassVar[str] = "Saint Venant-Kirchhoff"
-    text: ClassVar[str] = "The papers' own; it collapses where it is squeezed strongly"
+    text: ClassVar[str] = "The model used by the papers; it collapses under strong compression"
     parameters: ClassVar[tuple[str, ...]] = ("stiffness", "poisson")
 
     def __init__(self, material: Material) -> None:
@@ -24,6 +26,7 @@ class StVK:
         self.lam = material.lam
 
     def _strain_stress(self, F: Array) -> tuple[Array, Array]:
+        """Return Green's strain and the second Piola-Kirchhoff stress in Pa, both (3, 3, m)."""
         strain = 0.5 * (np.einsum("kim,kjm->ijm", F, F) - np.eye(3)[:, :, None])
         trace = np.einsum("iim->m", strain)
         return strain, self.lam * trace * np.eye(3)[:, :, None] + 2.0 * self.mu * strain

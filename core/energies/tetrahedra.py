@@ -16,17 +16,17 @@ from ..native.tetrahedra import Tetrahedra
 from .density import ElasticDensity
 from .stable_neo_hookean import StableNeoHookean
 
-# Strains and turns up to this are none: what rounding leaves of them at rest, far away from the origin.
+# Deviation of F from the identity below which an element is at rest; covers rounding far from the origin.
 _AT_REST = 1e-9
-# Parts of an element's largest shape gradient that are none.
+# Relative size below which entries of the shape gradients are rounding errors.
 _NOTHING = 1e-14
 
 
 class TetElasticity:
-    """Sum over tetrahedra of weight * Psi(F), F = D_s D_m^-1 (constant per element).
+    """Elastic energy: sum over tetrahedra of weight * Psi(F), F = D_s D_m^-1 (constant per element).
 
-    rest: (n, 3) m.  tets: (m, 4).  weights: (m,) m^3, the material's volume in each tet (the tet's volume times its
-    fill fraction).
+    rest: (n, 3) m.  tets: (m, 4).  weights: (m,) m^3, the volume of material in each tet (its volume times the fill
+    fraction).
     """
 
     def __init__(self, rest: Array, tets: Index, weights: Array, model: ElasticDensity) -> None:
@@ -40,21 +40,21 @@ class TetElasticity:
         rows = (np.arange(3)[:, None, None] * m + np.arange(m)[None, :, None]).repeat(4, axis=2)
         cols = np.broadcast_to(tets[None], (3, m, 4))
         values = self._shape.transpose(2, 0, 1)
-        # Along edges of a lattice much of it is nothing but rounding, and it takes as long as it has entries.
+        # In a lattice many entries are rounding errors of zero; products are faster without them.
         there = np.abs(values) > _NOTHING * np.abs(values).max(axis=(0, 2), keepdims=True, initial=0.0)
         self._gradient = csr_matrix((values[there], (rows[there], cols[there])), shape=(3 * m, self._nodes))
         self._divergence = self._gradient.T.tocsr()
-        # Values are differences of terms as large as the moduli: what they lose by that, in J.
+        # Psi is a difference of terms as large as the moduli; this is the resulting rounding error in J.
         modulus = float(np.abs(model.stiffness(np.eye(3)[:, :, None])).max())
         self.rounding = 8.0 * float(np.finfo(float).eps) * modulus * float(weights.sum())
-        # Found when it is first asked for; copies have the same elements.
+        # Computed on first use and shared by copies, which have the same elements.
         self._pattern: list[Pattern] = []
-        # What it was compiled from, and that.
+        # The shape gradients and weights of the compiled kernel, and the kernel.
         self._compiled: tuple[Array, Array, Tetrahedra] | None = None
 
     def deformation_gradients(self, positions: Array) -> Array:
-        """F as (3, 3, m)."""
-        # Coordinate by coordinate, so that nothing has to be turned about in memory.
+        """Return deformation gradients F (3, 3, m)."""
+        # One coordinate at a time, which avoids a transposition in memory.
         F = np.empty((3, self._gradient.shape[0]))
         for row, place in zip(F, np.ascontiguousarray(positions.T), strict=True):
             row[:] = self._gradient @ place
@@ -72,7 +72,7 @@ class TetElasticity:
         return float(self.weights @ density), gradient
 
     def _native(self) -> Tetrahedra | None:
-        """The same in the compiled kernel, if it can do it. Copies with other weights or shapes have their own."""
+        """Return the compiled kernel of this energy, or None; copies with other weights or shapes get their own."""
         kernel = library()
         if kernel is None or type(self.model) is not StableNeoHookean:
             return None
@@ -82,7 +82,7 @@ class TetElasticity:
         return self._compiled[2]
 
     def with_flow(self, flow: Array) -> TetElasticity:
-        """The same material after a plastic flow F_p (m, 3, 3) of determinant 1: F F_p^-1 takes the place of F."""
+        """Return the energy after a plastic flow F_p (m, 3, 3) of determinant 1: F F_p^-1 replaces F."""
         other = copy(self)
         other._shape = self._shape @ np.linalg.inv(flow)
         m = len(self.tets)
@@ -93,12 +93,12 @@ class TetElasticity:
         return other
 
     def alike(self, other: TetElasticity) -> bool:
-        """Whether the other one is of the same material."""
+        """Return whether another energy has the same material."""
         return type(self.model) is type(other.model) and vars(self.model) == vars(other.model)
 
     @staticmethod
     def joined(parts: Sequence[tuple[int, TetElasticity]], nodes: int) -> TetElasticity:
-        """Energies that are alike, each of the nodes from a number on, as one of so many nodes: one call for all."""
+        """Return one energy for parts of the same material, given as (first node, energy); nodes: total number."""
         rest = np.zeros((nodes, 3))
         for start, one in parts:
             rest[start : start + one._nodes] = one._rest
@@ -106,7 +106,7 @@ class TetElasticity:
         return TetElasticity(rest, tets, np.concatenate([one.weights for _, one in parts]), parts[0][1].model)
 
     def times(self, factors: Array) -> TetElasticity:
-        """The same, each tetrahedron with a factor (m,). What rounding is, is that of the factor 1."""
+        """Return this energy with each tetrahedron multiplied by a factor (m,); `rounding` is not changed."""
         other = copy(self)
         other.weights = self.weights * factors
         return other
@@ -118,14 +118,14 @@ class TetElasticity:
         return other
 
     def with_rest(self, rest: Array) -> TetElasticity:
-        """The same material in elements that are stressless at another shape (n, 3) m."""
+        """Return the energy of the same material with another rest shape (n, 3) m."""
         parts = tet_volumes(rest, self.tets) / tet_volumes(self._rest, self.tets)
         return TetElasticity(rest, self.tets, self.weights * parts, self.model)
 
     def rest_jacobian(self, positions: Array) -> csr_matrix:
-        """How the gradient at positions (n, 3) changes with the rest shape X, (3n, 3n) N/m; not symmetric.
+        """Return the derivative (3n, 3n) N/m of the gradient at positions (n, 3) by the rest shape X; not symmetric.
 
-        An element's gradient is V P(F) grad N_a. With G = sum_b dX_b (grad N_b)^T the rest shape's change gives
+        An element's gradient is V P(F) grad N_a. With G = sum_b dX_b (grad N_b)^T, a change of the rest shape gives
         dV = V tr G, dF = -F G and d(grad N_a) = -G^T grad N_a.
         """
         F = self.deformation_gradients(positions)
@@ -140,9 +140,9 @@ class TetElasticity:
         return self._added(lambda some: blocks[some])
 
     def hessian(self, positions: Array, project: bool) -> csr_matrix:
-        """Sparse (3n, 3n) N/m; with project, each element's part has its negative eigenvalues set to zero."""
+        """Return the Hessian (3n, 3n) in N/m; if projected, element blocks have no negative eigenvalues."""
         F, one = self.deformation_gradients(positions), np.eye(3)[:, :, None]
-        # At rest, where each set-up asks for it, all elements are as stiff.
+        # At rest, as evaluated by each setup, all elements have the same elasticity tensor.
         alike = bool(len(self.tets) and np.abs(F - one).max() < _AT_REST)
 
         def blocks(some: slice) -> Array:
@@ -159,19 +159,19 @@ class TetElasticity:
         return self._added(blocks)
 
     def _added(self, blocks_of: Callable[[slice], Array]) -> csr_matrix:
-        """Sparse (3n, 3n) N/m. blocks_of: of some of the elements, (l, 4, 3, 4, 3)."""
+        """Assemble blocks (l, 4, 3, 4, 3), computed per slice of elements, into a matrix (3n, 3n) in N/m."""
         if not self._pattern:
             self._pattern.append(Pattern(self.tets, self._nodes))
         return self._pattern[0].summed(blocks_of)
 
 
 def tet_volumes(rest: Array, tets: Index) -> Array:
-    """Signed volumes (m,) in m^3."""
+    """Return the signed volumes (m,) of tetrahedra in m^3."""
     corners = rest[tets]
     volumes: Array = np.linalg.det(corners[:, 1:] - corners[:, :1]) / 6.0
     return volumes
 
 
 def lumped_mass(tets: Index, weights: Array, density: float, nodes: int) -> Array:
-    """A quarter of each tet's mass for each of its corners, (n,) kg.  weights: (m,) m^3."""
+    """Return nodal masses (n,) in kg: a quarter of a tet's mass per corner. weights: (m,) m^3.  density: kg/m^3."""
     return np.bincount(tets.ravel(), (weights * density / 4.0).repeat(4), minlength=nodes).astype(float)

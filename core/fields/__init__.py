@@ -1,1 +1,1 @@
-"""Force fields: what Blender's effectors do to a node, from plain numbers."""
+"""Force fields: the accelerations that Blender's effectors cause, computed from plain numbers."""

@@ -1,4 +1,4 @@
-"""One force field at one time, as plain numbers."""
+"""Parameters of a force field at one time, as plain numbers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..arrays import Array
 
 
 class Kind(Enum):
-    """What a field does; see forces.FORCES."""
+    """Type of a force field; see forces.FORCES."""
 
     WIND = 0
     FORCE = 1
@@ -23,7 +23,7 @@ class Kind(Enum):
 
 
 class Shape(Enum):
-    """What a field comes from: its place, the plane through it across its axis, or the line along its axis."""
+    """Source of a field: its location, the plane through it normal to its axis, or the line along its axis."""
 
     POINT = 0
     PLANE = 1
@@ -31,7 +31,7 @@ class Shape(Enum):
 
 
 class Within(Enum):
-    """What its strength falls off with: the distance; that along the axis and across it; that along it and an angle."""
+    """Falloff variables: distance (SPHERE), axial and radial distance (TUBE), or axial distance and angle (CONE)."""
 
     SPHERE = 0
     TUBE = 1
@@ -39,7 +39,7 @@ class Within(Enum):
 
 
 class Side(Enum):
-    """The side of the plane across its axis on which a field acts."""
+    """Side of the plane normal to its axis on which a field acts."""
 
     BOTH = 0
     POSITIVE = 1
@@ -48,9 +48,9 @@ class Side(Enum):
 
 @dataclass(frozen=True)
 class Fade:
-    """How strength fades with a distance r: by (1 + r - least)^-power, by nothing below least, to nothing beyond most.
+    """Falloff of the strength with a distance r: (1 + r - min)^-power, 1 below min and 0 beyond max.
 
-    least, most: m, or degrees; None where there is no such limit.
+    min, max: m, or degrees; None for no limit.
     """
 
     power: float = 0.0
@@ -58,7 +58,7 @@ class Fade:
     most: float | None = None
 
     def __call__(self, r: Array) -> Array:
-        """(n,) of what is there at distances (n,)."""
+        """Return the fraction (n,) of the strength at distances (n,)."""
         past = np.maximum(r - (self.least or 0.0), 0.0) if self.least is not None else r
         found = (1.0 + past) ** -self.power
         return found if self.most is None else np.where(r > self.most, 0.0, found)
@@ -69,22 +69,22 @@ class Fade:
 
 @dataclass(frozen=True)
 class Field:
-    """A force field.
+    """Force field of Blender.
 
-    kind: what it does.
-    shape: what it comes from.
-    place: (3,) m, where it stands.
-    axis: (3,), of length 1.
-    strength: m/s^2 for a wind or a force; see forces for the others.
-    damping: second number of Harmonic and Drag.
-    flow: 1/s, how fast it slows what it acts on.
-    size: m, of turbulence.
+    kind: type of the field.
+    shape: source of the field.
+    location: (3,) m.
+    axis: (3,) unit vector.
+    strength: m/s^2 for Wind and Force; see forces for the others.
+    damping: damping of Harmonic, linear coefficient of Drag.
+    flow: 1/s, drag rate of the field on moving nodes.
+    size: m, size of the turbulence.
     rest_length: m, of Harmonic.
-    gravitation: whether a force falls off with the distance squared as well.
-    noise: how far the strength flickers.
-    seed: of noise and turbulence.
+    gravitation: whether Force also falls off with the squared distance.
+    noise: amplitude of the random variation of the strength.
+    seed: seed of noise and turbulence.
     fixed_pattern: whether turbulence stays in place when the field moves.
-    within, fade, across, side: where it acts; across is for the second distance, see Within.
+    falloff_type, falloff, second_falloff, side: region in which it acts; see FalloffType for the second variable.
     """
 
     kind: Kind
@@ -106,7 +106,7 @@ class Field:
     side: Side = Side.BOTH
 
     def numbers(self) -> Array:
-        """Everything about it, in one row."""
+        """Return all parameters in one row."""
         found: list[float] = []
         for value in vars(self).values():
             if isinstance(value, Enum):
@@ -120,15 +120,15 @@ class Field:
 
 @dataclass(frozen=True)
 class Outside:
-    """What acts on a body from outside at one time.
+    """Gravity and force fields that act on a body at one time.
 
     gravity: (3,) m/s^2, of the scene.
-    fields: that reach it.
+    fields: force fields that affect the body.
     """
 
     gravity: Array
     fields: tuple[Field, ...] = ()
 
     def numbers(self) -> Array:
-        """Everything about it, in one row."""
+        """Return all parameters in one row."""
         return np.concatenate([self.gravity, *(one.numbers() for one in self.fields)])

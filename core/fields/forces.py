@@ -1,4 +1,4 @@
-"""What fields do to nodes, docs/physics.md section 8: the formulas of Blender's force fields on particles of 1 kg."""
+"""Accelerations by force fields, docs/physics.md section 8: the formulas of Blender's fields for particles of 1 kg."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from ..arrays import Array
 from .field import Field, Kind, Shape, Side, Within
 from .noise import flicker, turbulence
 
-# More of a drag's two numbers than this does not count.
+# Largest effective coefficients of Drag, as in Blender.
 _MOST_DRAG = 2.0
 
 
 @dataclass(frozen=True)
 class Seen:
-    """Nodes as a field sees them.
+    """Quantities of a field at the nodes.
 
     points: (n, 3) m.
-    offset: (n, 3) m, from where the field stands.
-    along: (n,) m, of that along its axis.
-    way: (n, 3) m, from the nearest point of what it comes from.
-    distance: (n,) m, length of the way.
-    there: (n,) part of its strength that is there.
+    offset: (n, 3) m, from the location of the field.
+    axial_distance: (n,) m, component of the offset along the axis.
+    source_offset: (n, 3) m, from the nearest point of the source, see ForceFieldShape.
+    distance: (n,) m, length of source_offset.
+    falloff: (n,) fraction of the strength at the node.
     velocities: (n, 3) m/s.
-    fastest: 1/s, what slows a node faster than this would throw it back in the step.
+    max_drag_rate: 1/s, a larger rate would reverse the velocity within the step.
     """
 
     points: Array
@@ -40,21 +40,21 @@ class Seen:
 
     @property
     def reached(self) -> Array:
-        """(n, 1) 1 where the field acts at all, else 0."""
+        """Mask (n, 1): 1 where the field acts, else 0."""
         return (self.there > 0.0).astype(float)[:, None]
 
     def slowed(self, rate: float | Array) -> Array:
-        """(n, 3) m/s^2 that slow the nodes at a rate, a number or (n,) 1/s."""
+        """Return the drag (n, 3) m/s^2 for a rate, a number or (n,) 1/s, limited to max_drag_rate."""
         return -np.minimum(np.broadcast_to(rate, len(self.there)), self.fastest)[:, None] * self.velocities
 
 
 def _wind(field: Field, seen: Seen) -> Array:
-    """S f n."""
+    """Return S f n, with the strength S, the falloff f and the axis n."""
     return np.asarray(field.strength * seen.there[:, None] * field.axis)
 
 
 def _force(field: Field, seen: Seen) -> Array:
-    """S f r/|r|, and over |r|^2 where it is a gravitation."""
+    """Return S f r/|r|, divided by |r|^2 for gravitation."""
     size = field.strength * seen.there
     if field.gravitation:
         near = seen.distance > np.finfo(np.float32).eps
@@ -63,7 +63,7 @@ def _force(field: Field, seen: Seen) -> Array:
 
 
 def _vortex(field: Field, seen: Seen) -> Array:
-    """From a point, S f |r| times the direction of n x r; else S f n x q + (S f)^2 n x (n x q) - v about the axis."""
+    """Return, for a point, S f |r| along n x r, otherwise S f n x q + (S f)^2 n x (n x q) - v about the axis."""
     if field.shape is Shape.POINT:
         size = field.strength * seen.distance * seen.there
         return np.asarray(size[:, None] * _unit(np.cross(field.axis, seen.way)))
@@ -73,13 +73,13 @@ def _vortex(field: Field, seen: Seen) -> Array:
 
 
 def _magnet(field: Field, seen: Seen) -> Array:
-    """S f v x b/|b|, with b along the axis of a plane, and n x r else."""
+    """Return S f v x b/|b|, with b = n for a plane, otherwise b = n x r."""
     around = np.tile(field.axis, (len(seen.way), 1)) if field.shape is Shape.PLANE else np.cross(field.axis, seen.way)
     return np.cross(seen.velocities, (field.strength * seen.there)[:, None] * _unit(around))
 
 
 def _harmonic(field: Field, seen: Seen) -> Array:
-    """-S f r (|r| - l)/|r| - 2 d sqrt|S| v: a spring of a length and a damping ratio d."""
+    """Return -S f r (|r| - l)/|r| - 2 d sqrt|S| v: a spring of rest length l and damping ratio d."""
     way = seen.way
     if field.rest_length:
         way = way - field.rest_length * _unit(way)
@@ -88,13 +88,13 @@ def _harmonic(field: Field, seen: Seen) -> Array:
 
 
 def _turbulence(field: Field, seen: Seen) -> Array:
-    """S f times a noise of three octaves."""
+    """Return S f times a noise of three octaves."""
     points = seen.points if field.fixed_pattern else seen.offset
     return np.asarray((field.strength * seen.there)[:, None] * turbulence(points, field.size, field.seed))
 
 
 def _drag(field: Field, seen: Seen) -> Array:
-    """-f (S |v| + d) v."""
+    """Return -f (S |v| + d) v."""
     quadratic, linear = (min(one, _MOST_DRAG) for one in (field.strength, field.damping))
     return seen.slowed(seen.there * (quadratic * np.linalg.norm(seen.velocities, axis=1) + linear))
 
@@ -108,16 +108,16 @@ FORCES: dict[Kind, Callable[[Field, Seen], Array]] = {
     Kind.TURBULENCE: _turbulence,
     Kind.DRAG: _drag,
 }
-# Whose own law already slows what they act on.
+# Types whose own law already includes drag, so that flow is ignored.
 _NO_FLOW = (Kind.HARMONIC, Kind.DRAG)
 
 
 def accelerations(
     fields: Sequence[Field], weight: float, frame: float, points: Array, velocities: Array, h: float
 ) -> Array:
-    """(n, 3) m/s^2 of nodes at points (n, 3) m with velocities (n, 3) m/s, in a step of h s.
+    """Return the accelerations (n, 3) m/s^2 of nodes at points (n, 3) m with velocities (n, 3) m/s, in a step of h s.
 
-    weight: of all fields.  frame: for what flickers.
+    weight: factor on all fields.  frame: time of the noise.
     """
     total = np.zeros_like(points)
     for one in fields:
@@ -131,7 +131,7 @@ def accelerations(
 
 
 def look(field: Field, points: Array, velocities: Array, weight: float, h: float) -> Seen:
-    """How a field sees nodes, see accelerations."""
+    """Return the quantities of a field at the nodes; for the parameters see field_accelerations()."""
     offset = points - field.place
     along = offset @ field.axis
     way = offset
@@ -145,7 +145,7 @@ def look(field: Field, points: Array, velocities: Array, weight: float, h: float
 
 
 def _falloff(field: Field, offset: Array, along: Array, distance: Array) -> Array:
-    """(n,) part of the strength that is there."""
+    """Return the fraction (n,) of the strength at the nodes."""
     if field.within is Within.SPHERE:
         found = field.fade(distance)
     elif field.within is Within.TUBE:
@@ -160,7 +160,7 @@ def _falloff(field: Field, offset: Array, along: Array, distance: Array) -> Arra
 
 
 def _flickering(field: Field, frame: float) -> Field:
-    """The field with what its noise adds now."""
+    """Return the field with the noise of this frame added to its strength."""
     if field.noise == 0.0:
         return field
     more = field.noise * flicker(frame, field.seed)
@@ -169,6 +169,6 @@ def _flickering(field: Field, frame: float) -> Field:
 
 
 def _unit(vectors: Array) -> Array:
-    """(n, 3) of length 1, or none where they have no direction."""
+    """Return vectors (n, 3) scaled to length 1; zero vectors stay zero."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(vectors / np.where(lengths > 0.0, lengths, 1.0))

@@ -1,7 +1,7 @@
-"""Noise that is the same on every machine: a gradient noise in space, and a flicker in time.
+"""Noise that is the same on every machine: gradient noise in space, and random variation in time.
 
-The gradient noise is Perlin's improved one (docs/bibliography.md), whose
-corners are drawn by a hash of whole numbers in the place of a table.
+The gradient noise is Perlin's improved noise (docs/bibliography.md), with an integer hash instead of a table to choose
+the gradients at the corners.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from ..arrays import Array
 
 _Words = NDArray[np.uint64]
 _WORD = 0xFFFFFFFFFFFFFFFF
-# Odd numbers without pattern: the golden ratio's digits, and two that spread bits.
+# Odd multipliers of the hash: the digits of the golden ratio, and two that mix bits well.
 _STRIDES = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], dtype=np.uint64)
-# The middles of a cube's twelve edges, four of them twice.
+# Midpoints of the twelve edges of a cube, four of them twice.
 _GRADIENTS = np.array(
     [(x, y, 0) for x in (1, -1) for y in (1, -1)]
     + [(x, 0, z) for x in (1, -1) for z in (1, -1)]
@@ -24,19 +24,19 @@ _GRADIENTS = np.array(
     dtype=float,
 )
 _CORNERS = np.array([(i, j, k) for i in (0, 1) for j in (0, 1) for k in (0, 1)])
-# Octaves of the turbulence, each with half the size and half the strength of the one before it.
+# Octaves of the turbulence, each with half the size and half the strength of the previous one.
 _OCTAVES = 3
 
 
 def _mixed(words: _Words) -> _Words:
-    """64 bits of which each depends on all of the words' (k,)."""
+    """Return hashed words (k,), in which each bit depends on all bits of the input word."""
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return words ^ (words >> np.uint64(31))
 
 
 def gradient_noise(points: Array, seed: int) -> Array:
-    """Smooth noise (n,) at points (n, 3): zero at whole numbers, within -1 and 1, alike in all places."""
+    """Return smooth, statistically uniform noise (n,) from -1 to 1 at points (n, 3); it is zero at integer points."""
     low = np.floor(points)
     part = points - low
     whole = low.astype(np.int64).view(np.uint64)
@@ -52,7 +52,7 @@ def gradient_noise(points: Array, seed: int) -> Array:
 
 
 def turbulence(points: Array, size: float, seed: int) -> Array:
-    """A vector (n, 3) within -1 and 1 at points (n, 3) m. size: m, of the largest whirls; 0 for 1."""
+    """Return vector noise (n, 3) from -1 to 1 at points (n, 3) m. size: m, of the largest eddies; 0 means 1 m."""
     scaled = points / size if size != 0.0 else points
     found = np.empty_like(points)
     for axis in range(3):
@@ -62,10 +62,10 @@ def turbulence(points: Array, size: float, seed: int) -> Array:
 
 
 def flicker(frame: float, seed: int) -> float:
-    """A number within -1 and 1 that changes from frame to frame, along straight lines in between."""
+    """Return a random number from -1 to 1 that changes each frame, with linear interpolation between frames."""
     low = int(np.floor(frame))
     start = (seed * 0xD1342543DE82EF95) & _WORD
     words = np.array([(start + (low + k) * int(_STRIDES[0])) & _WORD for k in (0, 1)], dtype=np.uint64)
-    # The upper 53 bits are all that a double has.
+    # A double has 53 bits of precision.
     ends = (_mixed(words) >> np.uint64(11)).astype(float) / 2.0**52 - 1.0
     return float(ends[0] + (frame - low) * (ends[1] - ends[0]))

@@ -1,1 +1,1 @@
-"""Frames, and how they are kept on disk."""
+"""Simulated frames and their storage on disk."""

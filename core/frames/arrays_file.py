@@ -1,8 +1,8 @@
-"""A file of named arrays: a head that tells where each one is, and their bytes; a checksum for each.
+"""File format for named arrays: a head with the position and checksum of each array, followed by their bytes.
 
     magic, length of the head (8 bytes), SHA-256 of the head, head (JSON), arrays
 
-One array can be read without the others. Nothing in a file is ever executed, and no more is read than the file holds.
+Each array can be read without the others. Content is never executed, and reads stay within the file size.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 
 _MAGIC = b"DampSim frame 2\n"
 _SUM = hashlib.sha256().digest_size
-# A head is a few hundred bytes for each body.
+# Largest accepted head in bytes; a real one has a few hundred bytes per body.
 _LONGEST_HEAD = 4_000_000
 _KINDS = ("<f8", "<f4")
 
 
 def packed(facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    """facts: what JSON can hold.  arrays: of floats, in single or double precision."""
+    """Return the content of a file. facts: JSON-serialisable.  arrays: single or double precision floats."""
     table, chunks, offset = {}, [], 0
     for name, array in arrays.items():
         kind = "<f4" if array.dtype == np.float32 else "<f8"
@@ -40,13 +40,13 @@ def packed(facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> byte
 
 
 class ArraysFile:
-    """An open file of named arrays. Raises ValueError where it is none, or damaged, and OSError."""
+    """Reader of an open file of named arrays. Raises ValueError for a damaged or foreign file, and OSError."""
 
     def __init__(self, file: BinaryIO, size: int) -> None:
         self._file = file
         start = file.read(len(_MAGIC) + 8 + _SUM)
         if not start.startswith(_MAGIC) or len(start) < len(_MAGIC) + 8 + _SUM:
-            raise ValueError("it is no frame of this version")
+            raise ValueError("it is not a frame of this version")
         length = int.from_bytes(start[len(_MAGIC) : len(_MAGIC) + 8], "little")
         if length > min(size, _LONGEST_HEAD):
             raise ValueError("its head is damaged")
@@ -65,7 +65,7 @@ class ArraysFile:
         return list(self._table)
 
     def read(self, name: str) -> NDArray[Any]:
-        """One array, checked."""
+        """Return an array. Raises ValueError if it is missing, truncated or its checksum is wrong."""
         entry = self._table.get(name)
         if not isinstance(entry, dict) or entry.get("kind") not in _KINDS:
             raise ValueError(f"it has no {name}")
@@ -73,7 +73,7 @@ class ArraysFile:
         shape = tuple(int(side) for side in entry["shape"])
         length, offset = int(np.prod(shape, dtype=object)) * kind.itemsize, int(entry["offset"])
         if min((*shape, offset, length)) < 0 or self._start + offset + length > self._size:
-            raise ValueError("it is cut off")
+            raise ValueError("it is truncated")
         self._file.seek(self._start + offset)
         content = self._file.read(length)
         if hashlib.sha256(content).hexdigest() != entry["sum"]:
@@ -82,11 +82,11 @@ class ArraysFile:
 
 
 def opened(path: Path) -> tuple[BinaryIO, int]:
-    """A regular file and its size; raises ValueError for anything else, as a pipe, which would never end."""
-    # Opening a pipe would wait for somebody to write to it; what was opened is asked, as a name may change its file.
+    """Open a regular file and return it with its size in bytes. Raises ValueError for anything else, such as a pipe."""
+    # O_NONBLOCK: opening a pipe would wait for a writer. fstat: the path may refer to another file by now.
     found = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     about = os.fstat(found)
     if not stat.S_ISREG(about.st_mode):
         os.close(found)
-        raise ValueError("it is no file")
+        raise ValueError("it is not a regular file")
     return os.fdopen(found, "rb"), about.st_size

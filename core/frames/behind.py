@@ -1,4 +1,4 @@
-"""Work that is waited for later: a frame goes to the disk beside the next one's simulation."""
+"""Background writing: a frame is written to disk while the next one is simulated."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 
 class Behind:
-    """One piece of work at a time, beside what goes on. What it ends in is raised where it is waited for.
+    """Background thread that runs one task at a time. An exception of a task is raised by the next wait.
 
-    All of them have one thread: to start one takes as long as a twentieth of a small body's frame. What was begun is
-    ended, even where the interpreter ends meanwhile.
+    The thread is reused, since starting one costs 5% of the time of a small body's frame. A task that was started is
+    completed even if the interpreter exits.
     """
 
     def __init__(self) -> None:
@@ -18,18 +18,18 @@ class Behind:
         self._begun: Future[None] | None = None
 
     def begin(self, work: Callable[[], None]) -> None:
-        """Begin it when the one before is done; raises what that ended in, and then does not begin."""
+        """Start a task after the previous one is done. If that failed, raise its exception instead."""
         self.wait()
         self._begun = self._pool.submit(work)
 
     def wait(self) -> None:
-        """Until what was begun is done; raises what it ended in, once."""
+        """Wait for the current task, and raise its exception, once."""
         begun, self._begun = self._begun, None
         if begun is not None:
             begun.result()
 
     def end(self) -> None:
-        """Wait, and begin nothing any more."""
+        """Wait for the current task and stop the thread."""
         try:
             self.wait()
         finally:

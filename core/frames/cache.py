@@ -1,6 +1,6 @@
-"""Frames on disk: one file for each, written whole or not at all, so that a killed bake goes on from its last frame.
+"""Frame cache on disk: one file per frame, written atomically, so that a killed bake resumes from its last frame.
 
-One folder belongs to all bodies that are simulated together; a reader asks for the shape of one.
+A folder holds all bodies that are simulated together; the shape of a single body can be read.
 """
 
 from __future__ import annotations
@@ -29,28 +29,29 @@ from .part import begun
 
 _HEADER, _LOCK = "header.json", "lock"
 _FRAME = re.compile(r"frame_(-?\d+)\.frame")
-# Of DampSim 1, which are removed, but not read.
+# Frames of DampSim 1, which are removed but cannot be read.
 _OLDER = re.compile(r"frame_(-?\d+)\.npz")
 _SHAPE, _MEMORY = "shape/", "memory/"
 _STATE = ("positions", "velocities", "reference")
-# What reading a file ends in that is damaged, or was made to look like one of ours.
+# Exceptions from reading a damaged or maliciously crafted file.
 _DAMAGED = (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError)
 
 
 class FrameCache:
-    """A folder of frames for the same inputs. Errors of the disk end in CacheError and leave what is there."""
+    """Folder of frames with the same inputs. Disk errors raise CacheError and keep the existing frames."""
 
     def __init__(self, folder: Path, name: str, owner: str = "", marks: Mapping[str, str] | None = None) -> None:
-        """folder: made when first written to.  name: of the object, for messages.  owner: see Header.
+        """Describe a cache without touching the disk.
 
-        marks: what bodies are known by in the files, by name, see Body.identity; their names if None.
+        folder: created on the first write.  name: name of the object in messages.  owner: see Header.
+        cache_ids: identifiers of bodies in the files by name, see Body.identity; None to use their names.
         """
         self.folder, self.name, self.owner = folder, name, owner
         self._marks = dict(marks or {})
         self._names = {mark: name for name, mark in self._marks.items()}
 
     def header(self) -> Header | None:
-        """Of the frames that are there; None where there is no cache."""
+        """Return the header; None if there is no cache. Raises CacheError if it cannot be read."""
         try:
             return read_header(self.folder / _HEADER)
         except FileNotFoundError:
@@ -61,27 +62,27 @@ class FrameCache:
             ) from error
 
     def own_header(self) -> Header | None:
-        """The same; raises StaleCacheError where another DampSim made the frames, so that they cannot be read."""
+        """Return the header. Raises StaleCacheError if an incompatible version of DampSim wrote the frames."""
         header = self.header()
         if header is not None and header.foreign:
             raise StaleCacheError(f"{self.name}: the cache in {self.folder} {header.foreign}.")
         return header
 
     def start(self, inputs: Mapping[str, Any]) -> None:
-        """Empty the folder and begin anew."""
+        """Clear the folder and start a new cache."""
         self.clear()
         self._make()
         self._write_header(Header(inputs, self.owner))
 
     def claim(self) -> None:
-        """Say that the frames are this owner's. Raises StaleCacheError where they are another DampSim's."""
+        """Make this owner the owner of the frames. Raises StaleCacheError if they are of an incompatible version."""
         header = self.own_header()
         if header is not None and header.owner != self.owner:
             self._write_header(Header(header.inputs, self.owner))
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Keep all others from writing. Raises CacheError where another process does."""
+        """Hold the write lock of the folder. Raises CacheError if another process holds it."""
         self._make()
         path = self.folder / _LOCK
         try:
@@ -98,7 +99,7 @@ class FrameCache:
                     self.folder.rmdir()
 
     def append(self, frame: Frame, behind: Behind | None = None) -> None:
-        """behind: where it is written beside what goes on, and when it is there is known; at once if None."""
+        """Write a frame, in the background if a writer is given. Raises CacheError if the folder was removed."""
         state = frame.state
         facts = {
             "number": frame.number,
@@ -111,7 +112,7 @@ class FrameCache:
         arrays |= {f"{_MEMORY}{self._mark(name)}": value for name, value in state.memory.items()}
         arrays |= {f"{_SHAPE}{self._mark(name)}": shape.astype(np.float32) for name, shape in frame.shapes.items()}
         self._check_there()
-        # Frames are never written to: to pack one, and to sum it up, can wait too.
+        # Frames are immutable, so they can also be packed and summed in the background.
         write = partial(self._append, self._path(frame.number).name, facts, arrays)
         behind.begin(write) if behind else write()
 
@@ -127,7 +128,7 @@ class FrameCache:
             raise CacheError(f"{self.name}: the cache folder {self.folder} was removed during the bake; bake again.")
 
     def numbers(self) -> list[int]:
-        """Numbers of the unbroken run of frames from the first one on."""
+        """Return the numbers of the consecutive frames that start at the first one."""
         numbers = self._all()
         return [number for place, number in enumerate(numbers) if number == numbers[0] + place]
 
@@ -140,7 +141,7 @@ class FrameCache:
             }
             positions, velocities, reference = (_points(data, name) for name in _STATE)
             if not positions.shape == velocities.shape == reference.shape:
-                raise ValueError("its nodes are not as many throughout")
+                raise ValueError("its arrays have different numbers of nodes")
             state = State(float(data.facts["time"]), positions, velocities, reference, memory)
             shapes = {
                 self._name(name.removeprefix(_SHAPE)): _points(data, name).astype(float)
@@ -151,28 +152,28 @@ class FrameCache:
             if not isinstance(made_from, dict):
                 raise ValueError("its head is damaged")
             inputs = {self._name(name): value for name, value in made_from.items()}
-            # Older frames do not say how many.
+            # Older frames lack this number.
             helped = int(data.facts.get("helped", 0))
             return Frame(number, state, shapes, inputs, int(data.facts["iterations"]), helped)
 
     def _mark(self, name: str) -> str:
-        """A body's name, or a memory's that begins with it, as the files have it."""
+        """Return a body name, or a history key that begins with one, as stored in files."""
         body, of, rest = name.partition(OF)
         return self._marks.get(body, body) + of + rest
 
     def _name(self, mark: str) -> str:
-        """The way back."""
+        """Return a name or key as used in memory; the inverse of _stored_key()."""
         body, of, rest = mark.partition(OF)
         return self._names.get(body, body) + of + rest
 
     def shape(self, number: int, body: str) -> Array:
-        """A body's surface (v, 3) m at a frame, without the rest of it."""
+        """Return the surface (v, 3) m of a body at a frame, without reading the rest of the frame."""
         with self._open(number) as data:
             return np.asarray(_points(data, f"{_SHAPE}{self._mark(body)}").astype(float))
 
     @contextlib.contextmanager
     def _open(self, number: int) -> Iterator[ArraysFile]:
-        """A frame's file. What is wrong with it is a CacheError."""
+        """Open the file of a frame. Raises CacheError if it is missing or damaged."""
         try:
             file, size = opened(self._path(number))
             with file:
@@ -184,25 +185,25 @@ class FrameCache:
             raise self.damaged(number) from error
 
     def damaged(self, number: int) -> CacheError:
-        """What is to be said of a frame that cannot be gone on with."""
+        """Return the error for a frame that cannot be read."""
         return CacheError(
             f"{self.name}: frame {number} of the cache in {self.folder} is damaged or gone; "
             f"re-bake from frame {number}."
         )
 
     def drop_from(self, number: int) -> None:
-        """Remove this frame and all after it, the last one first, so that what is left is always an unbroken run."""
+        """Remove a frame and all later ones, the last one first, so that no gap can remain."""
         for found in reversed(self._all()):
             if found >= number:
                 self._remove(self._path(found))
 
     def clear(self) -> None:
-        """Remove our files, and the folder if nothing else is in it."""
+        """Remove the files of the cache, and the folder if it is empty then."""
         try:
             paths = sorted(self.folder.iterdir()) if self.folder.is_dir() else []
         except OSError as error:
             raise self._unreadable(error) from error
-        # The header goes first: frames without one are nobody's.
+        # Remove the header first, since frames without a header are ignored.
         for path in sorted(paths, key=lambda path: path.name != _HEADER):
             ours = _FRAME.fullmatch(path.name) or _OLDER.fullmatch(path.name) or path.name.endswith(".part")
             if path.name == _HEADER or ours:
@@ -211,9 +212,9 @@ class FrameCache:
             self.folder.rmdir()
 
     def copy_from(self, other: FrameCache) -> Iterator[tuple[int, int]]:
-        """Take over another cache's frames, yielding how many (done, total) are; the header comes last.
+        """Copy the frames of another cache, yielding the progress (done, total); the header is written last.
 
-        Raises StaleCacheError where they are another DampSim's, and then leaves what is here.
+        Raises StaleCacheError if they are of an incompatible version, and then keeps the existing frames.
         """
         header = other.own_header()
         if header is None:
@@ -291,8 +292,8 @@ class FrameCache:
 
 
 def _points(data: ArraysFile, name: str) -> Array:
-    """An array (n, 3); ValueError where it is another."""
+    """Return an array (n, 3). Raises ValueError for other shapes."""
     found = data.read(name)
     if found.ndim != 2 or found.shape[1] != 3:
-        raise ValueError(f"its {name} are no points")
+        raise ValueError(f"its {name} are not 3D points")
     return found

@@ -1,4 +1,4 @@
-"""A motion as few shapes with weights over time, none of its vertices off by more than a bound."""
+"""Compression of a motion into few shapes with weights over time, with a bound on the error of every vertex."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from scipy.linalg import eigh
 
 from ..arrays import Array, Single
 
-# Numbers of the motion looked at in one go: keeps copies in double precision small beside the motion itself.
+# Numbers processed at once, so that double-precision copies stay small compared with the motion.
 _CHUNK = 4_000_000
-# Of the bound, what rounding to single precision and summing the shapes up may take.
+# Fraction of the bound for truncation; the rest is reserved for single-precision rounding and summation.
 _ROUNDING = 0.98
 
 
 @dataclass(frozen=True)
 class Compressed:
-    """move(f, v) = offset(v) + sum over k of weights(f, k) shapes(k, v).
+    """Compressed motion: displacement(f, v) = offset(v) + sum over k of weights(f, k) shapes(k, v).
 
-    offset: (v, 3) m.  shapes: (k, v, 3) m.  weights: (f, k), each running from 0 to 1: engines clamp negative ones.
+    offset: (v, 3) m.  shapes: (k, v, 3) m.  weights: (f, k), each ranging from 0 to 1: engines clamp negative ones.
     """
 
     offset: Single
@@ -27,15 +27,17 @@ class Compressed:
     weights: Array
 
     def move(self, frame: int) -> Array:
-        """(v, 3) m of the frame with this place in the motion."""
+        """Return the displacements (v, 3) m at a frame index."""
         return np.asarray(self.offset + np.tensordot(self.weights[frame], self.shapes, 1), dtype=float)
 
 
 def compress(moves: Single, bound: float) -> Compressed:
-    """The fewest principal shapes that keep every vertex at every frame within the bound (m) of its move.
+    """Return the fewest principal shapes that reproduce every vertex at every frame within the bound (m).
 
-    moves: (f, v, 3) m, in single precision. Principal shapes by the Gram matrix of the frames (Sirovich 1987, method
-    of snapshots): f x f instead of f x 3v. The number is chosen by the largest error, not by the mean one.
+    The principal shapes follow from the Gram matrix of the frames (Sirovich 1987, method of snapshots): f x f instead
+    of f x 3v. Their number is determined by the largest error, not the mean. Raises ValueError for a bound <= 0.
+
+    displacements: (f, v, 3) m, in single precision.
     """
     if not bound > 0.0:
         raise ValueError(f"bound is {bound}; it has to be above zero")
@@ -50,7 +52,7 @@ def compress(moves: Single, bound: float) -> Compressed:
     values, vectors = eigh(gram)
     values, modes = np.maximum(values[::-1], 0.0), np.ascontiguousarray(vectors[:, ::-1], dtype=np.float32)
     limit = _ROUNDING * bound
-    # The mean of the squared errors is known; the largest one is not smaller.
+    # The eigenvalues give the mean squared error, a lower bound of the largest one.
     tail = np.append(np.cumsum(values[::-1])[::-1], 0.0)
     low = int(np.argmax(tail <= vertices * frames * limit**2))
     high = frames - 1
@@ -64,19 +66,19 @@ def compress(moves: Single, bound: float) -> Compressed:
 
 
 def _parts(frames: int, vertices: int) -> list[slice]:
-    """The columns of the flat motion in pieces of whole vertices."""
+    """Return slices of the columns of the flat motion, each of whole vertices."""
     width = 3 * max(_CHUNK // (3 * frames), 1)
     return [slice(start, min(start + width, 3 * vertices)) for start in range(0, 3 * vertices, width)]
 
 
 def _worst(centred: Single, modes: Single) -> float:
-    """The largest distance of a vertex from its move when only these modes (f, k) are kept."""
+    """Return the largest error in m of a vertex if only these modes (f, k) are kept."""
     rest = centred - modes @ (modes.T @ centred)
     return float(np.sqrt(np.einsum("fvi,fvi->fv", *2 * [rest.reshape(len(rest), -1, 3)]).max(initial=0.0)))
 
 
 def _with_positive_weights(flat: Single, mean: Single, modes: Array, parts: list[slice]) -> Compressed:
-    """What the weights would take off below zero goes into the offset; their reach goes into the shapes."""
+    """Scale the weights to 0 to 1: move their minimum into the offset and their range into the shapes."""
     least = modes.min(axis=0, initial=np.inf) if modes.size else np.zeros(0)
     reach = np.ptp(modes, axis=0) if modes.size else np.zeros(0)
     weights = (modes - least) / reach

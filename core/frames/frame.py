@@ -1,4 +1,4 @@
-"""What comes out of a simulation."""
+"""Result of the simulation at one frame."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ..system.state import State
 
 @dataclass(frozen=True)
 class Frame:
-    """A simulated frame.
+    """Simulated frame.
 
-    number: of the frame.
-    state: of all nodes.
-    shapes: (v, 3) m, the surface of each body by name.
-    inputs: digests of what it was made from, by body and collider.
-    iterations: of the solver.
-    helped: how many of its steps another way had to be tried in, see StepReport.
+    number: frame number.
+    state: state of all nodes.
+    shapes: surface (v, 3) m of each body by name.
+    inputs: digests of its inputs, by body and collider.
+    iterations: number of solver iterations.
+    fallback_count: number of steps that used a fallback, see StepReport.
     """
 
     number: int
@@ -30,6 +30,6 @@ class Frame:
 
     @property
     def surface(self) -> Array:
-        """Of the only body, (v, 3) m."""
+        """Surface (v, 3) m of the only body."""
         (surface,) = self.shapes.values()
         return surface

@@ -1,4 +1,4 @@
-"""What stands before a cache's frames: what they were made from, whose they are, and which DampSim can read them."""
+"""Header of a frame cache: inputs and owner of the frames, and their format version."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from typing import Any
 from .arrays_file import opened
 
 FORMAT = 2
-# No header is larger. What is parsed takes fifty times the memory of its text.
+# Largest accepted header in bytes. Parsing takes fifty times the memory of the text.
 _LONGEST = 4_000_000
 
 
 @dataclass(frozen=True)
 class Header:
-    """inputs: what the frames were made from; see fingerprint.inputs.  owner: the file whose frames they are, or ''.
+    """Header of a frame cache.
 
-    format: of the DampSim that made them; frames of any other than FORMAT cannot be read.
+    inputs: inputs of the frames, see fingerprint.cache_inputs.  owner: .blend file that owns the frames, or ''.
+    format: format version of the frames; only FORMAT can be read.
     """
 
     inputs: Mapping[str, Any]
@@ -37,9 +38,9 @@ class Header:
 
     @property
     def foreign(self) -> str:
-        """Whose frames they are and what to do, the end of a sentence; '' where they can be read."""
+        """End of a sentence that explains an incompatible version and its fix; '' if the frames can be read."""
         if self.newer:
-            return "was made by a newer DampSim; update DampSim to go on with it, or clear it or bake again"
+            return "was made by a newer DampSim; update DampSim to use it, or clear it or bake again"
         return "was made by an older DampSim; clear it or bake again" if self.older else ""
 
     def packed(self) -> bytes:
@@ -48,7 +49,7 @@ class Header:
 
 
 def read_header(path: Path) -> Header:
-    """Raises FileNotFoundError where there is none, and any of a parser's errors where it is damaged."""
+    """Read a header. Raises FileNotFoundError if there is none, and any parser error if it is damaged."""
     file, size = opened(path)
     with file:
         if size > _LONGEST:
@@ -57,12 +58,12 @@ def read_header(path: Path) -> Header:
     header, check = found["header"], found["sha256"]
     if _sum(header) != check:
         raise ValueError("its checksum is wrong")
-    # DampSim 1 wrote no format.
+    # Headers of DampSim 1 have no format.
     version = header.get("format", 1) if isinstance(header, dict) else None
     if type(version) is not int:
         raise ValueError("it is damaged")
     if version > FORMAT:
-        # What is in it is not for this DampSim to judge.
+        # The content of a newer header is unknown.
         return Header({}, owner if isinstance(owner := header.get("owner"), str) else "", version)
     inputs, owner = header["inputs"], header["owner"]
     if not isinstance(owner, str) or not _are_inputs(inputs):
@@ -71,7 +72,7 @@ def read_header(path: Path) -> Header:
 
 
 def _are_inputs(found: object) -> bool:
-    """Whether it can be compared with inputs of ours."""
+    """Return whether a parsed value has the structure of cache_inputs()."""
     if not isinstance(found, dict):
         return False
     shared, bodies, names = (found.get(part, {}) for part in ("shared", "bodies", "names"))

@@ -1,4 +1,4 @@
-"""A lock between processes that the system gives back when its holder dies, however it dies."""
+"""Lock between processes, which the operating system releases when its holder dies."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ else:
 
 
 class Busy(Exception):  # noqa: N818 (not an error: the answer to a question)
-    """Another process, or another part of this one, holds the lock."""
+    """Another process, or another part of this process, holds the lock."""
 
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock that a file stands for. Raises Busy at once where it is taken.
+    """Hold the lock of a file. Raises LockBusy immediately if it is taken.
 
-    Where the system cannot lock (some network drives), or the file cannot be made, it goes on without.
+    Without support for locks (some network drives), or if the file cannot be created, no lock is held.
     """
     try:
-        # A link would make a file elsewhere.
+        # O_NOFOLLOW: a symbolic link would create a file elsewhere.
         file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
     except OSError:
-        # What is to be written next says why it can't be.
+        # The next write reports the reason.
         yield
         return
     try:
@@ -36,12 +36,12 @@ def locked(path: Path) -> Iterator[None]:
         try:
             yield
         finally:
-            # While it is still held, so that nobody takes a lock on a file that is gone.
+            # Unlink while the lock is held, so that no other process locks a deleted file.
             with contextlib.suppress(OSError):
                 path.unlink()
     finally:
         os.close(file)
-        # Windows removes no file that is open.
+        # Windows cannot remove an open file.
         if sys.platform == "win32":
             with contextlib.suppress(OSError):
                 path.unlink()
@@ -53,7 +53,7 @@ def _take(file: int, path: Path) -> None:
             msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
         else:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Its holder may have removed the file between our opening and locking it.
+            # The previous holder may have removed the file between open and flock.
             if path.stat().st_ino != os.fstat(file).st_ino:
                 raise Busy
     except (BlockingIOError, PermissionError):

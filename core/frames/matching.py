@@ -1,4 +1,4 @@
-"""Finds the vertices of a mesh again in a copy whose vertices were split and put in another order."""
+"""Matching of the vertices of a mesh to a copy in which they were split and reordered."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from scipy.spatial import cKDTree
 
 from ..arrays import Array, Index, Single
 
-# Frames that a vertex is known by.
+# Number of frames by which vertices are compared.
 _SAMPLES = 12
 
 
 @dataclass(frozen=True)
 class Match:
-    """places: (w,) which vertex each one of the copy is.  error: m, the largest distance of any at any frame.
+    """Correspondence between the vertices of a copy and those of the source.
 
-    A vertex that the copy lacks counts with the distance to its nearest one.
+    indices: (w,) source vertex of each vertex of the copy.
+    error: m, largest distance of corresponding vertices at any frame. A source vertex that is missing in the copy
+        counts with the distance to the nearest vertex of the copy.
     """
 
     places: Index
@@ -25,13 +27,16 @@ class Match:
 
 
 def match(source: Single, copy: Single) -> Match:
-    """source: (f, v, 3) m, the moving vertices.  copy: (f, w, 3) m, at the same frames, w >= v, split ones twice."""
+    """Match the vertices of a copy to those of the source by their motion.
+
+    source: (f, v, 3) m.  copy: (f, w, 3) m, at the same frames, w >= v, with split vertices repeated.
+    """
     chosen = np.unique(np.linspace(0, len(source) - 1, _SAMPLES).round().astype(int))
     places = cKDTree(_paths(source[chosen])).query(_paths(copy[chosen]))[1]
     error = 0.0
     for moved, again in zip(source, copy, strict=True):
         error = max(error, float(np.linalg.norm(moved[places] - again, axis=1).max(initial=0.0)))
-    # Vertices at one place throughout stand for each other.
+    # Vertices that coincide at all frames are interchangeable, so only count those without a coincident match.
     missing = np.setdiff1d(np.arange(source.shape[1]), places)
     if len(missing) and len(places):
         nearest = cKDTree(_paths(copy[chosen])).query(_paths(source[chosen][:, missing]))[0]

@@ -1,4 +1,4 @@
-"""A file that is being written, beside the one that it will replace."""
+"""Temporary file that is written next to the file it will replace."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from typing import BinaryIO
 
 
 def begun(path: Path) -> BinaryIO:
-    """A new file in the place of whatever has its name: a link there is removed, not followed. Raises OSError."""
+    """Create a file, replacing any existing one; a link is removed, not followed. Raises OSError."""
     path.unlink(missing_ok=True)
     return path.open("xb")

@@ -1,1 +1,1 @@
-"""Meshes, lattices and embeddings."""
+"""Meshes, tetrahedralisation, proximity queries, continuous collision detection (CCD) and rigid motions."""

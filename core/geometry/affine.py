@@ -8,5 +8,5 @@ from ..arrays import Array
 
 
 def transformed(matrix: Array, points: Array) -> Array:
-    """points (v, 3) through a matrix (4, 4)."""
+    """Return points (v, 3) transformed by an affine matrix (4, 4)."""
     return np.asarray(points @ matrix[:3, :3].T + matrix[:3, 3])

@@ -1,4 +1,4 @@
-"""A box filled with tetrahedra: the clamped bar of the validation and of the tests."""
+"""Tetrahedral box meshes (the clamped bar of the validation and the tests), bounding boxes and outcodes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..arrays import Array, Index
 
 
 def box_tets(size: tuple[float, float, float], cells: tuple[int, int, int]) -> tuple[Array, Index]:
-    """Nodes (n, 3) m and tets (m, 4) of a box with one corner at the origin; each cell is cut into Kuhn's six tets."""
+    """Return nodes (n, 3) m and tets (m, 4) of a box at the origin; each cell is split into Kuhn's six tets."""
     counts = np.array(cells) + 1
     grid = np.stack(np.meshgrid(*(np.arange(c) for c in counts), indexing="ij"), axis=-1).reshape(-1, 3)
     nodes = grid * (np.array(size) / np.array(cells))
@@ -26,19 +26,19 @@ def box_tets(size: tuple[float, float, float], cells: tuple[int, int, int]) -> t
 
 
 def around(points: Array) -> tuple[Array, Array]:
-    """The lowest and the highest coordinates (3,) of points (p, 3), not none."""
-    # Along rows that lie together it is many times as quick.
+    """Return the bounding box of points (p, 3), p > 0: its lowest and highest coordinates, each (3,)."""
+    # Contiguous rows make the reduction many times faster.
     rows = np.ascontiguousarray(points.T)
     return rows.min(axis=1), rows.max(axis=1)
 
 
 def beyond(points: Array, low: Array, high: Array) -> NDArray[np.uint8]:
-    """(p,) a bit for each side of a box (3,), (3,) that points (p, 3) lie beyond.
+    """Return Cohen-Sutherland outcodes (p,) of points (p, 3): one bit per side of the box (3,), (3,) they lie beyond.
 
-    A line, a triangle or a tetrahedron whose corners have a bit in common does not come into the box.
+    A line, triangle or tetrahedron whose corners share a bit does not intersect the box.
     """
     bits, bit = np.zeros(len(points), dtype=np.uint8), 1
-    # Coordinate by coordinate: rows of three are compared one by one.
+    # One coordinate at a time: comparing long rows is faster than comparing rows of three.
     for axis, row in enumerate(np.ascontiguousarray(points.T)):
         for outside in (row < low[axis], row > high[axis]):
             bits |= outside.view(np.uint8) * np.uint8(bit)

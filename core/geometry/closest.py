@@ -1,4 +1,4 @@
-"""Closest points of triangles and of segments, for many pairs at once. Vectors are rows (3, k)."""
+"""Closest points on triangles and lines, vectorised over many pairs. Vectors are stored as rows (3, k)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ _TINY = 1e-300
 
 
 def closest_on_triangles(points: Array, corners: Array) -> tuple[Array, Array, Array]:
-    """Barycentric weights (3, k) of the closest points, ways (3, k) from there to the points, squared distances (k,).
+    """Return barycentric weights (3, k) of the closest points, offsets (3, k) from them, and squared distances (k,).
 
-    points: (3, k).  corners: (3 corners, 3, k).  A weight is exactly zero where the closest point is on a side or a
-    corner. Only sums and products of single numbers: a pair has the same answer whatever stands beside it.
+    points: (3, k).  corners: (3 corners, 3, k).  Offsets point from the closest point to the query point. A weight is
+    exactly zero where the closest point is on a side or a corner. Only elementwise sums and products are used, so the
+    result of a pair does not depend on the other pairs of the call.
     """
     a, b, c = corners
     u, v, w = b - a, c - a, points - a
@@ -22,7 +23,7 @@ def closest_on_triangles(points: Array, corners: Array) -> tuple[Array, Array, A
     normal = cross_rows(u, v)
     square = _dot(normal, normal)
     weights = np.empty((3, points.shape[1]))
-    # Where it is flat the division means nothing, and the sides decide.
+    # The division is meaningless for degenerate triangles; their sides decide below.
     safe = np.where(square > 1e-24 * uu * vv, square, 1.0)
     weights[1] = _dot(normal, cross_rows(w, v)) / safe
     weights[2] = _dot(normal, cross_rows(u, w)) / safe
@@ -35,7 +36,7 @@ def closest_on_triangles(points: Array, corners: Array) -> tuple[Array, Array, A
     if len(rest):
         u, v, w, uu, uv, vv = (x[..., rest] for x in (u, v, w, uu, uv, vv))
         wu, wv = _dot(w, u), _dot(w, v)
-        # Along ab, ac and bc: at part t of the way.
+        # Parameters t along the sides ab, ac and bc.
         parts = np.empty((3, len(rest)))
         parts[0] = _part(wu, uu)
         parts[1] = _part(wv, vv)
@@ -58,9 +59,9 @@ def closest_on_triangles(points: Array, corners: Array) -> tuple[Array, Array, A
 
 
 def closest_of_lines(start_a: Array, way_a: Array, start_b: Array, way_b: Array) -> tuple[Array, Array, Array]:
-    """Where lines come closest: parts s, t (k,) of their ways (3, k), and sin² (k,) of their angles.
+    """Return parameters s, t (k,) of the closest points of lines, and sin² (k,) of the angle between them.
 
-    Parallel ones give s = t = -1.
+    Parameters are in units of the direction vectors (3, k). Parallel lines give s = t = -1.
     """
     between = start_b - start_a
     cross = cross_rows(way_a, way_b)

@@ -1,8 +1,8 @@
-"""Fewer triangles for a surface: short edges collapse, many at a time, until so many vertices are left.
+"""Decimation of a surface by edge collapse: short edges collapse, many per pass, down to a number of vertices.
 
-A vertex goes into a neighbour, so that all that are left are vertices of the surface. An edge may collapse where its
-ends have no other common neighbours than its triangles', so that holes and pieces stay what they are, and where no
-triangle turns over. Those of one round have nothing in common.
+A vertex is merged into a neighbour, so the remaining vertices are vertices of the input. An edge may collapse if its
+ends share no neighbours other than the tips of its triangles (the link condition, which keeps the topology), and if no
+triangle flips. The edges that collapse in one pass are independent of each other.
 """
 
 from __future__ import annotations
@@ -14,33 +14,38 @@ from scipy.sparse import csr_matrix
 
 from ..arrays import Array, Index, Mask
 
-# A triangle may turn by at most the angle of this cosine in one collapse, and be no thinner than this: its area over
-# the square of its longest side, 0.43 at best.
+# Cosine of the largest rotation of a triangle's normal in one collapse, and the smallest quality allowed: the area over
+# the square of the longest side (0.43 for an equilateral triangle).
 _TURN, _THIN = 0.7, 0.05
-# A border's vertex where it turns by more than the angle of this cosine stays.
+# Border vertices at which the border turns by more than the angle of this cosine are fixed.
 _CORNER = 0.85
-# How much longer an edge counts that lies across a fold.
+# Weight of the cost of edges between faces that are not coplanar.
 _FOLD = 8.0
-# Edges as long as each other go in no order, by this part of the length, so that many may go at once.
+# Random part of the cost: it breaks ties between equally long edges, so that many can collapse in one pass.
 _CHANCE = 0.6
 _ROUNDS = 200
-# An edge between triangles that turn by less than the angle of this cosine may cross over to their other corners.
+# An edge may be flipped if its triangles' normals differ by less than the angle of this cosine.
 _FLAT = 0.95
 _FLIPS = 40
 
 
 @dataclass(frozen=True)
 class Collapsed:
-    """triangles: (t, 3) of the vertices that are left.  into: (v,) where each vertex went; itself if it is left."""
+    """Result of a decimation.
+
+    triangles: (t, 3), indices of input vertices.  representative: (v,) the vertex that each input vertex was merged
+    into; its own index if it remains.
+    """
 
     triangles: Index
     into: Index
 
 
 def collapsed(vertices: Array, triangles: Index, count: int, held: Array, kept: Index | None = None) -> Collapsed:
-    """vertices: (v, 3).  triangles: (m, 3), in which no vertex is doubled.  count: that should be left.
+    """Reduce a surface to about vertex_count vertices by edge collapse, then flip edges (Delaunay).
 
-    held: (v,) weights of pins; a vertex goes into none that is held less.  kept: vertices that stay.
+    vertices: (v, 3).  triangles: (m, 3), each with three different vertices.
+    pin_weights: (v,); a vertex is never merged into one with a lower weight.  fixed_vertices: never removed.
     """
     into, banned = np.arange(len(vertices)), np.zeros(0, dtype=np.int64)
     v = len(vertices)
@@ -70,7 +75,7 @@ def collapsed(vertices: Array, triangles: Index, count: int, held: Array, kept: 
 def _round(
     vertices: Array, triangles: Index, held: Array, most: int, banned: Index, kept: Index | None
 ) -> tuple[Index, Index, Index] | None:
-    """Vertices that go, where to, and pairs (as numbers) that must not be tried again; None where nothing may go."""
+    """Return removed vertices, their targets and rejected pairs (as keys) of one pass; None if no edge can collapse."""
     v = len(vertices)
     sides = np.concatenate([triangles[:, [0, 1]], triangles[:, [1, 2]], triangles[:, [2, 0]]])
     keys = np.sort(sides, axis=1) @ np.array([v, 1])
@@ -83,7 +88,7 @@ def _round(
     common = np.asarray(near[a].multiply(near[b]).sum(axis=1)).ravel()
     way = vertices[b] - vertices[a]
     square = np.einsum("ei,ei->e", way, way)
-    # What ends beside long edges makes them longer yet.
+    # Removing a vertex that has long edges would lengthen them further.
     longest = np.zeros(v)
     np.maximum.at(longest, a, square)
     np.maximum.at(longest, b, square)
@@ -115,10 +120,10 @@ def _round(
 
 
 def _flipped(vertices: Array, triangles: Index) -> Index:
-    """About the same surface, with edges between the other corners where the angles there exceed half a turn."""
+    """Return triangles after Delaunay edge flips: edges are flipped where the opposite angles sum to more than pi."""
     v = len(vertices)
     for _ in range(_FLIPS):
-        # Side k of a triangle leads from corner k to the next, with the corner before it across.
+        # Side k of a triangle goes from corner k to corner k + 1; the remaining corner is its tip.
         sides = np.concatenate([triangles[:, [k, (k + 1) % 3]] for k in range(3)])
         tips = np.concatenate([triangles[:, (k + 2) % 3] for k in range(3)])
         owner = np.tile(np.arange(len(triangles)), 3)
@@ -129,7 +134,6 @@ def _flipped(vertices: Array, triangles: Index) -> Index:
         one, other = order[pair], order[pair + 1]
         a, b, c, d = sides[one, 0], sides[one, 1], tips[one], tips[other]
         wide = _cosine(vertices, c, a, b), _cosine(vertices, d, a, b)
-        # Angles of more than half a turn together.
         gain = np.arccos(wide[0]) + np.arccos(wide[1]) - np.pi
         new = np.stack([np.stack([c, a, d], axis=1), np.stack([d, b, c], axis=1)], axis=1)
         before = _normals(vertices, triangles[owner[one]]), _normals(vertices, triangles[owner[other]])
@@ -149,7 +153,7 @@ def _flipped(vertices: Array, triangles: Index) -> Index:
         for mine in (one, other):
             np.minimum.at(best, owner[mine[some]], rank)
         won = some[(rank == best[owner[one[some]]]) & (rank == best[owner[other[some]]])]
-        # Two flips may ask for the same new edge.
+        # Two flips may create the same new edge: keep one of them.
         crossing = np.sort(np.stack([c[won], d[won]], axis=1), axis=1) @ np.array([v, 1])
         won = won[np.sort(np.unique(crossing, return_index=True)[1])]
         triangles = triangles.copy()
@@ -158,21 +162,21 @@ def _flipped(vertices: Array, triangles: Index) -> Index:
 
 
 def _cosine(vertices: Array, tip: Index, a: Index, b: Index) -> Array:
-    """Of the angle at each tip."""
+    """Return the cosine of the angle at each tip between the directions to a and b."""
     one, other = vertices[a] - vertices[tip], vertices[b] - vertices[tip]
     size = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
     return np.asarray(np.clip(np.einsum("ei,ei->e", one, other) / np.maximum(size, 1e-300), -1.0, 1.0))
 
 
 def _borders(vertices: Array, a: Index, b: Index, uses: Index) -> tuple[Mask, Mask]:
-    """(v,) which vertices are on a border, and which may go nowhere: corners, and where surfaces meet."""
+    """Return masks (v,) of border vertices, and of fixed ones: border corners and non-manifold vertices."""
     v = len(vertices)
     rim = np.flatnonzero(uses == 1)
     count = np.bincount(np.concatenate([a[rim], b[rim]]), minlength=v)
     border, stays = count > 0, (count > 0) & (count != 2)
     many = np.flatnonzero(uses > 2)
     stays[a[many]] = stays[b[many]] = True
-    # The sum of both unit ways along a straight border is none.
+    # The unit vectors to both border neighbours cancel where the border is straight.
     unit = vertices[b[rim]] - vertices[a[rim]]
     unit /= np.maximum(np.linalg.norm(unit, axis=1), 1e-300)[:, None]
     total = np.zeros_like(vertices)
@@ -184,13 +188,13 @@ def _borders(vertices: Array, a: Index, b: Index, uses: Index) -> tuple[Mask, Ma
 
 
 def _folds(vertices: Array, triangles: Index, place: Index, count: int) -> Array:
-    """(e,) how much longer each edge counts, as its triangles turn. place: (3m,) which edge each side is."""
+    """Return cost factors (e,) of edges; they grow with the angle of their faces. place: (3m,) edge of each side."""
     normals = _normals(vertices, triangles)
     normals /= np.maximum(np.linalg.norm(normals, axis=1), 1e-300)[:, None]
     total = np.zeros((count, 3))
     np.add.at(total, place, np.tile(normals, (3, 1)))
     sides = np.bincount(place, minlength=count)
-    # Their mean is shorter the more they turn.
+    # The mean normal is shorter, the more the normals differ.
     mean = np.linalg.norm(total, axis=1) / np.maximum(sides, 1)
     return np.asarray(1.0 + _FOLD * (1.0 - mean))
 
@@ -201,7 +205,7 @@ def _normals(vertices: Array, triangles: Index) -> Array:
 
 
 def _turned(vertices: Array, triangles: Index, away: Index, to: Index) -> Mask:
-    """Which of some collapses turn a triangle too far, or make it too thin."""
+    """Return a mask of the collapses that rotate a triangle too far or make one too thin."""
     v = len(vertices)
     step, which = np.arange(v), np.full(v, -1)
     step[away], which[away] = to, np.arange(len(away))

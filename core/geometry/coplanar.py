@@ -1,4 +1,4 @@
-"""When four linearly moving points come to lie in one plane: the roots of a cubic in [0, 1], for many at once."""
+"""Times at which four linearly moving points are coplanar: roots of a cubic in [0, 1], vectorised over many cases."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _HALVINGS = 52
 
 
 class Coplanar:
-    """The volume (e1 × e2) · d of three vectors that change linearly, each (3, k) at times 0 and 1.
+    """Cubic volume polynomial (e1 × e2) · d of three linearly changing vectors, each given as (3, k) at times 0 and 1.
 
-    What lies in the plane counts as on its positive side. The volumes at both ends are taken from the positions there,
-    so that the end of a step and the beginning of the next agree to the last bit, and nothing slips through between.
+    A volume of zero counts as positive. The volumes at both ends are computed from the positions there, so that the end
+    of one step and the start of the next agree to the last bit and no crossing is missed between steps.
     """
 
     def __init__(self, first: tuple[Array, Array], second: tuple[Array, Array], third: tuple[Array, Array]) -> None:
@@ -25,7 +25,7 @@ class Coplanar:
         self._powers = np.stack([self.start, _dot(n1, e) + _dot(n0, f), _dot(n2, e) + _dot(n1, f), _dot(n2, f)])
 
     def may_change(self) -> Mask:
-        """(k,) False where the volume surely keeps its sign, for its control points do."""
+        """Return a mask (k,), False where the Bézier control points prove that the volume keeps its sign."""
         c0, c1, c2, _ = self._powers
         rounding = 1e-14 * np.abs(self._powers).sum(axis=0)
         middles = np.stack([c0 + c1 / 3.0, c0 + (2.0 * c1 + c2) / 3.0])
@@ -35,12 +35,12 @@ class Coplanar:
         return np.asarray(~(above | below))
 
     def crossings(self) -> tuple[Array, Array]:
-        """Times (3, k) at which the sign changes, ascending, nan where there are fewer; and the signs (3, k) before."""
+        """Return the ascending times (3, k) of sign changes, padded with nan, and the signs (3, k) before them."""
         _, c1, c2, c3 = self._powers
         turns = np.sort(np.clip(_quadratic(c1, 2.0 * c2, 3.0 * c3), 0.0, 1.0), axis=0)
         zero, one = np.zeros_like(c1), np.ones_like(c1)
         times = np.stack([zero, *turns, one])
-        # A turn at an end has that end's value, bit by bit.
+        # An extremum at an end must have exactly the value computed for that end.
         values = np.stack([self.start, *(self._value(turn) for turn in turns), self.end])
         values = np.where(times <= 0.0, self.start, np.where(times >= 1.0, self.end, values))
         above = values >= 0.0
@@ -67,7 +67,7 @@ def _horner(powers: Array, time: Array) -> Array:
 
 
 def _quadratic(a: Array, b: Array, c: Array) -> Array:
-    """Real roots (2, k) of a + b t + c t²; 0 where there is none."""
+    """Return the real roots (2, k) of a + b t + c t²; 0 where there is none."""
     root = np.sqrt(np.maximum(b * b - 4.0 * a * c, 0.0))
     q = -0.5 * (b + np.where(b >= 0.0, root, -root))
     some = b * b >= 4.0 * a * c

@@ -1,8 +1,8 @@
-"""Tetrahedra around any surface: a lattice cover, drawn tight around the surface.
+"""Tetrahedralisation of any surface: a body-centred cubic lattice, shrunk onto the surface.
 
-The lattice tets that hold surface samples or lie inside are kept, so that every surface point is in some tet, whatever
-the state of the mesh. Then the outer nodes are moved towards the surface as far as the tets stay well shaped and no
-sample escapes.
+The lattice tets that contain surface samples or lie inside are selected, so every surface point is in some tet, even
+for open or self-intersecting meshes. The outer nodes are then moved towards the surface, as far as the tets stay well
+shaped and every sample stays inside a tet.
 """
 
 from __future__ import annotations
@@ -23,21 +23,25 @@ from .winding import WindingNumber
 
 # Spacing of the surface samples, in lattice edges.
 _SPACING = 1.0 / 6.0
-# How far outside of the surface its outer nodes are drawn to, in lattice edges.
+# Distance outside the surface to which the outer nodes are moved, in lattice edges.
 _MARGIN = 0.2
 _LEAST_ANGLE = np.radians(15.0)
-# A tet that is hardly filled keeps this part of its mass and stiffness, so that no node is without any.
+# Smallest fill fraction of a tet, so that every node has some mass and stiffness.
 _LEAST_FILL = 0.05
-# An open surface counts as fillable when it winds around some place by more than this (a flat sheet reaches 0.5).
+# An open surface encloses a volume if its winding number exceeds this somewhere (a flat sheet reaches 0.5).
 _FILLABLE = 0.6
-# How far from a face the surface is looked at, in parts of the face's size.
+# Distance from a face at which the winding number is evaluated, relative to the size of the face.
 _BESIDE = 1e-3
 _LARGEST_GRID = 4_000_000
 
 
 @dataclass(frozen=True)
 class Cover:
-    """nodes: (n, 3) m.  tets: (m, 4).  fill: (m,) part of each tet inside of the surface.  spacing: lattice edge, m."""
+    """Tetrahedral lattice mesh around a surface, with the embedding of the surface's vertices.
+
+    nodes: (n, 3) m.  tets: (m, 4).  fill_fractions: (m,) part of each tet inside the surface.
+    spacing: lattice edge, m.
+    """
 
     nodes: Array
     tets: Index
@@ -47,7 +51,7 @@ class Cover:
 
 
 def cover_surface(surface: Surface, count: int) -> Cover:
-    """Cover the surface with about count tets and embed its vertices."""
+    """Tetrahedralise the surface with about tet_count tets and embed its vertices. Raises MeshError."""
     check_surface(surface)
     vertices, triangles = clean_triangles(surface)
     winding = WindingNumber(vertices, triangles)
@@ -60,7 +64,7 @@ def cover_surface(surface: Surface, count: int) -> Cover:
             best = (miss, spacing, choice)
         if miss < 0.1:
             break
-        # Between surface (2) and volume (3) in how the count grows with resolution.
+        # The count grows with resolution to a power between surface (2) and volume (3).
         spacing *= float((len(choice.index) / count) ** (1.0 / 2.6))
     assert best is not None
     _, spacing, choice = best
@@ -79,11 +83,11 @@ def cover_surface(surface: Surface, count: int) -> Cover:
 
 
 def _hollow(surface: Surface, vertices: Array, triangles: Index, winding: WindingNumber) -> str:
-    """What is wrong with an open surface that the lattice finds no inside of, and the mend."""
+    """Return the problem of an open surface without any inner lattice tet, and its fix, as the end of a message."""
     corners = vertices[triangles]
     normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     areas = np.linalg.norm(normals, axis=1)
-    # Beside a sheet it winds by a half; beside the wall of a tube, what is across adds to that.
+    # The winding number is 0.5 next to a sheet; next to the wall of a tube, the opposite wall adds to it.
     beside = _BESIDE * normals / np.sqrt(np.maximum(areas, np.finfo(float).tiny))[:, None]
     deepest = max(float(np.abs(winding(corners.mean(axis=1) + side * beside)).max()) for side in (-1.0, 1.0))
     if deepest > _FILLABLE:
@@ -103,7 +107,11 @@ def _first_spacing(vertices: Array, count: int) -> float:
 
 @dataclass(frozen=True)
 class _Choice:
-    """The chosen lattice tets. home: (s,) the tet of each sample.  inner: (m,) whether inside, without a sample."""
+    """Selected lattice tets.
+
+    sample_tets: (s,) the tet of each sample.  inner: (m,) whether a tet is inside and contains no sample.
+    max_winding: largest absolute winding number at tet centres.
+    """
 
     origin: Array
     index: Index
@@ -116,11 +124,11 @@ class _Choice:
 
 def _choose(name: str, vertices: Array, triangles: Index, winding: WindingNumber, spacing: float) -> _Choice:
     low = vertices.min(axis=0)
-    # Off the round numbers that modelled coordinates like, so that flat faces do not lie in lattice planes.
+    # An irregular offset keeps faces that were modelled at round coordinates out of the lattice planes.
     origin = low - spacing * np.array([0.31, 0.37, 0.43])
     cells = np.ceil((vertices.max(axis=0) - origin) / spacing).astype(np.int64)
     if cells.prod() * 12 > _LARGEST_GRID:
-        raise MeshError(f"{name}: it is too thin for its length at this resolution; set fewer tets.")
+        raise MeshError(f"{name}: the mesh is too thin for its length at this resolution; lower Resolution.")
     samples = sample_triangles(vertices, triangles, _SPACING * spacing)
     centre, index = lattice.tets_of_points((samples - origin) / spacing)
     keys = lattice.tet_keys(centre, index)
@@ -147,7 +155,7 @@ def _choose(name: str, vertices: Array, triangles: Index, winding: WindingNumber
 
 
 def _without_hinges(chosen: Mask, node_keys: Index) -> Mask:
-    """Add tets to the chosen ones (m,) so that no two pieces hang together by a node or an edge alone.
+    """Return the selection (m,) with tets added, so that no two pieces are connected by a node or an edge alone.
 
     node_keys: (m, 4) of all lattice tets.
     """
@@ -171,16 +179,16 @@ def _without_hinges(chosen: Mask, node_keys: Index) -> Mask:
 
 
 def _shrink(nodes: Array, tets: Index, samples: Array, home: Index, spacing: float) -> Array:
-    """Draw the outer nodes to the surface; each goes as far as its tets and samples allow."""
+    """Return the nodes with the outer ones moved towards the surface, as far as their tets and samples allow."""
     outer = _boundary_nodes(tets)
     distance, nearest = cKDTree(samples).query(nodes[outer])
     direction = (nodes[outer] - samples[nearest]) / np.maximum(distance, 1e-12)[:, None]
     goal = samples[nearest] + _MARGIN * spacing * direction
     way = np.zeros_like(nodes)
-    # Nodes that are nearer than the margin already have nothing to gain.
+    # Nodes within the margin stay where they are.
     way[outer] = np.where((distance > _MARGIN * spacing)[:, None], goal - nodes[outer], 0.0)
     length = np.ones(len(nodes))
-    # Only samples in moving tets can leave theirs.
+    # Only samples in moving tets can leave their tet.
     watched = np.flatnonzero(np.abs(way[tets[home]]).sum(axis=(1, 2)) > 0.0)
     now = home.copy()
     for _ in range(16):
@@ -207,7 +215,7 @@ def _boundary_nodes(tets: Index) -> Index:
 
 
 def _least_dihedral(nodes: Array, tets: Index) -> Array:
-    """Smallest dihedral angle (m,) in rad; negative for an inverted tet."""
+    """Return the smallest dihedral angle (m,) of each tet in rad; negative for an inverted tet."""
     corners = nodes[tets]
     a, b, c, d = (corners[:, k] for k in range(4))
     normals = np.stack(
@@ -221,7 +229,8 @@ def _least_dihedral(nodes: Array, tets: Index) -> Array:
     return np.where(inverted, -1.0, least)
 
 
-# Probes of a tet and their parts of its volume: its four corners cut at the edges' middles, and the octahedron between.
+# Barycentric coordinates of probe points in a tet, and the volume fraction of each: one probe in each of the four
+# corner tets cut off at the edge midpoints, six in the octahedron between them.
 _PROBES = np.array(
     [[0.625 if k == corner else 0.125 for k in range(4)] for corner in range(4)]
     + [[0.375 if k in pair else 0.125 for k in range(4)] for pair in ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))]
@@ -230,6 +239,7 @@ _PARTS = np.array([1.0 / 8.0] * 4 + [1.0 / 12.0] * 6)
 
 
 def _fill(nodes: Array, tets: Index, winding: WindingNumber, inner: Mask) -> Array:
+    """Return the fraction (m,) of each tet inside the surface, estimated at probe points."""
     fill = np.ones(len(tets))
     partial = np.flatnonzero(~inner)
     probes = np.einsum("pk,mki->mpi", _PROBES, nodes[tets[partial]])

@@ -1,4 +1,4 @@
-"""Where one surface passes through another, exactly, and how deep: what tests and reports measure by."""
+"""Exact intersections of surfaces and their penetration depth, as measured by tests and reports."""
 
 from __future__ import annotations
 
@@ -13,15 +13,19 @@ from .proximity import Triangles, closed, nearest
 from .triangles import Topology, cross_rows
 from .winding import WindingNumber
 
-# Nearer to a triangle's plane than this part of the size, an edge's end counts as on it.
+# An end of an edge is on a triangle's plane if it is closer than this, relative to the size of the surface.
 _ON = 1e-9
-# Places on each stretch of an edge between two crossings at which its depth is measured.
+# Number of samples per interval of an edge between two intersections, at which its depth is measured.
 _PLACES = 9
 
 
 @dataclass(frozen=True)
 class Passages:
-    """segment: (k,) ascending.  triangle: (k,).  part: (k,) of the segment's way.  weights: (k, 3) in the triangle."""
+    """Intersections of segments with triangles.
+
+    segment: (k,) ascending.  triangle: (k,).  parameter: (k,) position along the segment, 0 to 1.
+    weights: (k, 3) barycentric coordinates in the triangle.
+    """
 
     segment: Index
     triangle: Index
@@ -36,10 +40,10 @@ def passages(
     tolerance: float = 0.0,
     forbidden: Callable[[Index, Index], Mask] | None = None,
 ) -> Passages:
-    """Where segments (e, 3) pass through triangles. One that passes between two triangles passes through both.
+    """Return where segments (e, 3) pass through triangles. One that hits a shared edge hits both of its triangles.
 
-    tolerance: m; an end nearer than this to a triangle's plane is on no side of it.  forbidden: of pairs of segments
-    and triangles, those that do not count.
+    tolerance: m; a segment with an end closer than this to a triangle's plane does not count as passing through it.
+    is_excluded: returns a mask of pairs of segments and triangles to ignore.
     """
     segment, triangle = _meeting(starts, ends, surface)
     if forbidden is not None and len(segment):
@@ -54,7 +58,7 @@ def passages(
     names = surface.triangles[triangle].T
     volumes = np.empty((3, len(segment)))
     for k in range(3):
-        # Each side in one order of its ends, so that both of its triangles see the same number, but for the sign.
+        # Order the ends of each side by vertex index: both of its triangles get the same volume up to sign.
         a, b = (k + 1) % 3, (k + 2) % 3
         swap = names[a] > names[b]
         low = np.where(swap, corners[b], corners[a]) - start
@@ -76,11 +80,11 @@ def crossing_edges(
     tolerance: float | None = None,
     forbidden: Callable[[Index, Index], Mask] | None = None,
 ) -> tuple[Index, Index]:
-    """Edges of a (k, 2) that pass through triangles of b (k,). What only touches does not.
+    """Return edges (k, 2) of a that pass through triangles (k,) of b; touching does not count.
 
-    tolerance: m; a billionth of b's size where none is given.  forbidden: of pairs of edges (k, 2) and triangles (k,),
-    those that do not count. Where both are the same surface (the same array of vertices), an edge never passes through
-    a triangle that it has a vertex in common with.
+    tolerance: m; by default a billionth of b's size.  is_excluded: returns a mask of pairs of edges (k, 2) and
+    triangles (k,) to ignore. For self-intersections pass the same array of vertices twice: an edge is then never tested
+    against triangles that share one of its vertices.
     """
     surface = Triangles(vertices_b, triangles_b)
     edges = Topology.of(np.asarray(triangles_a, dtype=np.int64).reshape(-1, 3)).ends
@@ -100,7 +104,7 @@ def crossing_edges(
 
 
 def inside_depth(points: Array, surface: Triangles) -> Array:
-    """How deep points (p, 3) are inside of a closed surface, (p,) m, 0 outside: how far the nearest triangle is."""
+    """Return the depths (p,) in m of points (p, 3) inside a closed surface: the distance to it, 0 outside."""
     depth = np.zeros(len(points))
     if len(surface) == 0 or len(points) == 0:
         return depth
@@ -116,9 +120,9 @@ def inside_depth(points: Array, surface: Triangles) -> Array:
 
 
 def depth_between(vertices_a: Array, triangles_a: Index, vertices_b: Array, triangles_b: Index) -> float:
-    """How deep two surfaces are in each other, m: the deepest vertex, or place of an edge, of either in the other.
+    """Return the penetration depth of two surfaces in m: the largest depth of a vertex or edge sample in the other one.
 
-    An open surface has no inside: nothing is deep in it.
+    An open surface has no inside and gives a depth of 0.
     """
     a, b = Triangles(vertices_a, triangles_a), Triangles(vertices_b, triangles_b)
     return max(_depth_in(a, b), _depth_in(b, a))
@@ -131,7 +135,7 @@ def _depth_in(body: Triangles, other: Triangles) -> float:
     starts, ends = body.vertices[edges[:, 0]], body.vertices[edges[:, 1]]
     found = passages(starts, ends, other)
     every = np.unique(found.segment)
-    # From each end and each crossing to the next.
+    # Intervals between consecutive ends and intersections of an edge.
     segment = np.concatenate([found.segment, every, every])
     part = np.concatenate([found.part, np.zeros(len(every)), np.ones(len(every))])
     order = np.lexsort((part, segment))
@@ -146,7 +150,7 @@ def _depth_in(body: Triangles, other: Triangles) -> float:
 
 
 def _meeting(starts: Array, ends: Array, surface: Triangles) -> tuple[Index, Index]:
-    """Segments (k,) and triangles (k,) whose boxes meet."""
+    """Return pairs of segments (k,) and triangles (k,) whose bounding boxes overlap."""
     none = np.zeros(0, dtype=np.int64)
     if len(surface) == 0 or len(starts) == 0:
         return none, none

@@ -1,4 +1,4 @@
-"""Discs around triangles, or around parts of long ones, which bound how far a triangle is."""
+"""Bounding discs of triangles, or of parts of long triangles, for lower and upper bounds of distances."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ import numpy as np
 from ..arrays import Array, Index, Mask
 from .triangles import Triangles
 
-# A triangle is cut while its disc's radius is more than so many times the width of the middle one, slivers too, into at
-# most so many parts for each triangle and point.
+# Triangles, slivers too, are subdivided while their disc's radius exceeds this multiple of the median triangle width,
+# up to this number of parts per triangle and query point.
 _LARGE = 2.5
 _MOST = 2.0
 
 
 @dataclass(frozen=True)
 class Discs:
-    """centres: (3, k) m, points of the triangles.  radii: (k,) m.  triangles: (k,) theirs.
+    """Bounding discs of triangles or of their parts.
 
-    normals: (3, k) unit.  along: (3, k) unit, of the longest side.  halves: (2, k) m, of a rectangle around the part,
-    along that side and across.
+    centres: (3, k) m, in the triangles.  radii: (k,) m.  triangles: (k,) triangle of each disc.
+    normals: (3, k) unit.  directions: (3, k) unit, along the longest side.  half_extents: (2, k) m of a bounding
+    rectangle of the part, along that side and perpendicular to it.
     """
 
     centres: Array
@@ -31,6 +32,7 @@ class Discs:
     halves: Array
 
     def some(self, which: Mask) -> Discs:
+        """Return the discs selected by a mask (k,)."""
         return Discs(
             self.centres[:, which],
             self.radii[which],
@@ -41,7 +43,7 @@ class Discs:
         )
 
     def bounds(self, which: Index, points: Array) -> tuple[Array, Array]:
-        """Lower and upper bounds (k,) m of the distances of points (3, k) to the triangles of discs (k,)."""
+        """Return lower and upper bounds (k,) m of the distances from points (3, k) to the triangles of discs (k,)."""
         x, y, z = (row - centre.take(which) for row, centre in zip(points, self.centres, strict=True))
         square = x * x + y * y + z * z
         height, along = (
@@ -53,13 +55,13 @@ class Discs:
         beside = np.maximum(np.abs(along) - self.halves[0].take(which), 0.0)
         over = np.maximum(across - self.halves[1].take(which), 0.0)
         high = np.sqrt(square)
-        # The root of a difference: less sure than a distance by the root of what that was rounded by.
+        # `across` is the root of a difference, so its rounding error is about the square root of machine precision.
         low = np.sqrt(height + beside * beside + over * over) - 1e-7 * high
         return low, high
 
 
 def discs_of(surface: Triangles, triangles: Index, points: Array, reach: float) -> Discs:
-    """Discs of the triangles (k,), as far as they are within reach (m) of the box of points (3, p)."""
+    """Return bounding discs of the triangles (k,), without parts beyond reach (m) of the box of points (3, p)."""
     corners = surface.corners.take(triangles, axis=2)
     centres, radii = _around(corners)
     ways = corners[[1, 2, 0]] - corners
@@ -86,7 +88,7 @@ def discs_of(surface: Triangles, triangles: Index, points: Array, reach: float) 
 
 
 def whole_discs(surface: Triangles, triangles: Index) -> Discs:
-    """One disc for each of the triangles (k,), in their order."""
+    """Return one disc per triangle (k,), in order, without subdivision."""
     corners = surface.corners.take(triangles, axis=2)
     return _discs(surface, corners, *_around(corners), triangles)
 
@@ -105,14 +107,14 @@ def _discs(surface: Triangles, corners: Array, centres: Array, radii: Array, tri
 
 
 def _around(corners: Array) -> tuple[Array, Array]:
-    """Centres (3, k) and radii (k,) of triangles (3 corners, 3, k)."""
+    """Return centres (3, k) and radii (k,) of bounding spheres of triangles (3 corners, 3, k)."""
     centres = corners.sum(axis=0) / 3.0
     ways = corners - centres
     return centres, np.sqrt((ways * ways).sum(axis=1).max(axis=0))
 
 
 def _halved(corners: Array) -> Array:
-    """Both halves (3, 3, 2k) of triangles (3, 3, k), cut at the middle of the longest side."""
+    """Return both halves (3, 3, 2k) of triangles (3, 3, k), split at the midpoint of the longest side."""
     ways = corners[[1, 2, 0]] - corners
     longest = (ways * ways).sum(axis=1).argmax(axis=0)
     row = np.arange(corners.shape[2])

@@ -1,4 +1,4 @@
-"""Pairs of edges that are near to each other, and the sharp edges of a surface, at which vertices alone see nothing."""
+"""Close pairs of edges, and the sharp edges of a surface, where contact between vertices and faces is not enough."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from .near_balls import near_balls, pieces, sorted_pairs
 from .proximity import Forbidden, Triangles
 from .triangles import Topology, unit
 
-# Edges at a smaller angle (its sine) are parallel: their closest points are nowhere in particular.
+# Sine of the angle below which edges count as parallel: their closest points are then ill-defined.
 _PARALLEL = 0.05
-# Up to so many pairs, to look at all of them takes less time than to choose.
+# Up to this number of pairs, testing all of them is faster than a broad phase.
 _FEW = 3_000
 
 
 @dataclass(frozen=True)
 class EdgePairs:
-    """first: (k,) which edge of a, ascending.  second: (k,) of b.  s, t: (k,) parts of their ways, between 0 and 1.
+    """Pairs of close edges.
 
-    way: (k, 3) m from the closest point on b to that on a.  distance: (k,) m.
+    first: (k,) edge of a, ascending.  second: (k,) edge of b.  s, t: (k,) parameters of the closest points, 0 to 1.
+    offset: (k, 3) m from the closest point on b to that on a.  distance: (k,) m.
     """
 
     first: Index
@@ -42,10 +43,10 @@ def near_edges(
     forbidden: Forbidden | None = None,
     pairs: tuple[Index, Index] | None = None,
 ) -> EdgePairs:
-    """All pairs of edges (m, 2) and (n, 2) nearer than reach (m) whose closest points are within both, not at ends.
+    """Return all pairs of edges (m, 2), (n, 2) closer than reach (m) whose closest points are in the interior of both.
 
-    Nearly parallel ones are left out.  forbidden: of pairs of edges (k,) and (k,), those that do not count.
-    pairs: (k,), (k,) edges, ascending by the first, none but which are asked, each with a reach (k,) of its own.
+    Nearly parallel pairs are left out.  is_excluded: returns a mask of pairs of edges (k,), (k,) to ignore.
+    pairs: (k,), (k,) restricts the test to these edges, ascending by the first; reach may then be (k,), one per pair.
     """
     first, second = pairs or edges_that_may(points_a, edges_a, points_b, edges_b, float(reach))
     start_a, end_a, start_b, end_b = (
@@ -68,10 +69,10 @@ def near_edges(
 def sharp_edges(
     vertices: Array, triangles: Index, angle: float, topology: Topology | None = None
 ) -> tuple[Index, Array, Index]:
-    """Ridges, seen from outside, at which the faces' normals differ by more than angle (rad), and borders.
+    """Return convex edges at which the face normals differ by more than angle (rad), and border edges.
 
-    Edges (m, 2), the unit means (m, 3) of their faces' normals, and their faces (m, 2), the second -1 at a border.
-    Edges of more than two faces are left out, as are ridges beside triangles without area.
+    Returns edges (m, 2), the normalised means (m, 3) of their face normals, and their faces (m, 2), the second being -1
+    at a border. Edges of more than two faces and convex edges of degenerate triangles are left out.
     """
     surface = Triangles(vertices, triangles, topology)
     ends, sides = surface.topology.ends, surface.topology.sides.ravel()
@@ -81,18 +82,18 @@ def sharp_edges(
     border, pair = np.flatnonzero(counts == 1), np.flatnonzero(counts == 2)
     side, other = order[start[pair]], order[start[pair] + 1]
     normal, opposite = surface.normals[side // 3], surface.normals[other // 3]
-    # The corner of the other face that is not on the edge: the second after the one where the side begins.
+    # The corner of the other face opposite the edge: the second one after the corner at which the side starts.
     apex = surface.vertices[surface.triangles[other // 3, (other % 3 + 2) % 3]]
     convex = (normal * (apex - surface.vertices[ends[pair, 0]])).sum(axis=1) < 0.0
     tilt = np.arctan2(np.linalg.norm(np.cross(normal, opposite), axis=1), (normal * opposite).sum(axis=1))
-    # A blade, whose faces lie on each other: neither is above the other.
+    # A fully folded edge (its faces coincide) is neither convex nor concave.
     folded = tilt > np.pi - 1e-6
     whole = ~surface.degenerate[side // 3] & ~surface.degenerate[other // 3]
     sharp = np.flatnonzero((convex | folded) & (tilt > angle) & whole)
     means = unit(normal[sharp] + opposite[sharp])
     blades = np.flatnonzero(folded[sharp])
     if len(blades):
-        # Normals that cancel: away from the faces instead.
+        # The normals cancel: use the direction away from the faces instead.
         edge = pair[sharp[blades]]
         faces = np.stack([side[sharp[blades]], other[sharp[blades]]]) // 3
         middles = surface.vertices[surface.triangles[faces]].mean(axis=2).mean(axis=0)
@@ -113,7 +114,7 @@ def sharp_edges(
 def edges_that_may(
     points_a: Array, edges_a: Index, points_b: Array, edges_b: Index, reach: float
 ) -> tuple[Index, Index]:
-    """Pairs (k,), (k,) of edges, ascending by the first, among which are all that are nearer than reach (m)."""
+    """Return candidate pairs (k,), (k,) of edges, ascending by the first: a superset of those closer than reach (m)."""
     none = np.zeros(0, dtype=np.int64)
     if len(edges_a) == 0 or len(edges_b) == 0:
         return none, none
@@ -131,7 +132,7 @@ def edges_that_may(
     lengths = [
         np.linalg.norm(end[some] - start[some], axis=1) for (start, end, _, _), some in zip(spans, kept, strict=True)
     ]
-    # As short as half of all edges of either: what is much longer is cut.
+    # Edges much longer than the smaller of the two median lengths are split.
     length = 2.0 * max(min(float(np.median(each)) for each in lengths), 0.5 * reach)
     balls = [pieces(start[some], end[some], length) for (start, end, _, _), some in zip(spans, kept, strict=True)]
     (centres_a, radii_a, owner_a, _), (centres_b, radii_b, owner_b, _) = balls

@@ -1,4 +1,4 @@
-"""Points embedded in tetrahedra by barycentric coordinates."""
+"""Barycentric embedding of points in tetrahedra."""
 
 from __future__ import annotations
 
@@ -12,19 +12,22 @@ from ..arrays import Array, Index
 
 @dataclass(frozen=True)
 class Embedding:
-    """tets: (v,) the tet that carries each point.  weights: (v, 4) barycentric coordinates.  operator: (v, n)."""
+    """Barycentric embedding of v points in a tetrahedral mesh of n nodes.
+
+    tets: (v,) the tet of each point.  weights: (v, 4) barycentric coordinates.  operator: (v, n) interpolation matrix.
+    """
 
     tets: Index
     weights: Array
     operator: csr_matrix
 
     def __call__(self, nodes: Array) -> Array:
-        """Positions (v, 3) of the points for node positions (n, 3)."""
+        """Return the positions (v, 3) of the points for node positions (n, 3)."""
         return np.asarray(self.operator @ nodes)
 
 
 def embed(points: Array, nodes: Array, tets: Index, guess: Index) -> Embedding:
-    """Embed points (v, 3) in the best of the tets around their guess (v,)."""
+    """Embed points (v, 3) in the tets that contain them, searching from an initial guess (v,)."""
     found, weights = locate(points, nodes, tets, guess)
     rows = np.arange(len(points)).repeat(4)
     operator = csr_matrix((weights.ravel(), (rows, tets[found].ravel())), shape=(len(points), len(nodes)))
@@ -32,7 +35,7 @@ def embed(points: Array, nodes: Array, tets: Index, guess: Index) -> Embedding:
 
 
 def barycentric(points: Array, corners: Array) -> Array:
-    """Barycentric coordinates (p, 4) of points (p, 3) in tets (p, 4, 3)."""
+    """Return barycentric coordinates (p, 4) of points (p, 3) in tets (p, 4, 3)."""
     a, b, c = (np.ascontiguousarray((corners[:, k] - corners[:, 0]).T) for k in (1, 2, 3))
     way = np.ascontiguousarray((points - corners[:, 0]).T)
     bc = _cross(b, c)
@@ -52,10 +55,11 @@ def _cross(a: Array, b: Array) -> Array:
 def locate(
     points: Array, nodes: Array, tets: Index, guess: Index, inside: float = -1e-9, steps: int = 12
 ) -> tuple[Index, Array]:
-    """A tet for each point, and its coordinates there: the one that holds it, else a near one where it lies deepest.
+    """Return the tet (p,) that contains each point (p, 3), and barycentric coordinates (p, 4) in it.
 
-    Walks from the guess through the face with the most negative coordinate; a point that leaves the mesh on the way
-    looks among the tets that share a node with its last one.
+    Walks from the guess (p,) through the face with the most negative coordinate. A point for which the walk leaves the
+    mesh gets the tet with the largest minimum coordinate among those sharing a node with its last tet.
+    min_weight: coordinates above it count as inside.  max_steps: of the walk.
     """
     best = guess.copy()
     weights = barycentric(points, nodes[tets[best]])
@@ -91,7 +95,7 @@ def locate(
 
 
 def neighbours(tets: Index) -> Index:
-    """The tet behind the face opposite to each corner, -1 outside, (m, 4)."""
+    """Return the neighbouring tet across the face opposite each corner, (m, 4); -1 at the boundary."""
     faces = np.sort(tets[:, [[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2]]].reshape(-1, 3), axis=1)
     size = int(tets.max(initial=0)) + 1
     keys = (faces[:, 0] * size + faces[:, 1]) * size + faces[:, 2]
@@ -104,7 +108,7 @@ def neighbours(tets: Index) -> Index:
 
 
 def _around(tets: Index, nodes: int) -> Index:
-    """The tets at each node, padded with -1, (n, k)."""
+    """Return the tets at each node, (n, k), padded with -1."""
     flat = tets.ravel()
     order = np.argsort(flat, kind="stable")
     counts = np.bincount(flat, minlength=nodes)

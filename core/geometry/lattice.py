@@ -1,7 +1,7 @@
-"""The body-centred cubic lattice of tetrahedra: cube corners and cube centres, twelve equal tets per cube.
+"""Body-centred cubic (BCC) lattice of tetrahedra: cube corners and cube centres, twelve equal tets per cube.
 
 Each tet joins the centres of two neighbouring cubes with one edge of their common face, so the tet that contains a
-point is found by arithmetic.
+point is computed directly, without a search.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import numpy as np
 
 from ..arrays import Array, Index
 
-# Nodes and tets are named by integer coordinates in half edges: corners have even, centres odd coordinates. A tet is
-# the code of its lower centre, and an index 0..11: 4 * (axis to the other centre) + which edge of the face.
+# Nodes have integer coordinates in half edges: even for cube corners, odd for cube centres. A tet is identified by its
+# lower centre and an index 0..11: 4 * (axis towards the other centre) + (edge of the common face).
 
 
 def tets_of_points(points: Array) -> tuple[Index, Index]:
-    """Lower centre (p, 3) in half edges and index (p,) of the tet that holds each point (p, 3), in cube edges."""
+    """Return lower centre (p, 3), in half edges, and index (p,) of the tet around each point (p, 3), in cube edges."""
     cell = np.floor(points)
     offset = points - cell - 0.5
     size = np.abs(offset)
@@ -31,7 +31,7 @@ def tets_of_points(points: Array) -> tuple[Index, Index]:
 
 
 def _corner_table() -> Index:
-    """Offsets in half edges from the lower centre to the four corners of each of the 12 tets, (12, 4, 3)."""
+    """Return the offsets (12, 4, 3), in half edges, from the lower centre to the corners of the 12 tets."""
     table = np.zeros((12, 4, 3), dtype=np.int64)
     for axis in range(3):
         u, v = (axis + 1) % 3, (axis + 2) % 3
@@ -53,25 +53,25 @@ CORNERS = _corner_table()
 
 
 def tet_corners(centre: Index, index: Index) -> Index:
-    """Corners (m, 4, 3) in half edges."""
+    """Return the corners (m, 4, 3) of tets in half edges."""
     corners: Index = centre[:, None] + CORNERS[index]
     return corners
 
 
 def tets_in_box(low: Index, high: Index) -> tuple[Index, Index]:
-    """All tets whose lower centre lies in the cubes low..high (3,), both included."""
+    """Return all tets whose lower centre is in the cubes low..high (3,), both inclusive."""
     ranges = [np.arange(a, b + 1) for a, b in zip(low, high, strict=True)]
     cells = np.stack(np.meshgrid(*ranges, indexing="ij"), axis=-1).reshape(-1, 3)
     return (2 * cells + 1).repeat(12, axis=0), np.tile(np.arange(12), len(cells))
 
 
 def tet_keys(centre: Index, index: Index) -> Index:
-    """One number per tet."""
+    """Return a unique integer key per tet."""
     return node_keys(centre) * 12 + index
 
 
 def node_keys(half: Index) -> Index:
-    """One number per integer point (…, 3) within ±2^18 half edges."""
+    """Return a unique integer key per lattice point (…, 3) within ±2^18 half edges."""
     shifted = half + (1 << 18)
     keys: Index = (shifted[..., 0] << 38) + (shifted[..., 1] << 19) + shifted[..., 2]
     return keys

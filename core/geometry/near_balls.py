@@ -1,4 +1,4 @@
-"""Pairs of balls that overlap: which of many small things may meet, whatever their sizes."""
+"""Broad phase of collision detection: pairs of overlapping bounding spheres, also of very different sizes."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from scipy.spatial import cKDTree
 
 from ..arrays import Array, Index
 
-# Balls of one class differ by no more than this factor; below so many pairs all are looked at.
+# Ratio of the largest to the smallest radius in a size class; up to this number of pairs, all of them are tested.
 _CLASS = 4.0
 _FEW = 4_000
-# At most about so many pairs at once.
+# Approximate number of pairs per chunk, which limits memory.
 _PAIRS = 2_000_000
 
 
 def near_balls(centres_a: Array, radii_a: Array, centres_b: Array, radii_b: Array) -> tuple[Index, Index]:
-    """Pairs (k,), (k,) of balls (a, 3) and (b, 3) that overlap or touch, sorted by the first, then the second."""
+    """Return pairs (k,), (k,) of spheres (a, 3), (b, 3) that overlap or touch, sorted by the first, then the second."""
     firsts, seconds = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
     for some_a in _classes(centres_a, radii_a):
         for some_b in _classes(centres_b, radii_b):
@@ -26,16 +26,16 @@ def near_balls(centres_a: Array, radii_a: Array, centres_b: Array, radii_b: Arra
 
 
 def sorted_pairs(first: Index, second: Index) -> tuple[Index, Index]:
-    """The pairs (k,), (k,) sorted by the first, then the second, each once."""
+    """Return the pairs (k,), (k,) sorted by the first, then the second, without duplicates."""
     count = int(second.max(initial=0)) + 1
     keys = np.unique(first * count + second)
     return keys // count, keys % count
 
 
 def pieces(starts: Array, ends: Array, length: float) -> tuple[Array, Array, Index, Array]:
-    """Centres (k, 3) and radii (k,) of the parts of segments (e, 3), none longer than about length (m).
+    """Split segments (e, 3) into parts no longer than about length (m), and return their bounding spheres.
 
-    Then whose part each is (k,), and from where to where it goes, (k, 2) between 0 and 1.
+    Returns centres (k, 3), radii (k,), the segment of each part (k,) and its parameter interval (k, 2), 0 to 1.
     """
     lengths = np.sqrt(((ends - starts) ** 2).sum(axis=1))
     counts = np.ceil(np.minimum(lengths / max(length, 1e-300), 1e4)).astype(np.int64)
@@ -44,13 +44,13 @@ def pieces(starts: Array, ends: Array, length: float) -> tuple[Array, Array, Ind
     number = np.arange(len(owner)) - (np.cumsum(counts) - counts)[owner]
     span = np.stack([number, number + 1], axis=1) / counts[owner][:, None]
     centres = starts[owner] + span.mean(axis=1)[:, None] * (ends - starts)[owner]
-    # Rounding must not leave anything out.
+    # Enlarge the spheres so that rounding never misses a pair.
     reach = 1e-9 * (lengths + np.abs(starts).max(axis=1, initial=0.0))
     return centres, (0.5 * lengths / counts + reach)[owner], owner, span
 
 
 def _classes(centres: Array, radii: Array) -> list[Index]:
-    """Balls of about one size each; what is not finite is in none."""
+    """Return groups of spheres of similar size; spheres that are not finite are left out."""
     fine = np.flatnonzero(np.isfinite(centres).all(axis=1) & np.isfinite(radii))
     if len(fine) == 0:
         return []
@@ -61,8 +61,9 @@ def _classes(centres: Array, radii: Array) -> list[Index]:
 
 
 def _pairs(centres_a: Array, radii_a: Array, centres_b: Array, radii_b: Array) -> list[tuple[Index, Index]]:
+    """Return chunks of overlapping pairs of spheres of one size class each."""
     reach = float(radii_a.max() + radii_b.max())
-    # Only what lies in the other's box.
+    # Keep only spheres within the bounding box of the other set.
     low, high = centres_b.min(axis=0) - reach, centres_b.max(axis=0) + reach
     some_a = np.flatnonzero(((centres_a >= low) & (centres_a <= high)).all(axis=1))
     if len(some_a) == 0:

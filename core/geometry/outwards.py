@@ -1,4 +1,4 @@
-"""Surfaces whose faces look outwards, however they were modelled."""
+"""Consistent outward orientation of triangle meshes."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from ..arrays import Array, Index
 
 
 def turned_outwards(vertices: Array, triangles: Index) -> Index:
-    """The triangles (t, 3), each piece of them one way round, and where it is closed its normals outwards.
+    """Return triangles (t, 3), each connected piece oriented consistently, and outward where it is closed.
 
-    vertices: (v, 3).  A closed piece inside of another one stays turned against it where it was: it is a cavity. One
-    that cannot be one way round, as a Möbius strip, stays as it is.
+    vertices: (v, 3).  A closed piece inside another one that is oriented inward stays so: it is a cavity. A
+    non-orientable piece, such as a Möbius strip, is left unchanged.
     """
     if not len(triangles):
         return triangles
@@ -31,18 +31,18 @@ def turned_outwards(vertices: Array, triangles: Index) -> Index:
 
 
 def _one_way_round(triangles: Index) -> tuple[Index, Index]:
-    """A copy of the triangles, the fewer of each piece turned, and which piece each one is of (t,)."""
+    """Return consistently oriented triangles, flipping the minority of each piece, and the piece (t,) of each one."""
     count = len(triangles)
     sides = triangles[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2)
     forward = sides[:, 0] < sides[:, 1]
     _, edge, shared = np.unique(np.sort(sides, axis=1), axis=0, return_inverse=True, return_counts=True)
     edge = edge.reshape(-1)
     order = np.argsort(edge, kind="stable")
-    # Where more than two meet, nobody knows which belong together.
+    # Edges of more than two triangles do not connect: their pairing is ambiguous.
     order = order[shared[edge[order]] == 2].reshape(-1, 2)
     a, b = order.T // 3
     against = forward[order[:, 0]] == forward[order[:, 1]]
-    # Each triangle as it is, and once more turned: those that can be together.
+    # Graph of two nodes per triangle, as given and flipped, whose edges connect consistent orientations.
     rows = np.concatenate([a, a + count])
     columns = np.concatenate([np.where(against, b + count, b), np.where(against, b, b + count)])
     graph = coo_matrix((np.ones(len(rows)), (rows, columns)), shape=(2 * count, 2 * count))
@@ -60,7 +60,7 @@ def _one_way_round(triangles: Index) -> tuple[Index, Index]:
 
 
 def _closed(triangles: Index, piece: Index) -> Index:
-    """Of each piece whether no side is without its other one."""
+    """Return a mask of the pieces in which every side has an opposite one."""
     sides = triangles[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2)
     _, edge = np.unique(np.sort(sides, axis=1), axis=0, return_inverse=True)
     way = np.where(sides[:, 0] < sides[:, 1], 1.0, -1.0)
@@ -69,7 +69,7 @@ def _closed(triangles: Index, piece: Index) -> Index:
 
 
 def _volumes(vertices: Array, triangles: Index) -> Array:
-    """(t,) of the tetrahedra from the middle to each triangle."""
+    """Return signed volumes (t,) of the tetrahedra from the centroid to each triangle."""
     corners = vertices[triangles] - vertices[triangles].reshape(-1, 3).mean(axis=0)
     return np.asarray(np.einsum("ti,ti->t", corners[:, 0], np.cross(corners[:, 1], corners[:, 2])) / 6.0)
 

@@ -1,8 +1,8 @@
-"""How deep, and in which direction, the points of one body are in another, consistently over the body.
+"""Consistent penetration depths and directions of the points of one body inside another.
 
-After [MSS], but weights are inverse squares of the distances, what is carried inwards is divided by the weights of the
-points that it comes from, and directions are of unit length, as in public implementations. The closest point of the
-surface turns over where a body is pushed in by more than half; depths that begin at crossing edges do not.
+After [MSS], but weights are inverse squares of the distances, the values propagated inwards are divided by the weights
+of their source points, and directions are normalised, as in public implementations. Closest points switch to the far
+side when a body penetrates by more than half; depths propagated from intersecting edges do not.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from .crossings import passages
 from .proximity import Triangles, nearest, signed
 from .triangles import unit
 
-# Nearer than this (m²) is at the place.
+# Smallest squared distance (m²) in the weights.
 _LEAST = 1e-18
 
 
 @dataclass(frozen=True)
 class Depths:
-    """depth: (n,) m, 0 outside.  direction: (n, 3) unit, the way out; zero outside.
+    """Penetration depths of points.
 
-    reached: (n,) whether the depth came from edges that cross the surface; of points inside that none leads to, it is
-    the distance of the closest point.
+    depth: (n,) m, 0 outside.  direction: (n, 3) unit, towards the outside; zero outside.
+    is_propagated: (n,) whether the depth was propagated from edges that intersect the surface. Points inside that are
+    not reached from such edges get the distance of their closest point instead.
     """
 
     depth: Array
@@ -34,14 +35,14 @@ class Depths:
 
 
 def consistent_depth(points: Array, edges: Index, inside: Mask, surface: Triangles) -> Depths:
-    """Depths of the points (n, 3) that are inside (n,) of a closed surface. edges: (e, 2), all of the body's mesh."""
+    """Return depths of points (n, 3) that are inside (n,) a closed surface. edges: (e, 2), all of the body's mesh."""
     inside = np.asarray(inside, dtype=bool)
     depth, direction = np.zeros(len(points)), np.zeros((len(points), 3))
     known = _border(points, edges, inside, surface, depth, direction)
     inner = edges[inside[edges].all(axis=1)]
     pairs = np.concatenate([inner, inner[:, ::-1]])
     while True:
-        # From points that are known to those that are not; a layer never uses itself.
+        # Propagate layer by layer from known to unknown points; a layer does not depend on itself.
         new = pairs[known[pairs[:, 0]] & ~known[pairs[:, 1]]]
         if len(new) == 0:
             break
@@ -61,14 +62,14 @@ def consistent_depth(points: Array, edges: Index, inside: Mask, surface: Triangl
 
 
 def _border(points: Array, edges: Index, inside: Mask, surface: Triangles, depth: Array, direction: Array) -> Mask:
-    """Give depths and directions to the inner ends of edges that cross the surface; whether a point is one, (n,)."""
+    """Write depths and directions of the inner ends of edges that intersect the surface, and return their mask (n,)."""
     known = np.zeros(len(points), dtype=bool)
     cut = edges[inside[edges[:, 0]] != inside[edges[:, 1]]]
     first = inside[cut[:, 0]]
     inner, outer = np.where(first, cut[:, 0], cut[:, 1]), np.where(first, cut[:, 1], cut[:, 0])
     found = passages(points[inner], points[outer], surface)
     order = np.lexsort((found.part, found.segment))
-    # The crossing nearest to the inner end; of two triangles that meet there, either.
+    # The intersection nearest to the inner end; on a shared edge, that of either triangle.
     segment, place = np.unique(found.segment[order], return_index=True)
     place = order[place]
     corners = surface.triangles[found.triangle[place]]
@@ -82,13 +83,13 @@ def _border(points: Array, edges: Index, inside: Mask, surface: Triangles, depth
 
 
 def _mean(taker: Index, way: Array, given: Array, ways_out: Array, depth: Array, direction: Array) -> Index:
-    """Write the weighted means of what is given (k,) and of the ways out (k, 3) to their takers, which are returned."""
+    """Write weighted means of depths (k,) and directions (k, 3) at the target points, and return those points."""
     count = len(depth)
     weight = 1.0 / np.maximum((way * way).sum(axis=1), _LEAST)
     sums = np.stack([np.bincount(taker, weight * row, minlength=count) for row in ways_out.T], axis=1)
     total = np.bincount(taker, weight, minlength=count)
     lengths = np.sqrt((sums * sums).sum(axis=1))
-    # Where the ways out cancel there is none.
+    # Directions that cancel define no way out.
     which = np.flatnonzero((total > 0.0) & (lengths > 1e-9 * total))
     depth[which] = np.bincount(taker, weight * given, minlength=count)[which] / total[which]
     direction[which] = sums[which] / lengths[which][:, None]

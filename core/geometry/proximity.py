@@ -1,7 +1,7 @@
-"""The closest allowed triangle of each point within reach, exactly, and on which side of a closed surface a point is.
+"""Exact nearest-triangle queries within a search radius, and inside/outside tests of closed surfaces.
 
-A tree of triangle centres proposes a few; the disc around each triangle bounds its distance from below, and how far the
-last proposed centre is bounds that of all others. Where the bounds do not suffice, twice as many are proposed.
+A k-d tree of triangle centres proposes candidates. The bounding disc of a triangle gives a lower bound of its distance,
+and so excludes most candidates before the exact test.
 """
 
 from __future__ import annotations
@@ -22,23 +22,24 @@ __all__ = ["Forbidden", "Nearest", "Topology", "Triangles", "closed", "nearest",
 
 Forbidden = Callable[[Index, Index], Mask]
 
-# About so many pairs at once.
+# Approximate number of pairs per chunk, which limits memory.
 _PAIRS = 1_000_000
-# Below so many pairs of points and discs, all are looked at.
+# Up to this number of pairs of points and discs, all of them are tested.
 _FEW = 4_000
-# Farther than anything is.
+# Upper limit of search radii, m.
 _FARTHEST = 1e150
-# Distances that differ by less than this part of the surface's size are ties, and bounds are no sharper.
+# Distances that differ by less than this, relative to the size of the surface, are ties; bounds are no sharper.
 _TIE = 1e-12
-# Below this part of the size a point is on the surface, and the way there has no direction.
+# A point closer than this, relative to the size, is on the surface: its offset has no direction.
 _ON = 1e-9
 
 
 @dataclass(frozen=True)
 class Nearest:
-    """point: (k,) which of the points, ascending.  triangle: (k,).  weights: (k, 3) of the closest point in it.
+    """Nearest triangles of points.
 
-    way: (k, 3) m from the closest point to the point.  distance: (k,) m.
+    point: (k,) query point, ascending.  triangle: (k,).  weights: (k, 3) barycentric coordinates of the closest point.
+    offset: (k, 3) m from the closest point to the query point.  distance: (k,) m.
     """
 
     point: Index
@@ -57,11 +58,12 @@ def nearest(
     opposing: float = -0.1,
     forbidden: Forbidden | None = None,
 ) -> Nearest:
-    """The closest allowed triangle of each point (p, 3) that has one within reach, m, one for all or (p,).
+    """Return the nearest allowed triangle of each point (p, 3) that has one within reach, in m: a number or (p,).
 
-    normals: (p, 3) unit; a triangle is allowed where its normal times the point's is below opposing, a degenerate one
-    never.  forbidden: of pairs of points and triangles, those that are not allowed; it may be asked twice for a pair.
-    Of equally near triangles the first counts, degenerate ones last, whatever else is asked.
+    normals: (p, 3) unit; only triangles whose normal has a dot product below max_normal_cosine with the point's are
+    allowed, degenerate ones never.  is_excluded: returns a mask of pairs of points and triangles that are not allowed;
+    it may be called twice for a pair. Of equally near triangles the first one wins, degenerate ones last, independently
+    of the other points.
     """
     points = np.asarray(points, dtype=np.float64).reshape(-1, 3)
     rows = np.ascontiguousarray(points.T)
@@ -83,10 +85,10 @@ def nearest_among(
     pairs: tuple[Index, Index],
     forbidden: Forbidden,
 ) -> Nearest:
-    """The same of surfaces that are kept as one: each point is asked about some of its triangles only.
+    """Return the nearest allowed triangles among candidate pairs, for several surfaces stored as one.
 
-    reach: (p,) m.  size: (p,) m, of the surface that a point is asked about.  triangles: (t,) of all that is asked.
-    pairs: (k,), (k,) which points and which of the triangles are looked at.
+    reach: (p,) m.  size: (p,) m, size of the surface that a point is tested against.  triangles: (t,) candidates.
+    pairs: (k,), (k,) points and positions in `triangles` to test.
     """
     every = np.arange(len(points))
     search = _Search(surface, np.ascontiguousarray(points.T), reach, size, every, None, 0.0, forbidden)
@@ -97,12 +99,12 @@ def nearest_among(
 
 
 def signed(surface: Triangles, found: Nearest, size: float | Array | None = None) -> tuple[Array, Array]:
-    """Sides (k,) of a closed surface, outside +1, inside -1, and its unit normals (k, 3) there, outwards.
+    """Return the sides (k,) of a closed surface (+1 outside, -1 inside) and its outward unit normals (k, 3) there.
 
-    size: m, one for all or (k,); that of the surface if None.
+    size: m, a number or (k,); the size of the surface if None.
 
-    The sign is that of the closest face, edge or vertex's pseudo-normal (Baerentzen, Aanaes 2005); beside degenerate
-    triangles, which have none, that of the winding number.
+    The sign comes from the pseudo-normal of the closest face, edge or vertex (Baerentzen, Aanaes 2005). Next to
+    degenerate triangles, which have no normal, it comes from the winding number.
     """
     zero = found.weights == 0.0
     feature = surface.normals[found.triangle]
@@ -110,7 +112,7 @@ def signed(surface: Triangles, found: Nearest, size: float | Array | None = None
     doubtful = surface.degenerate[found.triangle]
     any_degenerate = bool(surface.degenerate.any())
     if on_edge.any():
-        # The side from each corner to the next is opposite to the corner before.
+        # The side from a corner to the next one is opposite the previous corner.
         side = (zero[on_edge].argmax(axis=1) + 1) % 3
         edge = surface.topology.sides[found.triangle[on_edge], side]
         feature[on_edge] = surface.edge_normals[edge]
@@ -135,7 +137,7 @@ def signed(surface: Triangles, found: Nearest, size: float | Array | None = None
 
 
 def _in_box(surface: Triangles, rows: Array, reaches: Array) -> tuple[Index, Index]:
-    """Points that reach into the surface's box, and the triangles that meet theirs."""
+    """Return points whose reach overlaps the bounding box of the surface, and triangles that overlap theirs."""
     none = np.zeros(0, dtype=np.int64)
     if len(surface) == 0 or rows.shape[1] == 0:
         return none, none
@@ -155,7 +157,7 @@ def _in_box(surface: Triangles, rows: Array, reaches: Array) -> tuple[Index, Ind
 
 
 class _Search:
-    """What is known so far: (k,) the bounds of the points' distances, and the pairs that were looked at exactly."""
+    """State of a nearest-triangle search: upper bounds (k,) of the distances, and the exactly tested pairs."""
 
     def __init__(
         self,
@@ -177,7 +179,7 @@ class _Search:
         self._looked: list[tuple[Index, Index, Array]] = []
 
     def look(self, discs: Discs) -> None:
-        """At all the discs, large ones apart from small ones: the largest radius says how many centres are near."""
+        """Search large and small discs separately: the largest radius determines how many centres are candidates."""
         large = discs.radii > 8.0 * float(np.median(discs.radii))
         if large.any() and len(discs.radii) * self.points.shape[1] > _FEW:
             self._look(discs.some(~large))
@@ -186,6 +188,7 @@ class _Search:
             self._look(discs)
 
     def found(self) -> Nearest:
+        """Return the nearest triangles found."""
         place, triangle = self._winners()
         corners = self._surface.corners.take(triangle, axis=2)
         weights, way, square = closest_on_triangles(self.points.take(place, axis=1), corners)
@@ -193,7 +196,7 @@ class _Search:
         return Nearest(self._names[place], triangle, *across, np.sqrt(square))
 
     def _winners(self) -> tuple[Index, Index]:
-        """The points that have a triangle (k,), and which (k,)."""
+        """Return the points (k,) that have a triangle in reach, and those triangles (k,)."""
         if not self._looked:
             return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
         point, triangle, distance = (np.concatenate(parts) for parts in zip(*self._looked, strict=True))
@@ -217,12 +220,12 @@ class _Search:
         _, disc = tree.query(self.points.T, distance_upper_bound=limit)
         asked = np.flatnonzero(disc < number)
         self.look_at(discs, asked, disc[asked])
-        # Only a disc whose centre is nearer than this can hold something nearer.
+        # Only discs with centres closer than this can contain a nearer point.
         needed = (self._bound + radius) * (1.0 + 1e-9)
         self._around(discs, tree, asked[np.argsort(needed[asked], kind="stable")], needed)
 
     def _around(self, discs: Discs, tree: cKDTree, asked: Index, needed: Array) -> None:
-        """Look at all discs whose centres are nearer than needed (p,), for the points asked (k,), the nearest first."""
+        """Test all discs with centres closer than needed (p,), for the points asked (k,), smallest radius first."""
         while len(asked):
             first = int(np.searchsorted(needed[asked], 1.3 * needed[asked[0]], side="right"))
             lot = asked[: max(first, _FEW // 8)]
@@ -239,7 +242,7 @@ class _Search:
             self.look_at(discs, point[some], disc[some])
 
     def look_at(self, discs: Discs, point: Index, disc: Index) -> None:
-        """Look at pairs of points (k,) and discs (k,)."""
+        """Test pairs of points (k,) and discs (k,) exactly, unless their bounds exclude them."""
         low, high = discs.bounds(disc, self.points.take(point, axis=1))
         keep = np.flatnonzero(low <= self._limit(point))
         point, triangle, low, high = point[keep], discs.triangles[disc[keep]], low[keep], high[keep]
@@ -262,5 +265,5 @@ class _Search:
         self._looked.append((point, triangle, distance))
 
     def _limit(self, point: Index) -> Array:
-        """How far what is as near as the nearest may seem to be, m."""
+        """Return the largest distances (k,) in m that count as ties with the nearest one."""
         return np.asarray(self._bound[point] * (1.0 + _TIE) + self._slack[point])

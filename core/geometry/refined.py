@@ -1,4 +1,4 @@
-"""A surface cut finer: points are put in the middle of long edges, and every triangle is cut along."""
+"""Subdivision of a surface: long edges are split at their midpoints, and triangles accordingly."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from ..arrays import Array, Index
 from .triangles import Topology
 
 _ROUNDS = 12
-# Points beyond which it is left as coarse as it is.
+# Largest number of points; subdivision stops before exceeding it.
 _MOST = 30_000
 
 
 @dataclass(frozen=True)
 class Refined:
-    """triangles: (t, 3).  operator: (p, v) its points as means of the surface's vertices, which come first."""
+    """Subdivided surface. triangles: (t, 3).  operator: (p, v), its points as means of vertices, which come first."""
 
     triangles: Index
     operator: csr_matrix
 
 
 def refined(vertices: Array, triangles: Index, length: float) -> Refined:
-    """The surface (v, 3), (t, 3) with no edge longer than a length in m, as far as there is room."""
+    """Subdivide the surface (v, 3), (t, 3) until no edge is longer than length (m) or the maximum size is reached."""
     operator = identity(len(vertices), format="csr")
     points = vertices
     for _ in range(_ROUNDS):
@@ -44,10 +44,10 @@ def refined(vertices: Array, triangles: Index, length: float) -> Refined:
 
 
 def _cut(triangles: Index, middles: Index, points: Array) -> Index:
-    """Triangles (t, 3) cut along the points (t, 3) in the middle of their sides, -1 where there is none."""
+    """Split triangles (t, 3) at the midpoints (t, 3) of their sides; -1 marks sides that are not split."""
     count = (middles >= 0).sum(axis=1)
     parts = [triangles[count == 0]]
-    # Turned so that the side that is cut, or that is not, is the first.
+    # Rotate the corners so that the only split side, or the only unsplit side, comes first.
     for number, first in ((1, middles >= 0), (2, middles < 0)):
         some = np.flatnonzero(count == number)
         turn = (first[some].argmax(axis=1)[:, None] + np.arange(3)) % 3
@@ -57,7 +57,7 @@ def _cut(triangles: Index, middles: Index, points: Array) -> Index:
             parts += [np.stack([a, ab, c], axis=1), np.stack([ab, b, c], axis=1)]
             continue
         parts.append(np.stack([bc, c, ca], axis=1))
-        # Along the shorter of the two diagonals of what is left.
+        # Split the remaining quadrilateral along its shorter diagonal.
         far = np.linalg.norm(points[a] - points[bc], axis=1) > np.linalg.norm(points[b] - points[ca], axis=1)
         parts.append(np.where(far[:, None], np.stack([a, b, ca], axis=1), np.stack([a, b, bc], axis=1)))
         parts.append(np.where(far[:, None], np.stack([b, bc, ca], axis=1), np.stack([a, bc, ca], axis=1)))

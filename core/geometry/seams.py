@@ -1,4 +1,4 @@
-"""Which vertices of two borders a seam draws together."""
+"""Pairing of border vertices along the seams of a garment."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ from .surface import border_edges, welded
 
 
 class SeamError(ValueError):
-    """Its text is the end of a sentence that names the seam."""
+    """A seam that cannot be paired. The message completes a sentence whose subject is the seam."""
 
 
 def border_pairs(vertices: Array, triangles: Index, members: Mask) -> Index:
-    """Pairs (s, 2) of vertices along the lines that members (v,) are of an open surface's borders.
+    """Return pairs (s, 2) of vertices to sew, along the border lines of an open surface selected by members (v,).
 
-    Of more than two lines those that are nearest to each other belong together. Both lines are gone along from end to
-    end, by parts of their lengths, in the direction in which they are nearer; a ring from where it is. Each vertex of
-    the line that has more of them finds one of the other, and every one of that is found. Raises SeamError where the
-    lines are no pairs.
+    Lines are paired with the nearest one. Their vertices are matched by relative arc length, in the direction (and for
+    rings from the starting vertex) that brings them closest. Each vertex of the line with more vertices gets
+    one of the other line, and each vertex of both lines is used. Raises SeamError if the lines do not form pairs.
     """
     first, label = welded(vertices)
     stands = first[label]
@@ -29,12 +28,12 @@ def border_pairs(vertices: Array, triangles: Index, members: Mask) -> Index:
     mine[stands[members]] = True
     lines = [_line(part) for part in _parts(border[mine[border].all(axis=1)])]
     if not lines:
-        raise SeamError("is on no border")
+        raise SeamError("is not on a border of the mesh")
     for kind, rings in (("lines", False), ("rings", True)):
         count = sum(ring == rings for _, ring in lines)
         if count % 2:
             raise SeamError(
-                f"is {count} {kind if count > 1 else kind[:-1]} along borders, of which a seam joins two and two"
+                f"covers {count} {kind if count > 1 else kind[:-1]} along borders, but a seam joins them in pairs"
             )
     some = {
         (k, j): _joined(vertices, lines[k][0], lines[j][0], lines[k][1])
@@ -51,7 +50,7 @@ def border_pairs(vertices: Array, triangles: Index, members: Mask) -> Index:
 
 
 def _joined(vertices: Array, one: Index, other: Index, ring: bool) -> tuple[float, Index]:
-    """How far two lines are apart, m^2, and the pairs between them."""
+    """Return the mean squared distance (m^2) of two lines, and the vertex pairs between them."""
     if len(one) < len(other):
         one, other = other, one
     there, here = _along(vertices, one, ring), _along(vertices, other, ring)
@@ -69,7 +68,7 @@ def _joined(vertices: Array, one: Index, other: Index, ring: bool) -> tuple[floa
 
 
 def _parts(edges: Index) -> list[Index]:
-    """Edges (e, 2) of each connected piece."""
+    """Return the edges (e, 2) of each connected piece."""
     if not len(edges):
         return []
     names, flat = np.unique(edges, return_inverse=True)
@@ -80,14 +79,14 @@ def _parts(edges: Index) -> list[Index]:
 
 
 def _line(edges: Index) -> tuple[Index, bool]:
-    """The vertices of edges (e, 2) in order, and whether they are a ring."""
+    """Return the vertices of edges (e, 2) in order, and whether they form a ring. Raises SeamError at branches."""
     near: dict[int, list[int]] = {}
     for a, b in edges.tolist():
         near.setdefault(a, []).append(b)
         near.setdefault(b, []).append(a)
     ends = [vertex for vertex, others in near.items() if len(others) == 1]
     if any(len(others) > 2 for others in near.values()):
-        raise SeamError("forks along a border")
+        raise SeamError("branches along a border")
     found = [min(ends) if ends else min(near)]
     before = -1
     while True:
@@ -99,14 +98,14 @@ def _line(edges: Index) -> tuple[Index, bool]:
 
 
 def _along(vertices: Array, line: Index, ring: bool) -> Array:
-    """(k,) parts of the length at a line's vertices, 0 at the first."""
+    """Return the relative arc lengths (k,) of the vertices of a line, starting at 0."""
     points = vertices[np.append(line, line[:1]) if ring else line]
     way = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(points, axis=0), axis=1))])
     return np.asarray(way[: len(line)] / way[-1])
 
 
 def _nearest(there: Array, parts: Array, ring: bool) -> Index:
-    """(k,) which of ascending parts (m,), m <= k, each of ascending parts (k,) is paired with, so that all are."""
+    """Return the match (k,) of each ascending parameter (k,) among others (m,), m <= k, using all of those."""
     gap = np.abs(there[:, None] - parts)
     if ring:
         gap = np.minimum(gap, 1.0 - gap)

@@ -1,4 +1,4 @@
-"""The artist's surface as triangles: checks, clean-up for inside/outside questions, and dense samples."""
+"""Triangulated surface of an object: checks, clean-up for inside/outside tests, measures and samples."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from scipy.sparse.csgraph import connected_components
 from ..arrays import Array, Index
 from ..errors import MeshError
 
-# Vertices nearer to each other than this part of the size count as one.
+# Vertices closer than this, relative to the size of the surface, are welded.
 _WELD = 1e-6
-# A closed surface larger than so many squares of its thickness can be a shell, with two sides that do not meet; and one
-# of so many has to: it would take 20,000 tetrahedra for cells of half of that.
+# Ratio of the area of a closed surface to its squared thickness, from which on it can be simulated as a shell, and from
+# which on it has to be: tetrahedra of half the thickness would number more than 20,000.
 SHELL, THINNEST = 300.0, 6700.0
 
 
 @dataclass(frozen=True)
 class Surface:
-    """name: of the object, for messages.  vertices: (v, 3) m, at rest.  triangles: (t, 3).
+    """Triangulated rest surface of an object.
 
-    thickener: what would give an open one its thickness, but only after the simulation; for messages.
+    name: of the object, for messages.  vertices: (v, 3) m, at rest.  triangles: (t, 3).
+    thickness_modifier: modifier after the simulation that gives an open surface its thickness; for messages.
     """
 
     name: str
@@ -37,36 +38,36 @@ class Surface:
 
 
 def check_surface(surface: Surface) -> None:
-    """Raise MeshError where nothing could be made of the surface."""
+    """Raise MeshError if the surface has no faces or no usable vertices."""
     if len(surface.vertices) == 0 or len(surface.triangles) == 0:
         raise MeshError(f"{surface.name}: the mesh has no faces; choose an object with a closed surface.")
     check_vertices(surface)
 
 
 def triangle_areas(vertices: Array, triangles: Index) -> Array:
-    """(t,) m^2."""
+    """Return the areas (t,) of triangles in m^2."""
     corners = vertices[triangles]
     normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     return np.asarray(0.5 * np.linalg.norm(normals, axis=1))
 
 
 def check_vertices(surface: Surface) -> None:
-    """Raise MeshError where the vertices are no shape."""
+    """Raise MeshError if there are no vertices, or invalid ones, or all are at one point."""
     name = surface.name
     if len(surface.vertices) == 0:
         raise MeshError(f"{name}: the mesh has no vertices; choose another object.")
     broken = int((~np.isfinite(surface.vertices).all(axis=1)).sum())
     if broken:
-        raise MeshError(f"{name}: {broken} vertices have no valid position (NaN); delete or re-place them.")
+        raise MeshError(f"{name}: the position is NaN at {broken} of its vertices; delete or move them.")
     extent = np.ptp(surface.vertices, axis=0)
     if not extent.max() > 0.0:
         raise MeshError(f"{name}: all vertices lie in one point; choose an object with a shape.")
 
 
 def welded(vertices: Array) -> tuple[Index, Index]:
-    """What vertices (v, 3) are where those in one place count as one: the first of each (w,), and which it is (v,).
+    """Weld vertices (v, 3) at the same position: return the first vertex (w,) of each group, and each one's group (v,).
 
-    What other programs write, and Blender makes of text, has several along its seams and creases.
+    Imported meshes and Blender's text objects have duplicate vertices along seams and creases.
     """
     step = _WELD * max(float(np.linalg.norm(np.ptp(vertices, axis=0))), 1e-30)
     _, first, label = np.unique(np.round(vertices / step), axis=0, return_index=True, return_inverse=True)
@@ -74,9 +75,9 @@ def welded(vertices: Array) -> tuple[Index, Index]:
 
 
 def clean_triangles(surface: Surface) -> tuple[Array, Index]:
-    """Welded vertices and triangles without doubles or slits, each connected piece turned outwards.
+    """Return welded vertices, and triangles without duplicates and degenerate ones, each piece oriented outward.
 
-    A piece of negative volume inside of another piece stays as it is: it is a cavity.
+    A piece of negative volume inside another piece is left unchanged: it is a cavity. Raises MeshError if none remains.
     """
     first, label = welded(surface.vertices)
     vertices, triangles = surface.vertices[first], label[surface.triangles]
@@ -107,12 +108,12 @@ def clean_triangles(surface: Surface) -> tuple[Array, Index]:
 
 
 def open_edges(triangles: Index) -> int:
-    """How many edges belong to an odd number of triangles."""
+    """Return the number of edges that belong to an odd number of triangles."""
     return len(border_edges(triangles))
 
 
 def open_part(vertices: Array, triangles: Index) -> float:
-    """How large a surface's holes are beside all of it, about: each as a fan around its middle. A seam is none."""
+    """Return the relative area of holes, each estimated as a fan around its centre. Seams are welded first."""
     if not len(vertices):
         return 0.0
     first, label = welded(vertices)
@@ -131,7 +132,7 @@ def open_part(vertices: Array, triangles: Index) -> float:
 
 
 def mean_thickness(vertices: Array, triangles: Index) -> float:
-    """Of what a closed surface encloses, m: that of a plate of its volume between two of its halves."""
+    """Return the mean thickness of a closed surface in m: twice its volume over its area, as of a thin plate."""
     if not len(triangles):
         return 0.0
     corners = vertices[triangles] - vertices.mean(axis=0)
@@ -140,23 +141,23 @@ def mean_thickness(vertices: Array, triangles: Index) -> float:
 
 
 def is_shell(vertices: Array, triangles: Index, squares: float = SHELL) -> bool:
-    """Whether a closed surface is larger than so many squares of its thickness."""
+    """Return whether the area of a closed surface exceeds area_ratio times its squared thickness."""
     area = float(triangle_areas(vertices, triangles).sum()) if len(triangles) else 0.0
     thick = mean_thickness(vertices, triangles)
     return 0.0 < squares * thick**2 < area
 
 
 def border_edges(triangles: Index) -> Index:
-    """Edges (k, 2) that belong to an odd number of triangles."""
+    """Return the edges (k, 2) that belong to an odd number of triangles."""
     edges = np.sort(np.concatenate([triangles[:, [0, 1]], triangles[:, [1, 2]], triangles[:, [2, 0]]]), axis=1)
     found, counts = np.unique(edges, axis=0, return_counts=True)
     return np.asarray(found[counts % 2 == 1])
 
 
 def sample_triangles(vertices: Array, triangles: Index, spacing: float) -> Array:
-    """Points (s, 3) on the triangles, none farther than about the spacing (m) from the next.
+    """Return points (s, 3) on the triangles, at most about spacing (m) apart.
 
-    Triangles are halved at their longest edge, which keeps slivers cheap; of points in one small cell one is kept.
+    Triangles are bisected at their longest edge, which keeps slivers cheap; one point is kept per small cell.
     """
     corners = vertices[triangles]
     points = [vertices[np.unique(triangles)]]

@@ -1,5 +1,7 @@
-"""What passes through what within a step in which all vertices move linearly: points through triangles, edges through
-edges. Times go from 0 to 1."""
+"""Continuous collision detection (CCD) for linear motion: point-triangle and edge-edge crossings within a step.
+
+Times are relative to the step, from 0 to 1.
+"""
 
 from __future__ import annotations
 
@@ -14,19 +16,20 @@ from .near_balls import near_balls, pieces, sorted_pairs
 from .proximity import Forbidden
 from .triangles import Triangles, cross_rows
 
-# Weights may be below zero by so much, so that nothing passes between two triangles by rounding.
+# Barycentric weights down to minus this count as inside, so that rounding opens no gap between triangles.
 _BESIDE = 1e-6
-# Hits nearer in time than this are at once.
+# Hits closer in time than this are simultaneous.
 _AT_ONCE = 1e-12
-# Paths are cut into about so many parts at most, altogether.
+# Approximate maximum number of parts into which all paths together are split.
 _PIECES = 1_000_000
 
 
 @dataclass(frozen=True)
 class Hits:
-    """point: (k,) ascending, each at most once.  triangle: (k,).  time: (k,).  weights: (k, 3) there.
+    """First crossings of points through triangles.
 
-    side: (k,) of the triangle that the point came from, +1 that of its normal.
+    point: (k,) ascending, each at most once.  triangle: (k,).  time: (k,).  weights: (k, 3) at the crossing.
+    side: (k,) side of the triangle from which the point came: +1 on the side of the normal, else -1.
     """
 
     point: Index
@@ -38,9 +41,10 @@ class Hits:
 
 @dataclass(frozen=True)
 class EdgeHits:
-    """first: (k,) edge of a, ascending.  second: (k,) of b.  time: (k,) of their first meeting.  s, t: (k,) where.
+    """First crossings of pairs of edges.
 
-    side: (k,) the sign of (way of a × way of b) · (from a to b) before.
+    first: (k,) edge of a, ascending.  second: (k,) edge of b.  time: (k,).  s, t: (k,) parameters along the edges.
+    side: (k,) the sign of (direction of a × direction of b) · (offset from a to b) before the crossing.
     """
 
     first: Index
@@ -60,10 +64,10 @@ def swept_points(
     margin: float = 0.0,
     forbidden: Forbidden | None = None,
 ) -> Hits:
-    """The first triangle that each point (p, 3) passes through, whichever of both moves.
+    """Return the first triangle that each point (p, 3) crosses; both may move.
 
-    margin: m; so far beside a triangle, in its plane, a point still passes through it.  forbidden: of pairs of points
-    and triangles, those that do not count. A point that starts in a triangle's plane starts on its positive side.
+    margin: m by which triangles are enlarged in their planes.  is_excluded: returns a mask of pairs of points and
+    triangles to ignore. A point that starts in the plane of a triangle counts as starting on its positive side.
     """
     corners0, corners1 = (x[triangles].transpose(1, 0, 2) for x in (vertices0, vertices1))
     point, triangle = _meeting(points0[None], points1[None], corners0, corners1, margin)
@@ -97,14 +101,14 @@ def swept_points(
     first = np.full(len(points0), np.inf)
     np.minimum.at(first, point[hit], time[hit])
     hit = hit[time[hit] <= first[point[hit]] + _AT_ONCE]
-    # Sorted by point, then triangle: the first of those at once.
+    # Hits are sorted by point, then triangle: keep the first of simultaneous ones.
     hit = hit[np.unique(point[hit], return_index=True)[1]]
     return Hits(point[hit], triangle[hit], time[hit], weights[hit], side[hit])
 
 
 def swept_into(began: Triangles, ended: Triangles, low: Array, high: Array) -> Index:
-    """The triangles that come into a box (3,), (3,) m on their way; those alone need be asked what passes in it."""
-    # What passes beside a triangle by less passes through it.
+    """Return the triangles whose swept bounding box overlaps a box (3,), (3,) m; only these can be crossed in it."""
+    # Crossings this far beside a triangle still count.
     slack = 10.0 * _BESIDE * ended.size
     meets = np.ones(len(began), dtype=bool)
     for axis in range(3):
@@ -122,7 +126,7 @@ def swept_edges(
     edges_b: Index,
     forbidden: Forbidden | None = None,
 ) -> EdgeHits:
-    """All pairs of edges (m, 2) and (n, 2) that pass through each other, at their first meeting."""
+    """Return the first crossing of each pair of edges (m, 2) and (n, 2) that pass through each other."""
     a0, a1 = (x[edges_a].transpose(1, 0, 2) for x in (points_a0, points_a1))
     b0, b1 = (x[edges_b].transpose(1, 0, 2) for x in (points_b0, points_b1))
     first, second = _meeting(a0, a1, b0, b1, 0.0)
@@ -156,7 +160,7 @@ def swept_edges(
 
 
 def _weights(points: Array, corners: list[Array], margin: float) -> tuple[Mask, Array]:
-    """Whether points (3, k) in the planes of triangles are in them (k,), and their weights (3, k), none negative."""
+    """Return whether points (3, k) in the planes of triangles are inside them (k,), and non-negative weights (3, k)."""
     a, b, c = corners
     u, v, w = b - a, c - a, points - a
     normal = cross_rows(u, v)
@@ -178,11 +182,11 @@ def _weights(points: Array, corners: list[Array], margin: float) -> tuple[Mask, 
 
 
 def _meeting(a0: Array, a1: Array, b0: Array, b1: Array, margin: float) -> tuple[Index, Index]:
-    """Pairs (k,), (k,) of things whose swept boxes meet, given by their corners (c, n, 3) at both times."""
+    """Return pairs (k,), (k,) of primitives with overlapping swept boxes. Corners (c, n, 3) are given at both times."""
     none = np.zeros(0, dtype=np.int64)
     if a0.shape[1] == 0 or b0.shape[1] == 0:
         return none, none
-    # What all have in common is no motion.
+    # Only relative motion matters: remove the mean displacement.
     shift = (b1 - b0).mean(axis=(0, 1))
     if not np.isfinite(shift).all():
         shift = np.zeros(3)
@@ -201,10 +205,10 @@ def _meeting(a0: Array, a1: Array, b0: Array, b1: Array, margin: float) -> tuple
     if len(some_b) == 0:
         return none, none
     a, b = (_Sweep(x0[:, some], x1[:, some]) for x0, x1, some in ((a0, a1, some_a), (b0, b1, some_b)))
-    # Cut to what the things' own size asks for, but not into too many.
+    # Split paths into parts about as long as the primitives, but into a limited number.
     length = 2.0 * max(float(np.median(b.radii)), float(np.median(a.radii)), (a.travel + b.travel) / _PIECES, 1e-12)
     (centres_a, radii_a, owner_a, span_a), (centres_b, radii_b, owner_b, span_b) = a.cut(length), b.cut(length)
-    # Each part of a path only as far as the other's box.
+    # Keep only parts of paths that reach the bounding box of the other set.
     bottom, top = low_b[some_b].min(axis=0), high_b[some_b].max(axis=0)
     grown = (radii_a + slack)[:, None]
     kept = np.flatnonzero(((centres_a >= bottom - grown) & (centres_a <= top + grown)).all(axis=1))
@@ -217,16 +221,17 @@ def _meeting(a0: Array, a1: Array, b0: Array, b1: Array, margin: float) -> tuple
 
 
 class _Sweep:
-    """Centres and radii of things with corners (c, n, 3) at both times."""
+    """Bounding spheres of linearly moving primitives with corners (c, n, 3) at both times."""
 
     def __init__(self, start: Array, end: Array) -> None:
         self._centre0, self._centre1 = start.mean(axis=0), end.mean(axis=0)
         spread = np.stack([start - self._centre0, end - self._centre1])
-        # A corner's way from the centre changes linearly too, and is longest at an end.
+        # The offset of a corner from the centre is linear in time, so it is longest at an end.
         self.radii = np.sqrt((spread * spread).sum(axis=3).max(axis=(0, 1)))
         self.travel = float(np.sqrt(((self._centre1 - self._centre0) ** 2).sum(axis=1)).sum())
 
     def cut(self, length: float) -> tuple[Array, Array, Index, Array]:
+        """Return bounding spheres of the paths split at length (m), see split_segments."""
         centres, radii, owner, span = pieces(self._centre0, self._centre1, length)
         return centres, radii + self.radii[owner] * (1.0 + 1e-9), owner, span
 

@@ -1,4 +1,4 @@
-"""The triangles of one surface at one time; what distances and signs need of them is computed when first asked."""
+"""Triangles of one surface at one time, with lazily computed normals, areas, bounds and topology."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 
 from ..arrays import Array, Index, Mask
 
-# A triangle whose height is less than this part of its longest side has no normal that could be trusted.
+# Triangles with a height below this, relative to the longest side, are degenerate: their normal is unreliable.
 _FLAT = 1e-10
 
 
 @dataclass(frozen=True)
 class Topology:
-    """What hangs together, which motion leaves as it is.
+    """Connectivity of a triangle mesh, which does not change with motion.
 
-    ends: (e, 2) vertices of each edge, the lower first.  sides: (t, 3) the edge from each corner to the next.
+    edges: (e, 2) vertices of each edge, the lower first.  triangle_edges: (t, 3) the edge from each corner to the next.
     """
 
     ends: Index
@@ -25,6 +25,7 @@ class Topology:
 
     @staticmethod
     def of(triangles: Index) -> Topology:
+        """Return the topology of triangles (t, 3)."""
         start, end = triangles.ravel(), triangles[:, [1, 2, 0]].ravel()
         low, high = np.minimum(start, end), np.maximum(start, end)
         count = int(high.max(initial=0)) + 1
@@ -34,8 +35,10 @@ class Topology:
 
 
 class Triangles:
+    """Triangle mesh with cached geometric quantities."""
+
     def __init__(self, vertices: Array, triangles: Index, topology: Topology | None = None) -> None:
-        """vertices: (v, 3) m.  triangles: (t, 3).  topology: of the same triangles at another time, to save time."""
+        """vertices: (v, 3) m.  triangles: (t, 3).  topology: that of the same triangles, if already computed."""
         self.vertices = np.asarray(vertices, dtype=np.float64).reshape(-1, 3)
         self.triangles = np.asarray(triangles, dtype=np.int64).reshape(-1, 3)
         self._topology = topology
@@ -45,75 +48,76 @@ class Triangles:
 
     @property
     def topology(self) -> Topology:
+        """Connectivity of the triangles."""
         if self._topology is None:
             self._topology = Topology.of(self.triangles)
         return self._topology
 
     @cached_property
     def corners(self) -> Array:
-        """(3 corners, 3 coordinates, t) m: long rows, since numpy is slow along short ones."""
+        """Corners (3 corners, 3 coordinates, t) in m, as long rows: numpy is slow along short axes."""
         columns = np.ascontiguousarray(self.vertices.T)
         return np.stack([columns.take(self.triangles[:, k], axis=1) for k in range(3)])
 
     @cached_property
     def low(self) -> Array:
-        """(3, t) m: the boxes' lower ends."""
+        """Lower bounds (3, t) of the bounding boxes in m."""
         return np.asarray(self.corners.min(axis=0))
 
     @cached_property
     def high(self) -> Array:
-        """(3, t) m."""
+        """Upper bounds (3, t) of the bounding boxes in m."""
         return np.asarray(self.corners.max(axis=0))
 
     @cached_property
     def size(self) -> float:
-        """Diagonal of the bounding box, m."""
+        """Diagonal of the bounding box in m."""
         if len(self) == 0:
             return 0.0
         return float(np.linalg.norm(self.high.max(axis=1) - self.low.min(axis=1)))
 
     @cached_property
     def _doubled(self) -> tuple[Array, Array]:
-        """Normals of twice the area's length (3, t), and those lengths (t,)."""
+        """Normals (3, t) with the length of twice the area, and those lengths (t,) in m^2."""
         a, b, c = self.corners
         cross = cross_rows(b - a, c - a)
         return cross, np.sqrt((cross * cross).sum(axis=0))
 
     @cached_property
     def areas(self) -> Array:
-        """(t,) m^2."""
+        """Areas (t,) in m^2."""
         return np.asarray(0.5 * self._doubled[1])
 
     @cached_property
     def degenerate(self) -> Mask:
-        """(t,) whether a triangle is too thin to have a normal."""
+        """Mask (t,) of triangles that are too thin to have a normal."""
         a, b, c = self.corners
         longest = np.maximum(np.maximum(_squares(b - a), _squares(c - b)), _squares(a - c))
         return np.asarray(self._doubled[1] <= _FLAT * longest)
 
     @cached_property
     def unit_rows(self) -> Array:
-        """(3, t) unit normals, zero where degenerate."""
+        """Unit normals (3, t), zero where degenerate."""
         cross, length = self._doubled
         return np.asarray(np.where(self.degenerate, 0.0, cross / np.where(self.degenerate, 1.0, length)))
 
     @cached_property
     def normals(self) -> Array:
-        """(t, 3) unit normals, zero where degenerate."""
+        """Unit normals (t, 3), zero where degenerate."""
         return np.ascontiguousarray(self.unit_rows.T)
 
     @cached_property
     def edge_normals(self) -> Array:
-        """(e, 3) sums of the unit normals at each edge of the topology, made unit length; zero where they cancel."""
+        """Unit pseudo-normals (e, 3) of the edges: normalised sums of face normals, zero where they cancel."""
         edges = self.topology.sides.ravel()
         sums = [np.bincount(edges, row.repeat(3), minlength=len(self.topology.ends)) for row in self.unit_rows]
         return unit(np.stack(sums, axis=1))
 
     @cached_property
     def vertex_normals(self) -> Array:
-        """(v, 3) angle-weighted normals, unit; zero where there is no triangle.
+        """Angle-weighted unit pseudo-normals (v, 3) of the vertices; zero where there is no triangle.
 
-        Their sign tells inside from outside (Baerentzen, Aanaes 2005), which that of plain means does not.
+        Unlike unweighted means, they distinguish inside from outside (Baerentzen, Aanaes 2005).
         """
         sums = np.zeros((3, len(self.vertices)))
         for k in range(3):
@@ -127,7 +131,7 @@ class Triangles:
 
     @cached_property
     def doubtful(self) -> tuple[Mask, Mask]:
-        """Edges (e,) and vertices (v,) at degenerate triangles: their pseudo-normals lack a part."""
+        """Masks of edges (e,) and vertices (v,) of degenerate triangles, whose pseudo-normals are incomplete."""
         edges, vertices = np.zeros(len(self.topology.ends), dtype=bool), np.zeros(len(self.vertices), dtype=bool)
         edges[self.topology.sides[self.degenerate]] = True
         vertices[self.triangles[self.degenerate]] = True
@@ -135,7 +139,7 @@ class Triangles:
 
 
 def closed(triangles: Index) -> bool:
-    """Whether every edge is in exactly two triangles, which run through it in opposite ways."""
+    """Return whether every edge is in exactly two triangles, which traverse it in opposite directions."""
     if len(triangles) == 0:
         return False
     start, end = triangles.ravel(), triangles[:, [1, 2, 0]].ravel()
@@ -145,13 +149,13 @@ def closed(triangles: Index) -> bool:
 
 
 def unit(vectors: Array) -> Array:
-    """(k, 3) of unit length; zero stays zero, and what is as good as zero becomes it."""
+    """Return vectors (k, 3) normalised to unit length; vectors shorter than 1e-12 become zero."""
     length = np.sqrt((vectors * vectors).sum(axis=1))[:, None]
     return np.asarray(np.where(length > 1e-12, vectors / np.maximum(length, 1e-12), 0.0))
 
 
 def cross_rows(a: Array, b: Array) -> Array:
-    """Cross products (3, k) of rows (3, k)."""
+    """Return cross products (3, k) of vectors stored as rows (3, k)."""
     return np.stack([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])
 
 

@@ -1,8 +1,8 @@
 """Generalised winding number of a triangle soup: about 1 inside, about 0 outside, graceful at holes.
 
 Jacobson, Kavan, Sorkine-Hornung, *Robust Inside-Outside Segmentation using Generalized Winding Numbers* (2013); far
-groups of triangles count as one dipole, the first term of Barill et al., *Fast Winding Numbers for Soups and Clouds*
-(2018).
+groups of triangles are approximated by a dipole, the first term of Barill et al., *Fast Winding Numbers for Soups and
+Clouds* (2018).
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ import numpy as np
 
 from ..arrays import Array, Index
 
-# A group is far when its centre is more than this many of its radii away; a dipole is then good to about 1%, and all of
-# them together to 6%, where a half decides.
+# A group is far if its centre is farther away than this many of its radii. The error of a dipole is then about 1%, and
+# that of the sum up to 6%, small against the threshold of one half.
 _FAR = 2.0
 _LEAF = 8
-# Pairs of points and groups that are looked at together: what fits into the processor's cache.
+# Number of pairs of points and groups per chunk: it fits into the processor's cache.
 _PAIRS = 100_000
 
 
 @dataclass(frozen=True)
 class _Level:
-    """One level of the tree over ordered triangles: groups first[k]..last[k] with their dipoles.
+    """Level of the tree over ordered triangles: groups first[k]..last[k] with their dipoles.
 
-    centre, normal: (3, g) m, m^2.  reach: (g,) m^2, the square from which on a group is far.
+    centre, normal: (3, g) m, m^2.  far_square: (g,) m^2, squared distance beyond which a group is far.
     """
 
     first: Index
@@ -38,13 +38,16 @@ class _Level:
 
 
 class WindingNumber:
+    """Generalised winding number of triangles, evaluated by a tree of dipoles."""
+
     def __init__(self, vertices: Array, triangles: Index) -> None:
+        """Build the tree. vertices: (v, 3) m.  triangles: (t, 3)."""
         corners = vertices[triangles]
         normals = 0.5 * np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
         areas, centres = np.linalg.norm(normals, axis=1), corners.mean(axis=1)
         order, splits = _bisect(centres)
         ordered = corners[order]
-        # By corner and coordinate: what is taken of many lies side by side.
+        # Stored by corner and coordinate, so that gathered values are contiguous.
         self._corners = np.ascontiguousarray(ordered.transpose(1, 2, 0))
         weights = np.maximum(areas[order], np.finfo(float).tiny)
         self._levels = []
@@ -60,7 +63,7 @@ class WindingNumber:
             self._levels.append(_Level(first, last, apart, across, (_FAR * radius) ** 2))
 
     def __call__(self, points: Array) -> Array:
-        """Winding numbers (p,) of points (p, 3)."""
+        """Return winding numbers (p,) of points (p, 3)."""
         parts = max(len(points) * 64 // _PAIRS, 1)
         return np.concatenate([self._block(block) for block in np.array_split(points, parts)])
 
@@ -80,7 +83,7 @@ class WindingNumber:
             near = np.flatnonzero(~far)
             point, group = point.take(near), group.take(near)
             if depth + 1 < len(self._levels):
-                # A group's children are the groups of the next level that begin within it: one or two.
+                # Each group has two children in the next level of the balanced tree.
                 point = np.concatenate([point, point])
                 group = np.concatenate([2 * group, 2 * group + 1])
         last = self._levels[-1]
@@ -94,14 +97,14 @@ class WindingNumber:
 
 
 def _dot(a: Sequence[Array], b: Sequence[Array]) -> Array:
-    """Of vectors whose coordinates (k,) lie apart."""
+    """Return dot products (k,) of vectors given by their coordinates (k,)."""
     return np.asarray(a[0] * b[0] + a[1] * b[1] + a[2] * b[2])
 
 
 def _solid_angle(corners: Array, triangle: Index, eyes: Array) -> Array:
-    """Signed solid angles (k,) of some triangles seen from the eyes (3, k) (van Oosterom, Strackee 1983).
+    """Return signed solid angles (k,) of triangles seen from the eyes (3, k) (van Oosterom, Strackee 1983).
 
-    corners: (3, 3, m) m, by corner and coordinate.  triangle: (k,) which.
+    corners: (3, 3, m) m, by corner and coordinate.  triangle: (k,) indices of the triangles.
     """
     a, b, c = ([one.take(triangle) - eye for one, eye in zip(corner, eyes, strict=True)] for corner in corners)
     la, lb, lc = (np.sqrt(_dot(v, v)) for v in (a, b, c))
@@ -112,7 +115,7 @@ def _solid_angle(corners: Array, triangle: Index, eyes: Array) -> Array:
 
 
 def _bisect(centres: Array) -> tuple[Index, list[Index]]:
-    """An order of the triangles, and for each level of a balanced tree the bounds of its 2^level groups."""
+    """Return an order of the triangles, and the bounds of the 2^level groups for each level of a balanced tree."""
     order = np.arange(len(centres))
     bounds = np.array([0, len(centres)])
     splits = [bounds]

@@ -1,4 +1,4 @@
-"""How a step is taken. A new one is one file here and one line in INTEGRATORS."""
+"""Time integrators. To add one, add a file here and its class to INTEGRATORS."""
 
 from __future__ import annotations
 

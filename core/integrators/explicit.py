@@ -1,4 +1,4 @@
-"""Explicit Euler steps: cheap, and bounded only for steps shorter than about 2 over the highest frequency."""
+"""Explicit Euler steps: cheap, and stable only for steps shorter than about 2 over the highest frequency."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .integrator import Dynamics, Integrator
 
 _DONE = StepReport(Outcome.CONVERGED, 1, 1, 1, 0.0)
 _FAILED = StepReport(Outcome.NOT_FINITE, 1, 1, 1, np.inf)
-# Farther than this many times the size in one step nothing goes that is still to be saved.
+# A displacement of so many times the body's size in one step counts as a runaway.
 _RUNAWAY = 1e6
 
 
@@ -30,11 +30,11 @@ def _ended(dynamics: Dynamics, state: State, after: State) -> tuple[State, StepR
 
 
 class SymplecticEuler(Integrator):
-    """v+ = v + h a(x, v), x+ = x + h v+."""
+    """Symplectic Euler step: v+ = v + h a(x, v), x+ = x + h v+."""
 
     name = "SYMPLECTIC_EULER"
     label = "Symplectic Euler"
-    text = "Explicit: positions go with the new velocities; stable for short substeps only"
+    text = "Moves positions by the new velocities. Explicit; stable for short substeps only"
     order = 1
     implicit = False
 
@@ -49,11 +49,11 @@ class SymplecticEuler(Integrator):
 
 
 class ForwardEuler(Integrator):
-    """x+ = x + h v, v+ = v + h a(x, v); it feeds every swing."""
+    """Forward Euler step: x+ = x + h v, v+ = v + h a(x, v). It amplifies every oscillation."""
 
     name = "FORWARD_EULER"
     label = "Forward Euler"
-    text = "Explicit: positions go with the old velocities; every swing grows unless it is damped"
+    text = "Moves positions by the old velocities. Explicit; every swing grows unless it is damped"
     order = 1
     implicit = False
 

@@ -1,6 +1,6 @@
-"""Implicit steps. All of them are backward Euler's minimisation, from another start and over another time.
+"""Implicit steps: backward Euler's minimisation from other starts and over other time intervals.
 
-Velocity-level dampings act on the velocities at the step's start; potentials are in the minimisation.
+Velocity-level dampings act on the velocities at the step's start; potentials enter the minimisation.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ def _stage(
     controls: Controls,
     damped_at: Array | None = None,
 ) -> tuple[Array, StepReport]:
-    """Velocities v (n, 3) of backward Euler from a start over h, M (v - v_start)/h = f(start + h v) - C v."""
-    # For a follow-through of 1 the reference motion cancels, so there is none.
+    """Return backward Euler's velocities v (n, 3) from a start over h: M (v - v_start)/h = f(start + h v) - C v."""
+    # With a follow-through of 1 the reference motion cancels, so it is omitted.
     begin = State(state.time, start, velocities, np.zeros_like(start), state.memory)
     plain = tuple(replace(one, reference=NoReferenceMotion()) for one in inputs)
-    # The forces at the start may have thrown the velocities far off; the state's own are a better guess.
+    # The start forces may have made the stage's velocities far too large; the state's own are a better guess.
     after, report = stepper.step(begin, plain, h, replace(controls, follow_through=1.0), state.velocities, damped_at)
     return after.velocities, report
 
 
 class BackwardEuler(Integrator):
-    """M (v+ - v)/h = f(x+) - C v+, x+ = x + h v+, down to the tolerance."""
+    """Backward Euler, M (v+ - v)/h = f(x+) - C v+, x+ = x + h v+, solved to the tolerance."""
 
     name = "BACKWARD_EULER"
     label = "Backward Euler"
-    text = "Implicit and always stable; it damps by itself, more so the longer the step is"
+    text = "Solves an implicit step that is always stable. Longer steps add more numerical damping"
     order = 1
     implicit = follows_through = True
 
@@ -59,11 +59,11 @@ class BackwardEuler(Integrator):
 
 
 class LinearBackwardEuler(Integrator):
-    """Backward Euler with one Newton iteration, as most solvers take it."""
+    """Backward Euler with a single Newton iteration, as in most solvers."""
 
     name = "LINEAR_BACKWARD_EULER"
     label = "Backward Euler, One Iteration"
-    text = "Implicit with forces taken as straight lines: as quick as it gets, and less exact in large bends"
+    text = "Solves an implicit step with linearised forces. Fastest implicit method, less accurate in large bends"
     order = 1
     implicit = True
 
@@ -79,11 +79,14 @@ class LinearBackwardEuler(Integrator):
 
 
 class ImplicitMidpoint(Integrator):
-    """M (v+ - v)/h = f(x + h v_m/2) - C v_m, v_m = (v + v+)/2, x+ = x + h v_m: half a backward Euler step, doubled."""
+    """Implicit midpoint rule: half a backward Euler step, doubled.
+
+    M (v+ - v)/h = f(x + h v_m/2) - C v_m, v_m = (v + v+)/2, x+ = x + h v_m.
+    """
 
     name = "IMPLICIT_MIDPOINT"
     label = "Implicit Midpoint"
-    text = "Implicit, of second order, and loses nothing by itself: what swings goes on swinging"
+    text = "Solves an implicit, second-order step without numerical damping. Swings continue undamped"
     order = 2
     implicit = True
 
@@ -93,7 +96,7 @@ class ImplicitMidpoint(Integrator):
     ) -> tuple[State, StepReport]:
         begin = _damped(dynamics, state, h)
         half = tuple(replace(one, end=0.5 * (one.start + one.end)) for one in inputs)
-        # C at the start would leave an error of first order.
+        # C evaluated at the start would leave a first-order error.
         there = dynamics.system.placed(state.positions + 0.5 * h * begin.velocities, half)
         middle, report = _stage(
             dynamics.stepper, state, state.positions, begin.velocities, half, 0.5 * h, controls, there
@@ -111,7 +114,7 @@ class Newmark(Integrator):
 
     name = "NEWMARK"
     label = "Newmark"
-    text = "Implicit, of second order, with the mean of both ends' accelerations; loses next to nothing by itself"
+    text = "Averages the accelerations at both ends of the step. Implicit, second order, almost no numerical damping"
     order = 2
     implicit = True
 
@@ -124,10 +127,10 @@ class Newmark(Integrator):
         force = dynamics.force(state, begin.velocities, inputs, dynamics.factors(controls), ended=False)
         start = state.positions + 0.5 * h * begin.velocities
         speed = begin.velocities + 0.5 * h * force / system.mass[:, None]
-        # A pin's own mean velocity is the same in both halves.
+        # A pin's mean velocity is the same in both halves.
         half = tuple(replace(one, start=0.5 * (one.start + one.end)) for one in inputs)
         start = system.placed(start, tuple(BlockInputs(one.start, one.start) for one in half))
-        # As near to the end as is known: C in the middle would leave an error of first order.
+        # Evaluate C near the end: in the middle it would leave a first-order error.
         there = system.placed(state.positions + h * begin.velocities, inputs)
         after, report = _stage(dynamics.stepper, state, start, speed, half, 0.5 * h, controls, there)
         if report.outcome is not Outcome.CONVERGED:

@@ -1,4 +1,4 @@
-"""An integrator and a damping together: takes the place of a Stepper."""
+"""Stepper that combines an integrator with a damping; it replaces Stepper."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .integrator import Dynamics, Integrator
 
 
 class Integration:
-    """Steps of one system with an integrator and a damping."""
+    """Time stepper of one system with an integrator and a damping."""
 
     def __init__(
         self,
@@ -31,4 +31,5 @@ class Integration:
         self.dynamics = Dynamics(nonlinear, Stepper(system, one_newton, viscous), damping)
 
     def step(self, state: State, inputs: Inputs, h: float, controls: Controls) -> tuple[State, StepReport]:
+        """Advance the state by h seconds; return it with a report."""
         return self._integrator.step(self.dynamics, state, inputs, h, controls)

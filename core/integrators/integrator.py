@@ -1,4 +1,4 @@
-"""What an integrator is, and the forces it sees."""
+"""Interface of integrators, and the forces on a damped system."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ from ..system.term import Factor
 
 @dataclass(frozen=True)
 class Dynamics:
-    """A damped system. stepper: backward Euler with the damping's potential; linear: with one Newton iteration each."""
+    """Damped system.
+
+    stepper: backward Euler with the damping's potential.  linear_stepper: the same with a single Newton iteration.
+    """
 
     stepper: Stepper
     linear: Stepper
@@ -30,13 +33,14 @@ class Dynamics:
         return self.stepper.system
 
     def factors(self, controls: Controls) -> Array:
-        """(b,) stiffness factor of each block."""
+        """Return the stiffness factor of each block, (b,)."""
         return controls.factors(len(self.system.blocks))
 
     def force(self, state: State, velocities: Array, inputs: Inputs, factors: Array, ended: bool = True) -> Array:
-        """(n, 3) N at the state's positions and velocities (n, 3) m/s.
+        """Return the forces (n, 3) N at the state's positions and velocities (n, 3) m/s.
 
-        factors: (b,) on each block's stiffness.  ended: whether the pins are where the inputs end, or start.
+        factors: (b,) stiffness factor of each block.  at_end: whether the pins are at the end of the inputs or at their
+        start.
         """
         system, positions = self.system, state.positions
         there = inputs if ended else tuple(one.begun() for one in inputs)
@@ -53,13 +57,13 @@ class Dynamics:
         return total
 
     def damped(self, state: State, predicted: Array, h: float) -> Array:
-        """Velocities (n, 3) after what the damping does to them."""
+        """Return the velocities (n, 3) m/s after damping."""
         if self.damping is None:
             return predicted
         return self.damping.velocities(state.positions, state.velocities, predicted, h)
 
     def pinned(self, state: State, positions: Array, velocities: Array, inputs: Inputs, h: float) -> State:
-        """The state at the end of a step with the hard pins where they have to be."""
+        """Return the state at the end of a step, with the hard pins at their targets."""
         there = self.system.placed(positions, inputs)
         speeds = tuple(BlockInputs(one.start, (one.end - one.start) / h) for one in inputs)
         memory = self.system.remembered(state.memory, there)
@@ -67,9 +71,12 @@ class Dynamics:
 
 
 class Integrator:
-    """name, label, text: as in the panel.  order: of the error in h, undamped or with a damping that is a potential.
+    """Base class of integrators.
 
-    implicit: whether it stays bounded for any h.  follows_through: whether it takes other follow-throughs than 1.
+    name, label, description: as in the panel.
+    order: of the error in h, undamped or with a damping that is a potential.
+    is_implicit: whether it stays bounded for any h.
+    supports_follow_through: whether it supports values of follow-through other than 1.
     """
 
     name: ClassVar[str]
@@ -83,5 +90,8 @@ class Integrator:
     def step(
         dynamics: Dynamics, state: State, inputs: Inputs, h: float, controls: Controls
     ) -> tuple[State, StepReport]:
-        """The state h seconds later. Where that fails the report's outcome says so, and the state is the one given."""
+        """Return the state h seconds later, and a report.
+
+        If the step fails, the report's outcome says so, and the state is returned unchanged.
+        """
         raise NotImplementedError

@@ -1,1 +1,1 @@
-"""What can be measured of a simulation, and drawn of it."""
+"""Measurements of a simulation, and their charts."""

@@ -1,4 +1,4 @@
-"""Calibration ([You] 4.1): release the body as it hangs in the shot, measure, and correct the dial."""
+"""Calibration ([You] 4.1): release the body from its hanging shape, measure the rest time, and correct the dial."""
 
 from __future__ import annotations
 
@@ -15,16 +15,20 @@ from ..system.state import State
 from .curve import SettleCurve, released_curve
 from .release import Release, Still, pulled, watch
 
-# Frames by which the measured rest may miss the dial, and how often the correction is improved.
+# Tolerance of the measured rest time in frames, and the largest number of trials.
 _CLOSE = 0.4
 _MOST = 5
-# The release is watched for this part of the dial and a few frames more.
+# Duration of the release test relative to Settle; a few frames are added.
 _WATCHED = 1.5
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """correction: for Settings.calibration.  before, after: the curves without and with it, of the slowest region."""
+    """Result of a calibration.
+
+    correction: for Settings.calibration.
+    before, after: curves of the worst region without and with the correction.
+    """
 
     correction: float
     before: SettleCurve
@@ -32,9 +36,11 @@ class Calibration:
 
 
 def calibrate(simulation: Simulation, body: str, deflection: float) -> Generator[tuple[int, int], None, Calibration]:
-    """Yield (done, total) of each release test; returns the Calibration.
+    """Calibrate Settle by release tests. Yield (done, total) for each test; return the Calibration.
 
-    body: the name of the one that is pulled.  deflection: how far each of its regions is, in parts of its size.
+    body: name of the tested body.
+    deflection: of each of its regions, relative to the size of the smallest one.
+    Raises SceneError or PinError if the body cannot be tested, and DampSimError if a step fails.
     """
     try:
         return (yield from _search(simulation, body, deflection))
@@ -43,7 +49,7 @@ def calibrate(simulation: Simulation, body: str, deflection: float) -> Generator
 
 
 def release_test(simulation: Simulation, body: str, deflection: float) -> Generator[tuple[int, int], None, SettleCurve]:
-    """One release test with the dials as they are, like calibrate(); returns the curve that misses Settle most."""
+    """Run one release test with the current dials, like calibrate(). Return the curve with the largest Settle error."""
     settings = simulation.scene.body(body).settings
     try:
         still, start = _deflected(simulation, body, deflection)
@@ -53,25 +59,28 @@ def release_test(simulation: Simulation, body: str, deflection: float) -> Genera
 
 
 def _failed(body: str, error: StepError) -> DampSimError:
-    return DampSimError(f"{body}: the release test failed ({error}) Pull it less far, or raise Stiffness.")
+    return DampSimError(f"{body}: the release test failed ({error}) Reduce the deflection, or raise Stiffness.")
 
 
 def _deflected(simulation: Simulation, body: str, deflection: float) -> tuple[Still, State]:
-    """The body as it hangs in the air, and pulled aside by that part of the size of its smallest region."""
+    """Return the body's equilibrium without contact, and its deflected state.
+
+    deflection: relative to the size of its smallest region.
+    """
     settings = simulation.scene.body(body).settings
     if not settings.by_settle:
-        raise SceneError(f"{body}: a release test measures Settle; dial the damping by Settle and Bounce.")
+        raise SceneError(f"{body}: a release test measures Settle. Control its damping by Settle and Bounce.")
     system = simulation.system_of(body)
     island, block = simulation.place(body)
     own = system.regions_of(block)
     if not own:
-        raise PinError(f"{body}: its pins hold all of it, so that nothing can swing; leave a part of it unpinned.")
+        raise PinError(f"{body}: it is completely pinned, so nothing can swing. Leave a part of it unpinned.")
     if not simulation.is_held(body):
-        raise PinError(f"{body}: nothing holds all of it, so it never rests in the air; choose a pin group.")
+        raise PinError(f"{body}: it is not completely held, so it never comes to rest. Choose a pin group.")
     factors = simulation.factors(island)
     animated = simulation.sampled(simulation.scene.first).animated[-1]
     state = simulation.statics.settled_pose(island, animated, factors, slides=True)
-    # What sticks to a floor where it was pulled to says nothing of Settle.
+    # Friction at the deflected position would falsify the test.
     inputs = in_the_air(simulation.posing.held(simulation.islands[island], animated))
     still = Still(system, state, inputs, factors)
     size = min(float(np.ptp(system.rest[system.regions[k].free], axis=0).max()) for k in own)
@@ -96,11 +105,13 @@ def _search(simulation: Simulation, body: str, deflection: float) -> Generator[t
         tried.append((miss, correction, _worst(curves, settings)))
         if miss <= _CLOSE:
             break
-        # Regions that miss to both sides are balanced; one that does not rest within the test is slow.
+        # Balance regions that miss in both directions. A region that does not come to rest within the test counts as
+        # slow.
         middle = 0.5 * (min(rests) + min(max(rests), 2.0 * _WATCHED * settings.settle))
         following = correction * settings.settle / middle
         if any(abs(following - known) < 1e-3 * known for _, known, _ in tried):
-            # A swing more or less makes the rest time jump: between two tries it can only be halved.
+            # The rest time jumps where the number of visible swings changes. Between two trials, only bisection is
+            # left.
             following = 0.5 * (following + tried[0][1])
         correction = float(f"{min(max(following, least), most):.6g}")
     best = min(tried, key=lambda one: one[0])
@@ -110,7 +121,7 @@ def _search(simulation: Simulation, body: str, deflection: float) -> Generator[t
 def _test(
     simulation: Simulation, body: str, trial: Settings, still: Still, start: State
 ) -> Generator[tuple[int, int], None, list[SettleCurve]]:
-    """The curve of each region."""
+    """Run a release test and return the curve of each region."""
     scene = simulation.scene
     settings = tuple(trial if one.name == body else one.settings for one in scene.bodies)
     substeps, parts = simulation.substeps(body, trial), simulation.dials.most_substeps(settings)

@@ -1,4 +1,4 @@
-"""What a simulated frame says of contacts: what presses where, what lies inside of what, and how soon it can rest."""
+"""Contact results of a simulated frame: contact forces, penetrations, and the earliest time of rest."""
 
 from __future__ import annotations
 
@@ -23,23 +23,25 @@ from ..system.system import System
 from .report import Sunk, Touched
 from .stretch import stretched
 
-# What lies less deep than this part of a body's size cannot be seen, and is no news.
+# Penetrations below this fraction of a body's size are invisible and not reported.
 SEEN = 1e-3
-# What is pressed with this part of its Young's modulus was pressed in, and did not begin inside.
+# A penetration counts as squeezed above this fraction of Young's modulus. Otherwise the bodies began intersected.
 _SQUEEZED = 0.5
-# The part of a point that has to be free for it to give way.
+# Free weight above which a point can give way.
 _FREE = 0.1
-# Sizes within which the surface that a point touches must be.
+# Search radius for the touched surface, relative to its size.
 _REACH = 1.0
 
 
 @dataclass(frozen=True)
 class Pressing:
-    """What presses on a body at a frame, k contacts; friction is not in it.
+    """Normal contact forces on a body at a frame, k contacts, without friction.
 
-    points: (k, 3) m, on its surface.  normals: (k, 3) in which each one is pushed.  forces: (k,) N along them.
-    depths: (k,) m behind the surface that is touched, negative in front of it.
-    others: (k,) places in names of what presses; the body itself where it touches itself.
+    points: (k, 3) m, on its surface.
+    normals: (k, 3) direction in which the body is pushed.
+    forces: (k,) N along the normals.
+    depths: (k,) m behind the touched surface, negative in front of it.
+    partner_indices: (k,) into partner_names; the body itself for self-contact.
     """
 
     points: Array
@@ -53,18 +55,18 @@ class Pressing:
         return len(self.points)
 
     def total(self, name: str) -> Array:
-        """(3,) N with which something of a name presses on it."""
+        """Return the total force (3,) in N that the named partner exerts on the body."""
         mine = self.others == self.names.index(name) if name in self.names else np.zeros(len(self), dtype=bool)
         return np.asarray(self.forces[mine] @ self.normals[mine])
 
 
 def tells(system: System) -> bool:
-    """Whether anything of a system could be said by touched()."""
+    """Return whether contact_summary() can report anything for a system."""
     return system.contact is not None or any(block.is_sheet or block.is_rope for block in system.blocks)
 
 
 def touched(simulation: Simulation, state: State, body: str) -> Touched:
-    """What is to be said of a body in a state; it costs a look at the contacts that press."""
+    """Summarise contacts and stretch of a body in a state. The cost is one pass over the active contacts."""
     number, block = simulation.place(body)
     system = simulation.islands[number].system
     long = stretched(system, block, state.positions)
@@ -75,9 +77,9 @@ def touched(simulation: Simulation, state: State, body: str) -> Touched:
 
 
 def pressing(simulation: Simulation, frame: Frame, body: str, obstacles: Mapping[str, Array] | None = None) -> Pressing:
-    """What presses on a body at a frame.
+    """Return the contact forces on a body at a frame.
 
-    obstacles: (v, 3) m by name, where they are then; None to ask the scene, which goes to that frame for them.
+    obstacles: (v, 3) m by name, at that frame; None to sample them from the scene, which sets the host to that frame.
     """
     number, block = simulation.place(body)
     model = simulation.islands[number].system.contact
@@ -105,7 +107,7 @@ def pressing(simulation: Simulation, frame: Frame, body: str, obstacles: Mapping
             p = places[0][features]
             facing = -_outwards(one, places[0], features)
             q = _touching(p, facing, (other, places[1]), first == second)
-        # The way out; on the surface itself it has no direction.
+        # Direction out of the touched surface; undefined on the surface itself.
         way = (p - q) * np.where(depths > 0.0, -1.0, 1.0)[:, None]
         far = np.linalg.norm(way, axis=1) > 1e-9 * max(one.size, other.size if np.isfinite(other.size) else 0.0)
         normal = np.where(far[:, None], unit(way), facing)
@@ -121,7 +123,7 @@ def pressing(simulation: Simulation, frame: Frame, body: str, obstacles: Mapping
 
 
 def _all_of(surface: Touchable, places: Array) -> Array:
-    """Places of a surface's points, (p, 3) m, where its object's vertices are at places (v, 3)."""
+    """Return the positions (p, 3) of a surface's points for its object's vertices (v, 3), in m."""
     return places if surface.animated is None else np.asarray(surface.animated @ places)
 
 
@@ -130,7 +132,7 @@ def _memory(system: System, state: State) -> ContactMemory:
 
 
 def _limit(simulation: Simulation, number: int, block: int, state: State) -> tuple[float, float]:
-    """soonest and swing, see Touched: of all regions of a block."""
+    """Return earliest_rest and swing_amplitude over the regions of a block, see BodyContactSummary."""
     system = simulation.islands[number].system
     held = state.memory.get(shared(system, HELD))
     if held is None or held.shape != (len(system.regions), NUMBERS):
@@ -148,7 +150,7 @@ def _limit(simulation: Simulation, number: int, block: int, state: State) -> tup
 
 
 def _swings(system: System, place: int, held: Holding, state: State) -> tuple[Array, float]:
-    """(6,) m, how far each shape of a rigid motion carries its fastest node as it moves, and the region's size in m."""
+    """Return the amplitude (6,) of each rigid mode at its fastest node in m, and the region's size in m."""
     free = system.regions[place].free
     mass, x = system.mass[free], state.positions[free]
     offset = x - mass @ x / mass.sum()
@@ -161,11 +163,12 @@ def _swings(system: System, place: int, held: Holding, state: State) -> tuple[Ar
 def _sunk(
     simulation: Simulation, model: ContactModel, number: int, block: int, kept: ContactMemory
 ) -> tuple[Sunk, ...]:
+    """Return the visible penetrations of a block, one for each partner."""
     size = model.surfaces[block].size
-    # Of edges, their ends are counted where they are inside; what lies behind coarse faces one does not see.
+    # Edges are counted by their ends. Penetrations behind coarse faces are invisible.
     ends = kept.keys[:, [0, 3]]
     deep = (kept.depths > SEEN * size) & (model.seen[ends] == ends).all(axis=1)
-    # Where pins press a body into itself nobody can help it.
+    # Ignore self-intersections between pinned points, which the simulation cannot resolve.
     point = (kept.keys[:, 1] != EDGE) & (kept.keys[:, 0] == kept.keys[:, 3])
     free = model.operator @ (~simulation.islands[number].system.fixed).astype(float)
     places = model.starts[kept.keys[:, 0]] + np.where(point, kept.keys[:, 2], 0)
@@ -198,7 +201,7 @@ def _sunk(
 
 
 def _area(model: ContactModel, key: Index) -> float:
-    """m^2 that a contact stands for."""
+    """Return the area of a contact in m^2."""
     first, second = model.surfaces[key[0]], model.surfaces[key[3]]
     if key[1] != EDGE:
         return float(first.areas[key[2]])
@@ -208,14 +211,17 @@ def _area(model: ContactModel, key: Index) -> float:
 
 
 def _outwards(surface: Touchable, places: Array, points: Index) -> Array:
-    """(k, 3) outward normals at vertices."""
+    """Return outward normals (k, 3) at vertices."""
     if surface.plane:
         return np.tile(unit(np.cross(places[1] - places[0], places[2] - places[0])[None])[0], (len(points), 1))
     return np.asarray(Triangles(places, surface.triangles).vertex_normals[points])
 
 
 def _touching(points: Array, facing: Array, other: tuple[Touchable, Array], itself: bool) -> Array:
-    """(k, 3) m, where points (k, 3) touch a surface. facing: (k, 3) out of what they are of, turned round."""
+    """Return the positions (k, 3) in m at which points (k, 3) touch a surface.
+
+    facing: (k, 3) inward normals of the points' own surface.
+    """
     surface, places = other
     if surface.plane:
         normal = _outwards(surface, places, np.zeros(1, dtype=np.int64))[0]
@@ -229,7 +235,7 @@ def _touching(points: Array, facing: Array, other: tuple[Touchable, Array], itse
 
 
 def _crossing(one: tuple[Touchable, Array], other: tuple[Touchable, Array], features: Index) -> tuple[Array, Array]:
-    """Where edges come nearest to others, (k, 3) m each. features: see edges.meeting_edges."""
+    """Return the closest points (k, 3) of edge pairs in m. features: see edges.meeting_edges."""
     count = len(other[0].sides[0])
     first, second = one[0].sides[0][features // count], other[0].sides[0][features % count]
     a, b = one[1][first].astype(float), other[1][second].astype(float)

@@ -1,7 +1,9 @@
-"""Many creatures of one body at once, each with a controller of its own, roughly: to look for walks (docs/muscles.md).
+"""Approximate batch simulation of one creature with many controllers, for the gait search.
 
-Springs and dampers by symplectic Euler steps on flat ground, all creatures in one array. What it finds has to be walked
-again by the solver.
+See docs/explanation/muscles.md.
+
+Symplectic Euler steps of springs and dampers on flat ground, with all creatures in one array. The full solver must
+confirm the results.
 """
 
 from __future__ import annotations
@@ -23,21 +25,29 @@ from ..stepping.ticking import ticked
 from ..system.muscular import Muscular
 from ..system.term import Potential, Term
 
-# Of the longest steady step.
+# Fraction of the longest stable step.
 _STEADY = 0.4
-# Of critical, the dampers beside springs that are no muscles.
+# Damping ratio of springs that are not muscles.
 _CALM = 0.2
 
 
 @dataclass(frozen=True)
 class Crowd:
-    """What all creatures have in common; n nodes, e springs, m muscles, s sensors.
+    """Data shared by all creatures; n nodes, e springs, m muscles, s sensors.
 
-    start: (n, 3) m.  mass: (n,) kg.  ends: (e, 2).  length: (e,) m at rest.  stiffness, damper: (e,) N/m and N s/m.
-    muscle: (e,) its place, -1 for none.  on: (m, 3) rest length, stiffness and damper while on, in parts of off; the
-    damper in N s/m over N/m of the stiffness while off.
-    front: (3,) unit vector, none for none.  friction: forwards and back.  gravity: (3,) m/s^2.  floor: m.
-    seen: of each sensor the nodes (k, 2) of its edges, or (k,) of its vertices.
+    start: (n, 3) m.
+    mass: (n,) kg.
+    spring_nodes: (e, 2).
+    rest_length: (e,) m.
+    stiffness, damper: (e,) N/m and N s/m.
+    muscle: (e,) index, -1 for none.
+    on_factors: (m, 3) rest length, stiffness and damper while on. The first two are relative to those while off; the
+        damper in N s/m is divided by the stiffness in N/m while off.
+    front: (3,) unit vector, zero for none.
+    friction: forwards and backwards.
+    gravity: (3,) m/s^2.
+    floor: height in m.
+    sensor_nodes: for each sensor the nodes (k, 2) of its edges, or (k,) of its vertices.
     """
 
     controller: Controller
@@ -58,18 +68,18 @@ class Crowd:
 
     @staticmethod
     def of(simulation: Simulation, name: str) -> Crowd:
-        """Of a body as it stands at the first frame. Raises SceneError where it cannot walk."""
+        """Create the batch from a body in its first frame. Raises SceneError if the body cannot walk."""
         body = simulation.scene.body(name)
         controller, block = body.controller, simulation.model_of(name).block
         if controller is None or not controller.muscles or not controller.sensors:
-            raise SceneError(f"{name}: a walk needs muscles, and sensors that switch them; add some first.")
+            raise SceneError(f"{name}: it needs muscles, and sensors that switch them, to walk. Add some first.")
         if block.is_rope:
-            raise SceneError(f"{name}: a walk is looked for with Springs alone; choose that kind, or key its muscles.")
+            raise SceneError(f"{name}: only Springs can search for a walk. Choose that kind, or keyframe its muscles.")
         if len(block.pinned):
-            raise SceneError(f"{name}: what is pinned cannot walk; clear Pins, or take its pin group's weights away.")
+            raise SceneError(f"{name}: it is pinned and cannot walk. Clear Pins, or remove its pin group's weights.")
         axis = body.settings.front
         if axis in ("NONE", "PAINTED"):
-            raise SceneError(f"{name}: it has no way forward; choose an axis as Front under Contact.")
+            raise SceneError(f"{name}: its forward direction is missing. Choose an axis as Front under Contact.")
         island, place = simulation.place(name)
         young = float(simulation.factors(island)[place])
         state = simulation.first_frame().state
@@ -91,20 +101,21 @@ class Crowd:
 
     @property
     def step(self) -> float:
-        """s, so short that nothing runs away: by the largest eigenvalues of M^-1 K and M^-1 C."""
+        """Stable time step in s, from bounds on the largest eigenvalues of M^-1 K and M^-1 C."""
         part = np.where(self.muscle >= 0, self.muscle, 0)
         mine = self.muscle >= 0
         k = self.stiffness * np.where(mine, np.maximum(1.0, self.on[part, 1]), 1.0)
         c = np.maximum(self.damper, np.where(mine, self.stiffness * self.on[part, 2], 0.0))
         per = 1.0 / self.mass[self.ends]
-        # Gershgorin: a node's springs, twice.
+        # Gershgorin bound: twice the sum of a node's springs.
         most = [np.bincount(self.ends.ravel(), (2.0 * one[:, None] * per).ravel()).max() for one in (k, c)]
         return _STEADY / float(max(math.sqrt(most[0]), most[1], 1e-9))
 
     def ways(self, weights: Array, thresholds: Array, delays: Array, seconds: float) -> Generator[int, None, Array]:
-        """Yield how many frames are done; returns (b,) m that creatures come forwards in a time.
+        """Simulate all creatures, yielding the frame number. Return the distance forwards (b,) in m; -inf if unstable.
 
-        weights: (b, m, s).  thresholds, delays: (b, m).
+        weights: (b, m, s).
+        thresholds, delays: (b, m).
         """
         b = len(weights)
         x = np.tile(self.start, (b, 1, 1))
@@ -127,7 +138,7 @@ class Crowd:
         return np.where(sane, found, -np.inf)
 
     def _reads(self, x: Array, pressed: Array) -> Array:
-        """(b, s) what the sensors read. A distance is not known here, and reads 0."""
+        """Return the sensor readings (b, s). Distances are not simulated here and read 0."""
         found = np.zeros((len(x), len(self.seen)))
         for k, (one, nodes) in enumerate(zip(self.controller.sensors, self.seen, strict=True)):
             if one.sense == Sense.CONTACT:
@@ -139,7 +150,7 @@ class Crowd:
         return found
 
     def _switched(self, on: Mask) -> tuple[Array, Array, Array]:
-        """(b, e) rest lengths, stiffnesses and dampers."""
+        """Return rest lengths, stiffnesses and dampers (b, e)."""
         mine = (self.muscle >= 0) & on[:, np.maximum(self.muscle, 0)]
         part = self.on[np.maximum(self.muscle, 0)]
         return (
@@ -149,7 +160,7 @@ class Crowd:
         )
 
     def _fronts(self, x: Array) -> Array:
-        """(b, 3) the front, turned about the vertical as the body is."""
+        """Return the forward direction (b, 3), rotated about the vertical like the body."""
         here = x[:, :, :2] - x[:, :, :2].mean(axis=1, keepdims=True)
         then = self.start[:, :2] - self.start[:, :2].mean(axis=0)
         along = (here * then).sum(axis=(1, 2))
@@ -172,7 +183,7 @@ class Crowd:
         for node in range(x.shape[1]):
             change[:, node] = force[:, j == node].sum(axis=1) - force[:, i == node].sum(axis=1)
         v = v + h * (change / self.mass[:, None] + self.gravity)
-        # What would go below the ground stops there, and slides as Coulomb and (7.7) say.
+        # Nodes that would go below the ground stop there, and slide by Coulomb's law and (7.7).
         low = x[:, :, 2] + h * v[:, :, 2] < self.floor
         stop = np.where(low, (self.floor - x[:, :, 2]) / h - v[:, :, 2], 0.0)
         slide = v[:, :, :2]
@@ -185,7 +196,7 @@ class Crowd:
 
 
 def _springs(terms: Sequence[Term], mass: Array, young: float) -> tuple[Index, Array, Array, Array, Index]:
-    """The springs of a block: ends (e, 2), lengths, stiffnesses and dampers (e,), and their muscles."""
+    """Return the springs of a block: ends (e, 2), lengths, stiffnesses, dampers and muscle indices (e,)."""
     found = []
     for term in terms:
         if not isinstance(term, Potential) or not isinstance(term.energy, StrainEnergy):

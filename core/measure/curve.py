@@ -1,4 +1,4 @@
-"""The settle curve: how a body came to rest, beside what was dialled."""
+"""Settle curve: how a body came to rest, compared with the dials."""
 
 from __future__ import annotations
 
@@ -15,18 +15,20 @@ from ..stepping.substeps import DialledLaw
 from .diagnostics import rest_time
 from .release import Release
 
-# A tail of the shot in which nothing pushes is looked at from so many frames on.
+# Minimum number of frames without input after the stop.
 _LEAST_TAIL = 3
 
 
 @dataclass(frozen=True)
 class SettleCurve:
-    """Deformation against frames, in parts of the largest swing.
+    """Deformation over time, relative to the largest swing.
 
-    frames: (k,) from where the animation stops; a release begins where its largest swing would come after a stop.
-    measured: (k,) signed.  predicted, envelope: (k,) of the dialled law, from the largest swing on as measured; None
-    where the coefficients were given by name.  dial, rest: frames, dialled and measured; the latter infinite where it
-    is not at rest in the end.  bounce, overshoot: dialled and measured.  since: from when the frames count.
+    frames: (k,) since the animation stopped. A release starts where the largest swing after a stop would be.
+    measured: (k,) signed.
+    predicted, envelope: (k,) of the Settle law from the measured largest swing on; None for coefficients given by name.
+    dial, rest: frames, requested and measured; rest is infinite if the body is not at rest in the end.
+    bounce, overshoot: requested and measured.
+    since: event from which the frames count.
     """
 
     frames: Array
@@ -41,28 +43,28 @@ class SettleCurve:
 
     @property
     def text(self) -> str:
-        """One line that says it."""
+        """One-line summary."""
         if np.isfinite(self.rest):
             rest = f"At rest {self.rest:.1f} frames after the {self.since}"
         else:
             rest = f"Not at rest {self.frames[-1]:.0f} frames after the {self.since}"
-        swing = f"bounce {100 * self.overshoot:.0f}% (dialled {100 * self.bounce:.0f}%)"
-        return f"{rest} (dialled {self.dial:.4g}), {swing}"
+        swing = f"bounce {100 * self.overshoot:.0f}% (set {100 * self.bounce:.0f}%)"
+        return f"{rest} (set {self.dial:.4g}), {swing}"
 
 
 def released_curve(release: Release, law: DialledLaw, fps: float, dial: float, bounce: float) -> SettleCurve:
-    """Of a release test. dial: frames.  bounce: 0 to 1."""
+    """Return the curve of a release test. dial: frames. bounce: 0 to 1."""
     signed = np.copysign(release.distance, release.along)
     rest, lead = (release.rest + law.lead) * fps, law.lead * fps
     curve = _curve(lead + release.times * fps, signed, lead, rest, release.overshoot, law, fps, dial, bounce)
-    # The first law counts from there.
+    # The first-mode law has no lead and counts from the release.
     return curve if lead > 0.0 else replace(curve, since="release")
 
 
 def simulation_curve(
     simulation: Simulation, body: str, frames: Sequence[Frame], settings: Settings
 ) -> SettleCurve | None:
-    """Of one body in the last frames of a simulation, with its settings at their end."""
+    """Return the curve of one body at the end of simulated frames, with its settings there; None if not measurable."""
     if not simulation.system_of(body).regions or not settings.by_settle:
         return None
     place = simulation.scene.place_of(body)
@@ -74,7 +76,7 @@ def simulation_curve(
 
 @dataclass(frozen=True)
 class Shape:
-    """A body at a frame: surface (v, 3) m, and the digest of what it was made from."""
+    """Surface (v, 3) of a body at a frame in m, and the digest of its inputs."""
 
     surface: Array
     inputs: str
@@ -83,11 +85,11 @@ class Shape:
 def shot_curve(
     frames: Sequence[Shape], law: DialledLaw, fps: float, dial: float, bounce: float, substeps: int = 1
 ) -> SettleCurve | None:
-    """Of the end of a simulated shot, from where its animation stops.
+    """Return the curve at the end of a simulated shot, from the stop of the animation on.
 
-    That is where the inputs cease to change; None where they change up to the end, or nothing swings.  substeps: in a
-    frame; where there are several, a frame's inputs are also of the way to it, and first stay in the frame after the
-    stop.
+    The stop is where the inputs cease to change. Return None if they change up to the end, or if nothing swings.
+    substeps: per frame. With several of them, a frame's inputs include the motion that leads to it. They become
+        constant only in the frame after the stop.
     """
     last = len(frames) - 1
     stop = last
@@ -100,7 +102,7 @@ def shot_curve(
     tail = np.array([frame.surface for frame in frames[stop:]], dtype=float)
     way = tail - tail[-1]
     distance = np.linalg.norm(way, axis=2).max(axis=1)
-    # Within the dialled time: what comes later is no answer to that push.
+    # Search within Settle, because later peaks are no response to this stop.
     peak = int(distance[: max(round(dial), 1) + 1].argmax())
     if not distance[peak] > 1e-6 * float(np.ptp(tail[-1], axis=0).max()):
         return None
@@ -108,7 +110,7 @@ def shot_curve(
     relative = distance / distance[peak]
     times = np.arange(len(relative), dtype=float)
     overshoot = max(-float(along[peak:].min()), 0.0)
-    # Where the shot ends in motion, its last frame is no rest; the tail must be longer than the dial.
+    # If the shot ends in motion, its last frame is no rest shape. The tail must be longer than Settle.
     rest = peak + rest_time(relative[peak:], 1.0) if len(relative) > dial else float("inf")
     return _curve(times, np.copysign(relative, along), float(peak), rest, overshoot, law, fps, dial, bounce)
 
@@ -124,8 +126,8 @@ def _curve(
     dial: float,
     bounce: float,
 ) -> SettleCurve:
-    """peak: frames to the largest swing."""
-    # Before it, as far back as a stop would lie.
+    """Return the curve with the law's prediction. peak: frames to the largest swing."""
+    # Before the peak, the law is evaluated back to the time of the stop.
     times = np.maximum((frames - peak) / fps, -law.lead)
     swing = 1.0 if law.frequency == 0.0 else float(np.hypot(1.0, law.decay / law.frequency))
     envelope = np.minimum(swing * np.exp(-law.decay * np.maximum(times, 0.0)), 1.0)

@@ -1,4 +1,4 @@
-"""What a body's fibres do at a frame, for pictures and panels."""
+"""State of a body's fibres at a frame, for viewport drawing and panels."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from ..frames.frame import Frame
 from ..simulation.simulation import Simulation
 from ..system.fibres import Fibres
 
-# A line is so long, in parts of the longest edge along its fibre.
+# Length of a drawn line, relative to the longest edge along its fibre.
 _PART = 0.4
 
 
 @dataclass(frozen=True)
 class FibresNow:
-    """Of the tetrahedra that have some and lie in the flesh for the most part.
+    """Stretch and strength of tetrahedra that have fibres and lie mostly within the flesh.
 
-    lines: (m, 2, 3) m, the ends of a piece in the middle of each, along its fibre as it is.
-    stretches: (m,) over the length at rest.  strengths: (m,) 0 to 1.
-    mean: of all stretches, each with its strength and volume.
+    lines: (m, 2, 3) m, ends of a segment along the deformed fibre through the middle of each element.
+    stretches: (m,) relative to the length at rest.
+    strengths: (m,) 0 to 1.
+    mean: of all stretches, weighted by strength and volume.
     """
 
     lines: Array
@@ -33,7 +34,7 @@ class FibresNow:
 
 
 def fibres_at(simulation: Simulation, frame: Frame, name: str) -> FibresNow | None:
-    """None where the body has no fibres. name: of the body."""
+    """Return the fibre state of the named body at a frame; None if it has no fibres."""
     block = simulation.model_of(name).block
     term = next((one for one in block.terms if isinstance(one, Fibres)), None)
     if term is None:
@@ -44,7 +45,7 @@ def fibres_at(simulation: Simulation, frame: Frame, name: str) -> FibresNow | No
     corners = simulation.nodes(frame.state, name)[strain.elements]
     along = np.einsum("mk,mki->mi", strain.shares, corners)
     stretches = strain.stretches(corners)
-    # The shape functions' slopes tell how far an element goes along its fibre.
+    # The gradients of the shape functions give the element's extent along its fibre.
     reach = _PART / np.maximum(np.abs(strain.shares).max(axis=1), 1e-30)
     middle, half = corners.mean(axis=1), 0.5 * reach[:, None] * along
     lines, within = np.stack([middle - half, middle + half], axis=1), term.within

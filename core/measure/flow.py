@@ -1,4 +1,4 @@
-"""How much of a body has flowed, where one sees it."""
+"""Plastic strain of a body at its visible surface."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from ..system.state import remembered_by
 
 @dataclass(frozen=True)
 class Flowed:
-    """strains: (v,) by which the surface's vertices flowed, the mean of what is around each.
+    """Plastic strain of a body.
 
-    most, mean: of the elements, whatever flowed most of an element.
+    strains: (v,) at the surface's vertices, each one a mean over adjacent elements.
+    largest, mean: over the elements, for the term with the largest flow of each.
     """
 
     strains: Array
@@ -26,7 +27,7 @@ class Flowed:
 
 
 def flowed_at(simulation: Simulation, frame: Frame, body: str) -> Flowed | None:
-    """What has flowed of a body until a frame; None where nothing has."""
+    """Return the plastic strain of a body at a frame; None if there is none."""
     block = simulation.model_of(body).block
     own = remembered_by(frame.state.memory, block.name)
     nodes, most, means = np.zeros(len(block.rest)), 0.0, []

@@ -1,4 +1,4 @@
-"""Draws a settle curve into pixels, for the panel; and as SVG, for a page."""
+"""Settle curves drawn as pixels for the panel and as SVG for pages."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from ..arrays import Array
 from .curve import SettleCurve
 
 Color = tuple[float, float, float]
-# About the sidebar at its usual width, at twice its pixels; a square, as icons are.
+# Twice the pixels of the sidebar at its default width; square, like icons.
 WIDTH, HEIGHT = 480, 480
 _LEFT, _RIGHT, _BOTTOM, _TOP = 12, 12, 12, 12
 
 
 @dataclass(frozen=True)
 class Palette:
-    """measured, dialled, end: the same hues as the STRIP_COLOR icons of the legend."""
+    """Colours of a curve drawing.
+
+    measured, dialled, end: the same hues as the STRIP_COLOR icons of the legend.
+    """
 
     paper: Color
     grid: Color
@@ -37,19 +40,20 @@ LIGHT = Palette(
 
 @dataclass(frozen=True)
 class Frame:
-    """The piece of the curve that is shown: frames from 0 on, deformations from low to 1."""
+    """Visible range of a curve: frames from 0 on, deformations from lowest to 1."""
 
     frames: float
     low: float
 
     @staticmethod
     def around(curve: SettleCurve) -> Frame:
+        """Return the range that shows a curve."""
         lowest = min(float(curve.measured.min()), 0.0 if curve.predicted is None else float(curve.predicted.min()))
         return Frame(min(1.35 * curve.dial, float(curve.frames[-1])) or 1.0, min(1.15 * lowest, -0.1))
 
 
 def draw(curve: SettleCurve, palette: Palette) -> Array:
-    """Pixels (HEIGHT, WIDTH, 4), the lowest row first."""
+    """Return pixels (HEIGHT, WIDTH, 4) of a curve, bottom row first."""
     canvas = np.ones((HEIGHT, WIDTH, 4))
     canvas[:, :, :3] = palette.paper
     shown = Frame.around(curve)
@@ -83,13 +87,13 @@ def draw(curve: SettleCurve, palette: Palette) -> Array:
 
 
 def spacing(frames: float) -> float:
-    """Frames between two lines of the grid: 1, 2 or 5 times a power of ten, about six lines."""
+    """Return the spacing of grid lines in frames: 1, 2 or 5 times a power of ten, about six lines."""
     power = 10.0 ** np.floor(np.log10(max(frames, 1.0) / 6.0))
     return float(max(next(m * power for m in (1.0, 2.0, 5.0, 10.0) if m * power >= frames / 6.0), 1.0))
 
 
 def _stroke(canvas: Array, points: Array, color: Color, width: float, dash: float) -> None:
-    """Cover what lies within half the width of the line through the points (k, 2), with soft edges."""
+    """Draw an antialiased line through points (k, 2) in pixels."""
     cover = np.zeros(canvas.shape[:2])
     reach = 0.5 * width + 1.0
     walked = 0.0
@@ -112,7 +116,7 @@ def _stroke(canvas: Array, points: Array, color: Color, width: float, dash: floa
 
 
 def svg(curve: SettleCurve, title: str) -> str:
-    """The same as a picture for pages, with its numbers."""
+    """Return the curve as an SVG picture with its numbers."""
     shown = Frame.around(curve)
     left, top, width, height = 46, 30, 380, 210
 
@@ -144,9 +148,9 @@ def svg(curve: SettleCurve, title: str) -> str:
             y = top + height * (1.05 - value) / (1.05 - shown.low)
             parts.append(f'<path d="{straight((0.0, shown.frames), (value, value))}" stroke="{color(look.grid)}"/>')
             parts.append(f'<text x="{left - 6}" y="{y + 4:.0f}" text-anchor="end">{100 * value:.0f}%</text>')
-    lines = [("dialled end", straight((curve.dial, curve.dial), (shown.low, 1.05)), look.end, 1.5, "6 4")]
+    lines = [("Settle", straight((curve.dial, curve.dial), (shown.low, 1.05)), look.end, 1.5, "6 4")]
     if curve.predicted is not None:
-        lines.append(("dialled", path(curve.frames, curve.predicted), look.dialled, 1.5, ""))
+        lines.append(("predicted", path(curve.frames, curve.predicted), look.dialled, 1.5, ""))
     lines.append(("measured", path(curve.frames, curve.measured), look.measured, 2.5, ""))
     for k, (name, d, hue, thick, dash) in enumerate(lines):
         dashed = f' stroke-dasharray="{dash}"' if dash else ""

@@ -1,4 +1,4 @@
-"""Line charts as SVG, for tables and pages where no plotting library is at hand, as within Blender."""
+"""Line charts as SVG, for environments without a plotting library, such as Blender."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 
 from ..arrays import Array
 
-# Told apart by people with any colour vision: Okabe and Ito's palette.
+# Okabe and Ito's palette, distinguishable with any colour vision.
 COLORS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7", "#8a8a00")
-# Each line is narrower than those below it, or has gaps, so that lines that coincide are all seen.
+# Each line is narrower than those below it, or dashed, so that coinciding lines stay visible.
 DASHES = ("", "9 4", "3 3", "12 3 2 3", "5 2")
 _WIDEST, _NARROWER, _NARROWEST = 3.4, 0.5, 1.4
 _LEFT, _TOP, _WIDTH, _HEIGHT = 70, 46, 520, 260
@@ -19,16 +19,20 @@ _LEAST = 1e-16
 
 
 def steps(low: float, high: float) -> Array:
-    """Round numbers between two, about five of them."""
+    """Return about five round numbers between two limits."""
     span = max(high - low, 1e-300)
     power = 10.0 ** np.floor(np.log10(span / 5.0))
     step = next(m * power for m in (1.0, 2.0, 5.0, 10.0) if m * power >= span / 5.0)
-    # Without a zero that has a sign.
+    # Adding 0.0 removes negative zeros.
     return np.asarray(np.arange(np.ceil(low / step), np.floor(high / step) + 1) * step + 0.0)
 
 
 def chart(lines: Mapping[str, tuple[Array, Array]], title: str, across: str, up: str, log: bool = False) -> str:
-    """An SVG picture. lines: by name, what goes across and up, each (k,).  log: powers of ten up."""
+    """Return a line chart as SVG.
+
+    lines: x and y values by name, each (k,).
+    log: whether the y axis shows powers of ten.
+    """
     seen = {name: (np.asarray(x, float), np.asarray(y, float)) for name, (x, y) in lines.items()}
     if log:
         seen = {name: (x, np.log10(np.maximum(y, _LEAST))) for name, (x, y) in seen.items()}
@@ -61,7 +65,7 @@ def chart(lines: Mapping[str, tuple[Array, Array]], title: str, across: str, up:
         parts.append(f'<path d="M{_LEFT},{b:.1f}h{_WIDTH}" stroke="#e4e4e4"/>')
         parts.append(f'<text x="{_LEFT - 6}" y="{b + 4:.1f}" text-anchor="end">{text}</text>')
     parts.append(f'<text x="{_LEFT + _WIDTH}" y="{_TOP + _HEIGHT + 31}" text-anchor="end">{html.escape(across)}</text>')
-    # Above the curves, not among them.
+    # Place the label above the curves.
     parts.append(f'<text x="{_LEFT}" y="{_TOP - 8}">{html.escape(up)}</text>')
     for k, (name, (x, y)) in enumerate(seen.items()):
         there = np.isfinite(y)

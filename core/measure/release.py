@@ -1,4 +1,4 @@
-"""The release test: pull a body into its first mode, let go, and watch how it comes to rest."""
+"""Release test: deflect a body along its first mode, release it, and measure how it comes to rest."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from ..system.term import Factor, Potential
 from ..system.weave import has_weave
 from .diagnostics import count_swings, largest_distance, rest_time
 
-# A region that starts nearer to rest than this part of the farthest one's way is not looked at.
+# Regions with an initial deflection below this fraction of the largest one are not measured.
 _MOVED = 1e-3
 
 
 @dataclass(frozen=True)
 class Still:
-    """A system at rest.
+    """System in static equilibrium.
 
-    state: where.
-    inputs: that hold its pins.
+    state: the equilibrium.
+    inputs: stationary inputs that hold its pins.
     factors: (b,) on each block's stiffness.
     """
 
@@ -48,20 +48,24 @@ class Still:
     factors: Array
 
     def eigenvalue(self, region: Region) -> float:
-        """lambda_1 where it is, 1/s^2."""
+        """Return lambda_1 of a region in this state, in 1/s^2."""
         return self.system.eigenvalue_at(region, self.factors)
 
 
 def unloaded(system: System) -> Still:
-    """A system without gravity, which rests in the shape that it was made in."""
+    """Return a system without gravity in equilibrium in its rest shape."""
     return Still(system, State.at_rest(system.rest), system.still(), np.ones(len(system.blocks)))
 
 
 @dataclass(frozen=True)
 class Release:
-    """times: (k,) s, from 0.  distance: (k,) largest distance of a node from rest, over the first one.  along: (k,) the
-    signed way of the farthest node along its first way.  iterations: of the solver per step, mean.  lead: s, by which
-    the settle time counts from earlier, see WaveformLaw.lead.
+    """Measured motion of one region after a release.
+
+    times: (k,) s, from 0.
+    distance: (k,) largest distance of a node from rest, relative to the first one.
+    along: (k,) displacement of the farthest node along its initial one, signed and relative to it.
+    iterations: mean solver iterations per step.
+    lead: time in s from the stop of the animation to the release, see SettleLaw.lead.
     """
 
     times: Array
@@ -73,28 +77,29 @@ class Release:
 
     @property
     def rest(self) -> float:
-        """Measured time from the release to rest, s."""
+        """Measured time from the release to rest in s."""
         return rest_time(self.distance, float(self.times[1]))
 
     @property
     def settled(self) -> float:
-        """The same as a settle time: from when the animation would have stopped, s."""
+        """Measured settle time in s, from the time at which the animation would have stopped."""
         return self.rest + self.lead
 
     @property
     def swings(self) -> int:
+        """Number of visible swings."""
         return count_swings(np.copysign(self.distance, self.along))
 
     @property
     def overshoot(self) -> float:
-        """Largest swing to the other side."""
+        """Largest swing to the opposite side, relative to the deflection."""
         return max(-float(self.along.min()), 0.0)
 
 
 def first_mode(still: Still, region: Region, tangent_stiffness: csr_matrix) -> Array:
-    """The first mode's shape (n, 3) of a region that cannot float; its largest node displacement is 1.
+    """Return the first mode (n, 3) of a constrained region, scaled to a largest node displacement of 1.
 
-    tangent_stiffness: the Hessian in the still state, (3n, 3n) N/m.
+    tangent_stiffness: Hessian at the equilibrium, (3n, 3n) N/m.
     """
     shape = np.zeros(still.system.rest.shape)
     bound = 0.0 if region.stiff else slowest_swing(still.system, region, still.state.positions)
@@ -103,9 +108,9 @@ def first_mode(still: Still, region: Region, tangent_stiffness: csr_matrix) -> A
 
 
 def pulled(still: Still, deflection: float, which: Sequence[int] | None = None) -> State:
-    """At rest under a load M a along the first mode a of regions, as strong as it takes for the deflection (m).
+    """Return the equilibrium under loads M a along the first modes a of regions, scaled to the deflection in m.
 
-    which: the places of the regions; all of them at once where none are given.
+    which: indices of the deflected regions; all of them if None.
     """
     system, rest = still.system, still.state.positions
     nets = any(not region.stiff for region in system.regions)
@@ -134,7 +139,7 @@ def _stepper(system: System) -> Stepper:
 
 
 def _loaded(system: System, load: Array) -> System:
-    """With a force (n, 3) N that nothing changes."""
+    """Return the system with a constant force (n, 3) in N."""
     for place, part in enumerate(system.slices):
         system = system.with_term(Potential(DeadLoad(load[part]), Factor.FIXED), place)
     return system
@@ -143,9 +148,9 @@ def _loaded(system: System, load: Array) -> System:
 def watch(
     still: Still, start: State, controls: Controls, h: float, count: int, substeps: Substeps
 ) -> Generator[int, None, list[Release]]:
-    """Let go of the start and take count steps of h seconds, yielding after each; returns a Release for each region.
+    """Release the start state and take count steps of h seconds, yielding after each one.
 
-    A region that starts at rest gets none. Raises StepError.
+    Return a result for each region that is deflected at the start. Raises StepError.
     """
     stepper, state, iterations = _stepper(still.system), start, 0
     rest = still.state.positions
@@ -178,7 +183,7 @@ def release(
     least: int,
     tolerance: float,
 ) -> Release:
-    """Let go of the start and watch the region that moves for one and a third of the settle time (s).
+    """Release the start state and measure its deflected region for 1.3 times the settle time in s.
 
     Raises StepError.
     """

@@ -1,21 +1,23 @@
-"""What is to be said of bodies in a shot: what they went into, how far they were stretched, how soon they can rest."""
+"""Contact report of bodies in a shot: penetrations, stretch, and the earliest time of rest."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-# So many times as deep as at the first frame is as deep as it was modelled.
+# A penetration that stays below this multiple of its depth at the first frame counts as modelled.
 _MODELLED = 1.05
 
 
 @dataclass(frozen=True)
 class Sunk:
-    """Of a body and something that have gone into each other at a frame, farther than can be seen.
+    """Visible penetration between a body and a partner at a frame.
 
-    other: its name; the body's own where it is in itself.  points: of the body that are in it.  others: of its points
-    that are in the body.  depth: m, of the deepest.  squeezed: whether it is pressed in; else it began inside, and is
-    on its way out.
+    partner: name; the body's own for self-intersections.
+    points_inside: points of the body inside the partner.
+    partner_points_inside: points of the partner inside the body.
+    depth: m, of the deepest point.
+    is_squeezed: whether contact forces press it in. Otherwise the bodies began intersected and are separating.
     """
 
     other: str
@@ -27,11 +29,11 @@ class Sunk:
 
 @dataclass(frozen=True)
 class Touched:
-    """What is to be said of one body at one frame.
+    """Contact and stretch summary of one body at one frame.
 
-    soonest: s within which it cannot come to rest where it lies, of motions that can be seen; 0 for no limit.
-    swing: m, how far such motions carry it.
-    stretched: by which part the most stretched of what is not meant to give way is longer; 0 where that cannot be seen.
+    earliest_rest: time in s before which visible motion on its supports cannot come to rest; 0 for no limit.
+    swing_amplitude: m, of this motion.
+    stretched: largest relative stretch of parts that should not stretch; 0 if invisible.
     """
 
     sunk: tuple[Sunk, ...] = ()
@@ -42,12 +44,12 @@ class Touched:
 
 @dataclass(frozen=True)
 class Report:
-    """What is to be said of one body in a shot.
+    """Summary of one body in a shot.
 
-    sunk: of everything that it went into, the deepest, with its frame; not what pins have pressed in from the first
-    frame on, no deeper than so, as the root of an ear that was modelled into a head.
-    soonest: as in Touched, where it swung farthest after it was last at rest.
-    stretched: as in Touched, where most, with its frame.
+    penetrations: the deepest one for each partner, with its frame. Penetrations that pins already cause at the first
+        frame are left out unless they become deeper. An example is the root of an ear modelled into a head.
+    earliest_rest: see BodyContactSummary, at the largest swing since the body was last at rest.
+    stretched: frame and value of the largest stretch, see BodyContactSummary.
     """
 
     sunk: tuple[tuple[int, Sunk], ...] = ()
@@ -56,7 +58,7 @@ class Report:
 
     @staticmethod
     def of(frames: Iterable[tuple[int, Touched]]) -> Report:
-        """Of numbered frames, in order, from the shot's first one on."""
+        """Return the report of numbered frames, in order, from the first frame of the shot on."""
         deepest: dict[tuple[str, bool], tuple[int, Sunk]] = {}
         modelled: dict[str, float] | None = None
         last = swing = 0.0
@@ -66,7 +68,7 @@ class Report:
                 modelled = {one.other: _MODELLED * one.depth for one in touched.sunk if one.squeezed}
             if touched.soonest and touched.swing >= swing:
                 last = touched.soonest
-            # What rests can be pushed anew.
+            # A body at rest can be disturbed again.
             swing = max(swing, touched.swing) if touched.soonest else 0.0
             if touched.stretched > longest[1]:
                 longest = number, touched.stretched

@@ -1,4 +1,4 @@
-"""How far sheets and ropes are stretched, which hardly are."""
+"""Stretch of sheets and ropes, which should be nearly inextensible."""
 
 from __future__ import annotations
 
@@ -12,21 +12,23 @@ from ..system.muscular import Muscular
 from ..system.system import System
 from ..system.term import Potential
 
-# By less than this the eye takes it for as long as it was.
+# Smaller stretches are invisible.
 _SEEN = 0.1
 
 
 def stretched(system: System, place: int, positions: Array) -> float:
-    """By which part the most stretched of a block's sheets and ropes is longer than at rest; 0 where that is not seen.
+    """Return the largest relative stretch of a block's sheets and ropes; 0 if it is invisible.
 
-    place: of the block.  positions: (n, 3) m of all nodes.  What flows, and springs, are meant to stretch.
+    block_index: of the block.
+    positions: (n, 3) m of all nodes.
+    Plastic terms and springs are left out, because they are meant to stretch.
     """
     block, x = system.blocks[place], positions[system.slices[place]]
     if not (block.is_sheet or block.is_rope):
         return 0.0
     longest = 1.0
     for term in block.terms:
-        # A muscle is as long as it is told.
+        # Muscles change their length by design.
         if not isinstance(term, Potential) or isinstance(term, Muscular):
             continue
         energy = term.energy

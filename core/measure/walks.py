@@ -1,6 +1,7 @@
-"""Looks for controllers with which a creature walks: at random, then by mutation, roughly, then in the solver.
+"""Gait search: find controllers with which a creature walks.
 
-After docs/muscles.md: nothing of it is [Ctl]'s, whose creatures are dialled by hand.
+Random sampling and mutation use the approximate batch simulation; the full solver confirms the best. The method follows
+docs/explanation/muscles.md. [Ctl] has no search; its creatures are tuned by hand.
 """
 
 from __future__ import annotations
@@ -17,21 +18,25 @@ from ..scene.scene import Scene
 from ..simulation.simulation import Simulation
 from .crowd import Crowd
 
-# Of a generation, one in so many is kept.
+# One in this many creatures of a generation survives.
 _KEPT = 8
-# What weights and thresholds are drawn from, and the most frames of delay.
+# Ranges of random weights and thresholds, and the maximum delay in frames.
 _WEIGHT, _THRESHOLDS, _DELAY = 2.0, (-0.5, 1.5), 12
-# What a mutation changes: the part of all numbers, and by how much.
+# Fraction of the numbers that a mutation changes, and its standard deviation.
 _CHANGED, _BY = 0.3, 0.5
-# Ways that differ by no more than this part are of the same walk.
+# Distances that differ by less than this fraction belong to the same walk.
 _ALIKE = 1e-9
 
 
 @dataclass(frozen=True)
 class Search:
-    """seed: what is found depends on it alone.  count: creatures in a generation.  generations: after the first one.
+    """Parameters of a gait search.
 
-    seconds: for which they walk.  winners: that are walked again in the solver.
+    seed: the result depends on it alone.
+    count: creatures per generation.
+    generations: after the first one.
+    seconds: duration of each walk.
+    winners: walks to confirm with the full solver.
     """
 
     seed: int = 0
@@ -43,7 +48,12 @@ class Search:
 
 @dataclass(frozen=True)
 class Walk:
-    """controller: what walks.  way: m forwards in the solver.  rough: m in the rough one that looked for it."""
+    """Confirmed walk.
+
+    controller: its muscle controller.
+    distance: m forwards in the full solver.
+    rollout_distance: m in the approximate simulation.
+    """
 
     controller: Controller
     way: float
@@ -51,10 +61,10 @@ class Walk:
 
 
 def find_walks(scene: Scene, name: str, search: Search) -> Generator[tuple[int, int, str], None, tuple[Walk, ...]]:
-    """Yields how much of the work (done, total) is done, and with what; returns the walks, the farthest first.
+    """Search for walks and return them, farthest first. Yield (done, total, description).
 
-    Those alone that the solver walks too, by more than half of the creature's length. Raises SceneError where the body
-    cannot walk.
+    Return only walks that cover more than half of the creature's length in the full solver. Raises SceneError if the
+    body cannot walk or no walk is found.
     """
     simulation = Simulation(scene)
     body, crowd = scene.body(name), Crowd.of(simulation, name)
@@ -87,29 +97,29 @@ def find_walks(scene: Scene, name: str, search: Search) -> Generator[tuple[int, 
         for frame in walked.frames():
             shapes = [*shapes[:1], frame.shapes[name]]
             done = frames * (rounds + number) + frame.number - scene.first
-            yield done, total, f"Walking with number {number + 1} of {len(places)}"
+            yield done, total, f"Confirming walk {number + 1} of {len(places)}"
         found.append(Walk(controller, float((shapes[-1] - shapes[0]).mean(axis=0) @ crowd.front), float(ways[place])))
     least = 0.5 * body.surface.size
     kept = sorted((one for one in found if one.way > least), key=lambda one: -one.way)
     if not kept:
         ahead, back = crowd.friction
         mend = (
-            "try another Seed, more Seconds, shorter muscles or another sensor"
+            "Try another Seed, more Seconds, shorter muscles or another sensor"
             if back > 2.0 * ahead
-            else "its feet hardly hold: lower Friction, or raise Friction Backward"
+            else "Its feet have little grip: lower Friction, or raise Friction Backward"
         )
         raise SceneError(
-            f"{name}: of {search.count * rounds} controllers none walks farther than half of its length, the best "
-            f"{max(one.way for one in found):.2g} m in {search.seconds:g} s; {mend}."
+            f"{name}: none of {search.count * rounds} controllers walks farther than half of its length. The best "
+            f"covers {max(one.way for one in found):.2g} m in {search.seconds:g} s. {mend}."
         )
     return tuple(kept)
 
 
 def apart(ways: Array, count: int) -> list[int]:
-    """The first places of so many walks that differ. ways: (b,) m, the farthest first.
+    """Return the first indices, at most count, of walks with distinct distances (b,) in m, sorted farthest first.
 
-    Where other numbers switch the muscles at the same ticks, creatures come as far but for rounding: one of them will
-    do. One that flew apart, at minus infinity, is taken where all did.
+    Controllers that switch muscles at the same ticks cover equal distances except for rounding, and one of them is
+    enough. An unstable walk at minus infinity is returned only if all are unstable.
     """
     found: list[int] = []
     for place, way in enumerate(ways):
@@ -120,13 +130,13 @@ def apart(ways: Array, count: int) -> list[int]:
 
 
 def _drawn(rng: np.random.Generator, shape: tuple[int, int, int]) -> tuple[Array, Array, Array]:
-    """Weights (b, m, s), thresholds and delays (b, m), at random."""
+    """Return random weights (b, m, s), thresholds and delays (b, m)."""
     weights = rng.uniform(-_WEIGHT, _WEIGHT, shape)
     return weights, rng.uniform(*_THRESHOLDS, shape[:2]), rng.integers(0, _DELAY + 1, shape[:2]).astype(float)
 
 
 def _bred(rng: np.random.Generator, genes: tuple[Array, ...]) -> tuple[Array, Array, Array]:
-    """The next generation: of creatures in order, the first eighth, and mutations of it."""
+    """Return the next generation: the best eighth of the sorted creatures, and mutations of these."""
     count = len(genes[0])
     keep = max(count // _KEPT, 1)
     parents = np.arange(count) % keep
@@ -139,7 +149,7 @@ def _bred(rng: np.random.Generator, genes: tuple[Array, ...]) -> tuple[Array, Ar
 
 
 def _with(controller: Controller, weights: Array, thresholds: Array, delays: Array, fps: float) -> Controller:
-    """A controller with other numbers, rounded as a panel shows them."""
+    """Return a controller with other numbers, rounded as a panel displays them."""
     rows = [tuple(float(w) for w in np.round(row, 3)) for row in weights]
     muscles = tuple(
         replace(one, weights=row, threshold=round(float(t), 3), delay=int(d), fps=fps)

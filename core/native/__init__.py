@@ -1,1 +1,1 @@
-"""What frames spend most of their time on, compiled; numpy does the same where it is not there."""
+"""Compiled kernels of the most expensive loops, with numpy as fallback."""

@@ -1,4 +1,4 @@
-"""Products with a symmetric matrix of nodes' blocks, compiled."""
+"""Compiled products with a symmetric matrix of 3x3 blocks."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from .library import Library
 
 
 class Blocks:
-    """A symmetric matrix of blocks (3, 3) with ones on its diagonal, of which one half is kept."""
+    """A symmetric matrix of blocks (3, 3) with a unit diagonal; only the upper half is stored."""
 
     def __init__(self, library: Library, count: int, rows: Index, columns: Index, blocks: Array) -> None:
-        """Of so many nodes.  rows, columns: (k,) of each block, in order.  blocks: (k, 3, 3)."""
+        """Store the upper half of a matrix.
+
+        count: number of nodes.  rows, columns: (k,) of each block, sorted by row.  blocks: (k, 3, 3).
+        """
         self._call, self._count = library.blocks, count
         above = np.flatnonzero(columns > rows)
         starts = np.concatenate([[0], np.cumsum(np.bincount(rows[above], minlength=count))]).astype(np.int64)
@@ -20,9 +23,12 @@ class Blocks:
         self._arrays = [one.ctypes.data for one in self._held]
 
     def __matmul__(self, vector: Single) -> Single:
-        """Times a vector (3n,)."""
+        """Return the product with a vector (3n,).
+
+        Raises ValueError if the vector has another shape.
+        """
         x, y = np.ascontiguousarray(vector, dtype=np.float32), np.empty(3 * self._count, dtype=np.float32)
         if x.shape != y.shape:
-            raise ValueError(f"the vector has {x.shape} rows instead of {3 * self._count}")
+            raise ValueError(f"the vector has shape {x.shape}; expected {3 * self._count} rows")
         self._call(self._count, *self._arrays, x.ctypes.data, y.ctypes.data)
         return y

@@ -1,4 +1,4 @@
-"""A solve with the factors of fronts, compiled."""
+"""Compiled multifrontal solve."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from .library import Library
 
 
 class Fronts:
-    """The same as solvers.multifrontal.Multifrontal for one right side, by another order of sums.
+    """Compiled equivalent of solvers.multifrontal.MultifrontalSolve for one right-hand side.
 
-    ups: the matrices that were given, in one piece now.
+    It sums in another order.  columns: the given matrices, as views of one buffer.
     """
 
     def __init__(
@@ -24,9 +24,10 @@ class Fronts:
         ups: Sequence[Single],
         order: Index,
     ) -> None:
-        """bounds: first row of each front and one past its last.  others: rows of its ancestors that it changes.
+        """Copy the factors of fronts into one buffer.
 
-        ups: (own + others, own) each.  order: (n,) rows as they are eliminated.
+        bounds: first own row of each front and one past its last.  ancestor_rows: later rows that each front updates.
+        columns: (own + ancestor rows, own) each.  order: (n,) rows in elimination order.
         """
         self._call, self._rows, self._count = library.solve, len(order), len(bounds)
         far, sizes = np.array([len(one) for one in others]), np.array([one.size for one in ups])
@@ -42,11 +43,14 @@ class Fronts:
         self._arrays = [one.ctypes.data for one in self._held]
 
     def solve(self, right: Single) -> Single:
-        """The inverse times right (n,)."""
+        """Return the inverse times right (n,).
+
+        Raises ValueError if the right-hand side has another shape.
+        """
         b, answer = np.ascontiguousarray(right, dtype=np.float32), np.empty(self._rows, dtype=np.float32)
         if b.shape != answer.shape:
-            raise ValueError(f"the right side has {b.shape} rows instead of {self._rows}")
-        # Room of its own: several threads may solve.
+            raise ValueError(f"the right-hand side has shape {b.shape}; expected {self._rows} rows")
+        # Allocate a workspace per call, because several threads may solve at once.
         x, y = np.empty(self._rows, dtype=np.float32), np.empty(self._room, dtype=np.float32)
         self._call(
             self._rows, self._count, *self._arrays, b.ctypes.data, answer.ctypes.data, x.ctypes.data, y.ctypes.data

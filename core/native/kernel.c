@@ -1,8 +1,8 @@
-/* What frames of solids spend most of their time on: the stable Neo-Hookean forces of tetrahedra, and solves with a
- * metric's factors. Not but the order of sums is other than in core/energies/tetrahedra.py, core/solvers/multifrontal.py
- * and core/solvers/two_level.py, which go without where this is not there.
+/* The most expensive loops of solids: stable Neo-Hookean forces of tetrahedra, and solves with a preconditioner's
+ * factors. They differ from core/energies/tetrahedra.py, core/solvers/multifrontal.py and core/solvers/two_level.py,
+ * which work without this kernel, only in the order of summation.
  *
- * Nothing of any library is called, that of C neither. Arguments are as core/native hands them over, which checks them.
+ * No library is called, not even the C library. core/native checks all arguments.
  */
 #include <stdint.h>
 
@@ -19,16 +19,16 @@
 #define WIDE
 #endif
 
-/* So many tetrahedra side by side. */
+/* Number of tetrahedra processed side by side. */
 #define LOT 8
 
-/* Whether this processor, and what runs on it, has the instructions that the rest is made of. */
+/* Return whether the processor and the operating system support the instructions used here. */
 SHOWN int32_t dampsim_runs(void)
 {
 #if defined(__x86_64__)
     uint32_t a, b, c, d, low, high;
     if (!__get_cpuid(1, &a, &b, &c, &d)) return 0;
-    if (!(c >> 12 & 1) || !(c >> 27 & 1)) return 0; /* FMA; whether the system keeps wide registers is known */
+    if (!(c >> 12 & 1) || !(c >> 27 & 1)) return 0; /* FMA, and OSXSAVE, needed for xgetbv */
     __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
     if ((low & 6) != 6) return 0;
     return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b >> 5 & 1); /* AVX2 */
@@ -37,14 +37,14 @@ SHOWN int32_t dampsim_runs(void)
 #endif
 }
 
-/* Logarithms of lots of numbers from 1 on, in place: 2 artanh of (m - 1)/(m + 1), with m from the root of 1/2 on. */
+/* Compute the logarithms of LOT numbers >= 1 in place: e ln 2 + 2 artanh((m - 1)/(m + 1)), with m >= sqrt(1/2). */
 WIDE static inline void logarithms(double *restrict x)
 {
     for (int i = 0; i < LOT; i++) {
         uint64_t bits;
         double m, e;
         __builtin_memcpy(&bits, &x[i], 8);
-        uint64_t shifted = bits - 0x3fe6a09e667f3bcdULL; /* the root of 1/2 */
+        uint64_t shifted = bits - 0x3fe6a09e667f3bcdULL; /* sqrt(1/2) */
         uint64_t exponent = (shifted >> 52) & 0x7ff;
         uint64_t mantissa = bits - (exponent << 52);
         uint64_t whole = exponent | 0x4330000000000000ULL;
@@ -68,10 +68,12 @@ WIDE static inline void logarithms(double *restrict x)
     }
 }
 
-/* Energy in J by Smith, de Goes, Kim, Stable Neo-Hookean Flesh Simulation, 2018, eq. (14)-(16), and its gradient added to gradient (n, 3) N, of m tetrahedra, a multiple of LOT.
+/* Return the energy in J of m tetrahedra, a multiple of LOT, and add its gradient to gradient (n, 3) N.
+ *
+ * Smith, de Goes, Kim, Stable Neo-Hookean Flesh Simulation, 2018, eq. (14)-(16).
  *
  * corners: (m / LOT, 4, LOT) nodes.  inverse: (m / LOT, 3, 3, LOT), entry j, c of D_m^-1.  weights: (m,) m^3.
- * positions: (n, 3) m.  model: mu, lambda, alpha, what is subtracted.
+ * positions: (n, 3) m.  model: mu, lambda, alpha, and the offset subtracted from the energy density.
  */
 WIDE SHOWN double dampsim_neo_hookean(int64_t m, const int32_t *restrict corners, const double *restrict inverse,
                                       const double *restrict weights, const double *restrict positions,
@@ -134,11 +136,11 @@ WIDE SHOWN double dampsim_neo_hookean(int64_t m, const int32_t *restrict corners
     return total;
 }
 
-/* The inverse of what was factorised times right (n,), into answer (n,).
+/* Write the inverse of the factorised matrix times right (n,) to answer (n,).
  *
- * fronts: (f, 5), of each its first own row and one past its last, where its other rows begin and how many they are, and
- * where its matrix begins.  others: rows of ancestors that fronts change.  up: the fronts' matrices, column by column.
- * order: (n,) rows as they are eliminated.  x: (n,) room.  y: room for as many as a front has rows.
+ * fronts: (f, 5), for each: first own row, one past its last, start and number of its ancestor rows, start of its matrix.
+ * others: ancestor rows that the fronts update.  up: matrices of the fronts, column-major.
+ * order: (n,) rows in elimination order.  x: (n,) workspace.  y: workspace of the largest front's number of rows.
  */
 WIDE SHOWN void dampsim_solve(int64_t n, int64_t count, const int64_t *restrict fronts, const int32_t *restrict others,
                               const float *restrict up, const int32_t *restrict order, const float *restrict right,
@@ -184,9 +186,9 @@ WIDE SHOWN void dampsim_solve(int64_t n, int64_t count, const int64_t *restrict 
     for (int64_t k = 0; k < n; k++) answer[order[k]] = x[k];
 }
 
-/* y = (1 + U + U^T) x in single precision, of nodes' blocks (3, 3) above a diagonal of ones.
+/* Compute y = (1 + U + U^T) x in single precision, for blocks (3, 3) of U above a unit diagonal.
  *
- * starts: (n + 1,) where each row's blocks begin.  columns: (k,) theirs, beyond the row.  blocks: (k, 3, 3).
+ * starts: (n + 1,) first block of each row.  columns: (k,) of the blocks, greater than the row.  blocks: (k, 3, 3).
  * x, y: (n, 3).
  */
 WIDE SHOWN void dampsim_blocks(int64_t n, const int64_t *restrict starts, const int32_t *restrict columns,
@@ -213,7 +215,7 @@ WIDE SHOWN void dampsim_blocks(int64_t n, const int64_t *restrict starts, const 
 }
 
 #if defined(_WIN32)
-/* What the C library would bring. */
+/* Symbols that the C library would provide. */
 int _fltused = 0;
 int __stdcall DllMainCRTStartup(void *module, unsigned reason, void *reserved)
 {

@@ -1,4 +1,4 @@
-"""The compiled kernel, tried once. Where it is not there, or not right, numpy does the same."""
+"""Loading of the compiled kernel. Without a valid library, numpy is used instead."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ import numpy as np
 from ..arrays import Array, Single
 from .where import found
 
-# 0 leaves the kernel out.
+# The environment variable that disables the kernel if it is 0.
 ASKED = "DAMPSIM_KERNEL"
-# Tetrahedra that are taken side by side.
+# Number of tetrahedra processed side by side.
 LOT = 8
 _NEAR = 1e-12
 
 
 class Library:
-    """What kernel.c shows.
+    """The functions of kernel.c.
 
-    The interpreter's lock stays where it is: calls take a few microseconds, and to hand it over as long.
+    Calls keep the global interpreter lock: they take a few microseconds, as would releasing it.
     """
 
     def __init__(self, path: Path) -> None:
-        """Raises OSError and AttributeError where it is none of ours."""
+        """Load the library at path. Raises OSError or AttributeError if it is not a valid kernel."""
         loaded = ctypes.PyDLL(str(path))
         pointer, count = ctypes.c_void_p, ctypes.c_int64
         loaded.dampsim_runs.restype = ctypes.c_int32
@@ -41,7 +41,7 @@ class Library:
 
 @cache
 def library() -> Library | None:
-    """The kernel, if there is one that runs here and finds what is known."""
+    """Return the kernel, or None if there is none that runs on this processor and passes the checks."""
     path = found() if os.environ.get(ASKED, "1") != "0" else None
     if path is None:
         return None
@@ -53,12 +53,12 @@ def library() -> Library | None:
 
 
 def is_right(loaded: Library) -> bool:
-    """Whether it finds what is known: it may be the first that runs on a system it could not be tried on."""
+    """Return whether the kernel reproduces known results: a platform may never have been tested."""
     return _stretched(loaded) and _solved(loaded) and _multiplied(loaded)
 
 
 def _stretched(loaded: Library) -> bool:
-    """Tetrahedra of which each is stretched alike in all directions, by 1.1 at first, and ever more."""
+    """Return whether energy and forces of uniformly stretched tetrahedra are right."""
     mu, lam, alpha, offset = 1.5, 4.0, 1.2, 0.25
     s = 1.1 + 0.1 * np.arange(LOT)
     corners = np.arange(4 * LOT, dtype=np.int32).reshape(LOT, 4).T.copy()
@@ -75,7 +75,7 @@ def _stretched(loaded: Library) -> bool:
 
 
 def _solved(loaded: Library) -> bool:
-    """Three rows in two fronts, turned about."""
+    """Return whether the solve of three rows in two permuted fronts is right."""
     inverse = np.array([[0.5, 0.0, 0.25], [0.0, 0.25, 0.25]], dtype=np.float32)
     up = np.concatenate([inverse.ravel(), [0.125]]).astype(np.float32)
     fronts = np.array([[0, 2, 0, 1, 0], [2, 3, 1, 0, 6]], dtype=np.int64)
@@ -84,12 +84,13 @@ def _solved(loaded: Library) -> bool:
     rooms = np.zeros((2, 3), dtype=np.float32)
     arrays = [one.ctypes.data for one in (fronts, others, up, order, right, answer, rooms[0], rooms[1])]
     loaded.solve(3, 2, *arrays)
-    # By hand: 4 and 12 become 2 and 3, and take 1 + 3 from 16; of an eighth of what is left each gives up a quarter.
+    # By hand: the first front turns 4 and 12 into 2 and 3, and subtracts 1 + 3 from 16. The remaining 12 gives 12/8 =
+    # 1.5, a quarter of which is subtracted from each of the others.
     return _alike(answer, np.array([2.625, 1.5, 1.625]))
 
 
 def _multiplied(loaded: Library) -> bool:
-    """Two nodes and the block between them."""
+    """Return whether the product of two nodes' blocks with a vector is right."""
     starts, columns = np.array([0, 1, 1], dtype=np.int64), np.array([1], dtype=np.int32)
     block = np.arange(1.0, 10.0, dtype=np.float32)
     x, y = np.array([1, 2, 3, 4, 5, 6], dtype=np.float32), np.zeros(6, dtype=np.float32)

@@ -1,4 +1,4 @@
-"""The stable Neo-Hookean energy of linear tetrahedra, compiled."""
+"""Compiled stable Neo-Hookean energy of linear tetrahedra."""
 
 from __future__ import annotations
 
@@ -9,25 +9,26 @@ from .library import LOT, Library
 
 
 class Tetrahedra:
-    """The same as energies.tetrahedra.TetElasticity, by another order of sums."""
+    """Compiled equivalent of energies.tetrahedra.TetElasticity, with another summation order."""
 
     def __init__(
         self, library: Library, nodes: int, tets: Index, shape: Array, weights: Array, model: tuple[float, ...]
     ) -> None:
-        """tets: (m, 4), of so many nodes.  shape: (m, 4, 3) 1/m, gradients of the corners' shape functions.
+        """Arrange tetrahedra in batches for the kernel.
 
-        weights: (m,) m^3.  model: mu, lambda, alpha, and what is subtracted from the density.
+        nodes: number of nodes.  tets: (m, 4).  shape: (m, 4, 3) 1/m, gradients of the corners' shape functions.
+        weights: (m,) m^3.  model: mu, lambda, alpha, and the offset that is subtracted from the energy density.
 
-        Raises ValueError where these do not fit each other: memory is read as they say.
+        Raises ValueError if the arrays do not match, because the kernel does not check bounds.
         """
         if not len(tets) == len(shape) == len(weights):
-            raise ValueError(f"of {len(tets)} tetrahedra there are {len(shape)} shapes and {len(weights)} weights")
+            raise ValueError(f"{len(tets)} tetrahedra have {len(shape)} shapes and {len(weights)} weights")
         if len(tets) and not 0 <= tets.min() <= tets.max() < nodes:
-            raise ValueError(f"a tetrahedron has a node beyond the {nodes}")
+            raise ValueError(f"a tetrahedron refers to a node beyond the {nodes} given")
         self._call, self._nodes = library.neo_hookean, nodes
         more = -len(tets) % LOT
         self._count = len(tets) + more
-        # What fills up the last lot has no weight, and is where another one is.
+        # The last batch is padded with copies of the last tetrahedron of zero weight.
         of = np.concatenate([tets, np.repeat(tets[-1:], more, axis=0)])
         inverse = np.concatenate([shape[:, 1:], np.zeros((more, 3, 3))])
         self._held = (
@@ -39,9 +40,12 @@ class Tetrahedra:
         self._corners, self._inverse, self._weights, self._model = (one.ctypes.data for one in self._held)
 
     def value_gradient(self, positions: Array) -> tuple[float, Array]:
-        """In J and N, of positions (n, 3) m."""
+        """Return the energy in J and its gradient (n, 3) in N at positions (n, 3) m.
+
+        Raises ValueError if positions have another shape.
+        """
         if positions.shape != (self._nodes, 3):
-            raise ValueError(f"positions are {positions.shape} instead of {(self._nodes, 3)}")
+            raise ValueError(f"positions have shape {positions.shape} instead of {(self._nodes, 3)}")
         x, gradient = np.ascontiguousarray(positions, dtype=float), np.zeros((self._nodes, 3))
         value = self._call(
             self._count, self._corners, self._inverse, self._weights, x.ctypes.data, self._model, gradient.ctypes.data

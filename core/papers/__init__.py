@@ -1,1 +1,1 @@
-"""The literature's scenes and experiments."""
+"""Scenes and experiments of the literature, reproduced for validation."""

@@ -1,4 +1,4 @@
-"""The bar of the validation: 1 x 0.25 x 0.25 m, clamped at x = 0."""
+"""Validation bar of 1 x 0.25 x 0.25 m, clamped at x = 0."""
 
 from __future__ import annotations
 
@@ -22,7 +22,11 @@ def bar(
     material: Material = Material(1e5, 0.4, 1000.0),
     model: type[ElasticDensity] = StableNeoHookean,
 ) -> System:
-    """cells: along each axis; every cell is six tets.  gravity: (3,) m/s^2, none by default."""
+    """Return the bar as a system.
+
+    cells: along each axis; six tetrahedra per cell.
+    gravity: (3,) m/s^2, zero by default.
+    """
     rest, tets = box_tets(SIZE, cells)
     volumes = tet_volumes(rest, tets)
     mass = lumped_mass(tets, volumes, material.density, len(rest))

@@ -1,4 +1,4 @@
-"""One scene under a list of dampings: energy, distance from rest, momentum, the largest stable step and time."""
+"""Comparison of dampings in one scene: energy, distance from rest, momentum, largest stable step and computing time."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from .bar import bar
 MATERIAL = Material(2e5, 0.35, 1000.0)
 UNDAMPED = "UNDAMPED"
 FPS, FRAMES = 24.0, 48
-# A step is stable if this many of it leave the energy below this many times its start.
+# A step size is stable if this many steps keep the energy below this multiple of its initial value.
 _TRIED, _BOUND = 200, 20.0
 
 
 @dataclass(frozen=True)
 class Case:
-    """text: what happens.  pins: (p, 3) m at a time in s."""
+    """Scene of a comparison. description: for charts. pin_targets: (p, 3) m at a time in s."""
 
     text: str
     system: System
@@ -57,16 +57,19 @@ def _bar(clamped: bool, model: type[ElasticDensity] = StableNeoHookean) -> Syste
 
 
 def released() -> Case:
+    """Return the bent bar with the default material."""
     return bent(StableNeoHookean)
 
 
 def bent(model: type[ElasticDensity]) -> Case:
+    """Return a clamped bar that is bent and released."""
     system = _bar(True, model)
     x = system.rest + np.outer(system.rest[:, 0] ** 2, [0.0, 0.0, 0.2])
-    return Case("A clamped bar, bent and let go", system, State.at_rest(x), _held(system))
+    return Case("A clamped bar, bent and released", system, State.at_rest(x), _held(system))
 
 
 def thrown() -> Case:
+    """Return a free bar that is stretched, thrown and spinning."""
     system = _bar(False)
     stretch: Array = system.rest * np.array([1.15, 0.95, 0.95])
     v: Array = np.array([0.5, 0.0, 0.2]) + np.cross([0.0, 3.0, 1.0], stretch)
@@ -75,17 +78,18 @@ def thrown() -> Case:
 
 
 def dragged() -> Case:
+    """Return a bar that is dragged by one end for a second."""
     system = _bar(True)
     place = system.rest[system.pinned]
 
     def pins(time: float) -> Array:
         return place + np.array([0.0, 1.0, 0.0]) * min(time, 1.0)
 
-    return Case("A bar dragged along by one end, which stops after a second", system, State.at_rest(system.rest), pins)
+    return Case("A bar dragged by one end, which stops after one second", system, State.at_rest(system.rest), pins)
 
 
 def slivers() -> Case:
-    """The clamped bar with every other layer 20 times thinner."""
+    """Return the clamped bar with every other layer 20 times thinner."""
     plain = _bar(True)
     (elements,) = plain.blocks[0].groups
     x = np.unique(plain.rest[:, 0])
@@ -98,7 +102,7 @@ def slivers() -> Case:
     mass = lumped_mass(elements, volumes, MATERIAL.density, len(rest))
     system = build_system(rest, elements, mass, (elastic,), plain.gravity, plain.pinned, plain.pin_stiffness)
     start = State.at_rest(rest + np.outer(rest[:, 0] ** 2, [0.0, 0.0, 0.2]))
-    return Case("The same with slivers", system, start, _held(system))
+    return Case("A clamped bar with sliver elements, bent and released", system, start, _held(system))
 
 
 SCENES: dict[str, Callable[[], Case]] = {
@@ -110,25 +114,28 @@ SCENES: dict[str, Callable[[], Case]] = {
 
 
 def damping(text: str, system: System, integrator: str = "SYMPLECTIC_EULER") -> Damping | None:
-    """A damping from `name` or `name:parameter=value,…`; raises ParameterError, also for what has no effect."""
+    """Parse a damping from `name` or `name:parameter=value,…`; return None for no damping.
+
+    Raises ParameterError for unknown names, and for parameters without effect.
+    """
     name, _, rest = text.partition(":")
     if name.upper() == UNDAMPED:
         return None
     method = next((one for one in DAMPINGS if one.name == name.upper()), None)
     if method is None:
         known = ", ".join(one.name.lower() for one in DAMPINGS)
-        raise ParameterError(f"damping {name!r} is not known; choose {UNDAMPED.lower()} or one of {known}.")
+        raise ParameterError(f"Damping {name!r} is unknown. Choose {UNDAMPED.lower()} or one of {known}.")
     dials: dict[str, object] = {}
     for entry in filter(None, rest.split(",")):
         key, _, value = entry.partition("=")
         if key not in method.parameters:
-            raise ParameterError(f"damping {name!r} has no {key!r}; it has {', '.join(method.parameters)}.")
+            raise ParameterError(f"Damping {name!r} has no {key!r}. Choose one of {', '.join(method.parameters)}.")
         dials[key] = PARAMETERS[key].checked(value.upper() if PARAMETERS[key].choices else value)
     settings = Settings(damping_by=method.name, poisson=MATERIAL.poisson, integrator=integrator, **dials)  # type: ignore[arg-type]
     for key in dials:
         if not PARAMETERS[key].has_meaning(settings.as_dict().__getitem__):
             choice, *wanted = PARAMETERS[key].also_with
-            raise ParameterError(f"damping {name!r}: {key} has no effect; give {choice} one of {', '.join(wanted)}.")
+            raise ParameterError(f"Damping {name!r}: {key} has no effect. Set {choice} to one of {', '.join(wanted)}.")
     slowest = min(region.eigenvalue for region in system.regions)
     chosen = {name: settings.as_dict()[name] for name in method.parameters}
     return method(DampedBody(system.blocks[0], chosen, MATERIAL, slowest))
@@ -136,10 +143,15 @@ def damping(text: str, system: System, integrator: str = "SYMPLECTIC_EULER") -> 
 
 @dataclass(frozen=True)
 class Course:
-    """times: (k,) s.  energy: (k,) J, kinetic and elastic.  d1, d2: (k,) m, [You]'s distances from the rest shape.
+    """Time series and errors of one run.
 
-    linear, angular: largest change of a free body's momenta, in parts of sum m |v| (times the size).  pace: s for one
-    frame.  problem: why it ended early.
+    times: (k,) s.
+    energy: (k,) J, kinetic and elastic.
+    d1, d2: (k,) m, [You]'s distances from the rest shape.
+    linear_momentum_error, angular_momentum_error: largest change of a free body's momenta, relative to sum m |v| (times
+        the size).
+    seconds_per_frame: computing time.
+    problem: reason for an early end.
     """
 
     times: Array
@@ -153,6 +165,7 @@ class Course:
 
 
 def controls(system: System, tolerance: float = 1e-6) -> Controls:
+    """Return controls with backward Euler for all regions."""
     return Controls((BackwardEulerLaw(),) * len(system.regions), 1.0, tolerance)
 
 
@@ -190,7 +203,7 @@ def _energy(system: System, state: State) -> float:
 
 
 def _distances(system: System, state: State) -> tuple[float, float]:
-    """d1 and d2 from the rest shape, put where the body is if nothing holds it."""
+    """Return d1 and d2 from the rest shape, which is aligned rigidly with the body if it is not pinned."""
     goal = system.rest
     if not len(system.pinned):
         turn, shift = (
@@ -206,7 +219,7 @@ def _distances(system: System, state: State) -> tuple[float, float]:
 
 
 def largest_step(case: Case, integrator: type[Integrator], method: Damping | None) -> float:
-    """The longest h in s with which an explicit integrator stays bounded, within 2%."""
+    """Return the largest stable step h in s of an explicit integrator, within 2%."""
     system = case.system
     rng = np.random.default_rng(0)
     spacing = float(np.ptp(system.rest, axis=0).max()) / 24.0
@@ -236,7 +249,10 @@ def largest_step(case: Case, integrator: type[Integrator], method: Damping | Non
 def compare(
     scene: str, names: Sequence[str], integrator: str, folder: Path, stable: bool = True
 ) -> list[dict[str, str]]:
-    """Run a scene under dampings and write compare.csv, energy.svg, d1.svg and d2.svg; returns the table's rows."""
+    """Run a scene with several dampings and write compare.csv, energy.svg, d1.svg and d2.svg.
+
+    Return the rows of the table. Raises DampSimError if the folder cannot be written.
+    """
     case = SCENES[scene]()
     chosen = next(one for one in INTEGRATORS if one.name == integrator)
     explicit = next(one for one in INTEGRATORS if not one.implicit)
@@ -270,12 +286,13 @@ def compare(
             (folder / f"{key}.svg").write_text(chart(lines, f"{case.text}: {key}", "s", up), encoding="utf-8")
     except OSError as error:
         raise DampSimError(
-            f"{scene}: {folder} cannot be written ({error.strerror or error}); choose another folder."
+            f"{scene}: {folder} cannot be written ({error.strerror or error}). Choose another folder."
         ) from error
     return rows
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command line options of a comparison."""
     known = ", ".join(one.name.lower() for one in DAMPINGS)
     parser.add_argument("--scene", choices=SCENES, default="released")
     parser.add_argument(
@@ -283,15 +300,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME[:PARAMETER=VALUE,…]",
-        help=f"undamped, {known}; all if none",
+        help=f"undamped, {known}; default: all of them",
     )
     parser.add_argument("--integrator", choices=[one.name.lower() for one in INTEGRATORS], default="backward_euler")
-    parser.add_argument("--output", required=True, metavar="FOLDER", help="for the table and the plots")
-    parser.add_argument("--no-step", action="store_true", help="do not look for the largest stable step")
+    parser.add_argument("--output", required=True, metavar="FOLDER", help="folder for the table and the plots")
+    parser.add_argument("--no-step", action="store_true", help="skip the search for the largest stable step")
 
 
 def run(options: argparse.Namespace) -> list[dict[str, str]]:
-    """What the parsed arguments ask for; prints the table."""
+    """Run the comparison of the parsed arguments, print the table and return its rows."""
     names = options.damping or [UNDAMPED.lower(), *(one.name.lower() for one in DAMPINGS)]
     rows = compare(options.scene, names, options.integrator.upper(), Path(options.output), not options.no_step)
     widths = {key: max(len(key), *(len(row[key]) for row in rows)) for key in rows[0]}

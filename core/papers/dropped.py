@@ -1,6 +1,6 @@
-"""The scenes of [Sch] section 5: a shoe that is dragged and let go, a ball on a membrane, bars on a rope bridge.
+"""Scenes of [Sch] section 5: a dragged shoe, a ball on a membrane, and bars on a rope bridge.
 
-Stand-ins of the same sort: the paper gives neither meshes nor numbers. Contact is a penalty of these scenes alone.
+The paper gives neither meshes nor parameters, so these are similar scenes. They have a penalty contact of their own.
 """
 
 from __future__ import annotations
@@ -20,19 +20,24 @@ from ..system.block import Block
 from ..system.term import Potential, Term
 
 GRAVITY = np.array([0.0, 0.0, -9.81])
-# N/m of the springs that join planks: a local constraint, as a penalty.
+# N/m, of the penalty springs that connect planks.
 STIFF = 4e4
 _MANY = 3.0
-# m/s: nothing that is still to be saved moves as fast.
+# In m/s. Faster motion counts as unstable.
 _RUNAWAY = 60.0
 
 
 @dataclass(frozen=True)
 class Dropped:
-    """block: all nodes, those of the objects one after the other.  start: (n, 3) m.  velocities: (n, 3) m/s.
+    """Scene of [Sch].
 
-    push: forces (n, 3) N beside elasticity and weight, of positions and a time in s.  seconds: how long it is seen.
-    step: s, of a calm run.  ball: a node, and a radius to draw it with; none for 0.
+    block: all nodes, object by object.
+    start: (n, 3) m.
+    velocities: (n, 3) m/s.
+    external_force: forces (n, 3) N besides elasticity and weight, from positions and a time in s.
+    seconds: duration.
+    step: s, that is stable without damping.
+    ball_marker: a node, and the radius to draw it with; 0 for none.
     """
 
     block: Block
@@ -46,9 +51,12 @@ class Dropped:
 
 @dataclass
 class Run:
-    """shots: (k, n, 3) m at the times asked for, as far as it came.  last: (n, 3) m, where it ended.
+    """Result of an explicit run.
 
-    most: J, of elastic energy.  failed: s at which it ran away; inf if never.
+    snapshots: (k, n, 3) m at the requested times, as far as the run is stable.
+    final_positions: (n, 3) m.
+    max_elastic_energy: J.
+    failure_time: s; inf if the run is stable.
     """
 
     shots: list[Array] = field(default_factory=list)
@@ -58,15 +66,17 @@ class Run:
 
     @property
     def held(self) -> bool:
+        """Whether the run is stable."""
         return bool(np.isinf(self.failed))
 
 
 def run(
     scene: Dropped, dampings: Sequence[Damping], h: float, limit: float = np.inf, times: Sequence[float] = ()
 ) -> Run:
-    """Symplectic Euler: v' = v + h f/m, one damping after the other, pins stand still, x + h v.
+    """Run symplectic Euler steps: v' = v + h f/m, then each damping, zero pin velocities, and x + h v.
 
-    limit: J; with more of elastic energy it has run away.
+    limit: elastic energy in J above which the run counts as unstable.
+    times: s, of the snapshots.
     """
     block, mass, fixed = scene.block, scene.block.mass[:, None], scene.block.fixed
     x, v, found, wanted = scene.start.copy(), scene.velocities.copy(), Run(), list(times)
@@ -89,18 +99,18 @@ def run(
             break
         x = x + h * v
     found.last = x
-    # The last of them may be at the very end.
+    # The last requested time may be the very end.
     found.shots += [x] * (len(wanted) if found.held else 0)
     return found
 
 
 def calm(scene: Dropped) -> float:
-    """The limit of elastic energy, J: this many times what an undamped run of short steps has at most."""
+    """Return the elastic energy limit in J: a multiple of the maximum in an undamped run with short steps."""
     return _MANY * run(scene, [], scene.step).most
 
 
 def largest_step(scene: Dropped, dampings: Sequence[Damping], limit: float) -> float:
-    """The longest step in s with which the scene runs to its end, within 2%; at most a 24th of a second."""
+    """Return the largest step in s with which the whole scene is stable, within 2%; at most 1/24 s."""
 
     def holds(h: float) -> bool:
         return run(scene, dampings, h, limit).held
@@ -117,7 +127,7 @@ def largest_step(scene: Dropped, dampings: Sequence[Damping], limit: float) -> f
 
 
 def _solid(nodes: Array, tets: Index, material: Material) -> tuple[TetElasticity, Array]:
-    """Some of the nodes (n, 3) as a solid: its energy, and its mass (n,) kg at all of them."""
+    """Return the energy of a solid that uses some of the nodes (n, 3), and its mass (n,) in kg at all of them."""
     volumes = tet_volumes(nodes, tets)
     mass = lumped_mass(tets, volumes, material.density, len(nodes))
     return TetElasticity(nodes, tets, volumes, StableNeoHookean(material)), mass
@@ -128,7 +138,7 @@ def _block(rest: Array, mass: Array, groups: tuple[Index, ...], terms: tuple[Ter
 
 
 def shoe() -> Dropped:
-    """Figure 1: a soft boot, dragged up by a spring at its toe for 0.3 s and let go; it falls freely."""
+    """Return the scene of figure 1: a spring drags a soft boot up by its toe for 0.3 s, then it falls freely."""
     size, cells = (0.48, 0.16, 0.4), (6, 2, 5)
     nodes, tets = box_tets(size, cells)
     middle = nodes[tets].mean(axis=1)
@@ -150,7 +160,7 @@ def shoe() -> Dropped:
 
 
 def membrane() -> Dropped:
-    """Figure 2: a ball of 2 kg falls on a thin square that is held all around, and is thrown back."""
+    """Return the scene of figure 2: a ball of 2 kg falls on a thin square with fixed edges and is thrown back."""
     cells, thick, radius, weight, stiffness = 8, 0.06, 0.18, 2.0, 1e4
     nodes, tets = box_tets((1.0, 1.0, thick), (cells, cells, 1))
     nodes = np.concatenate([nodes, [[0.5, 0.5, thick + radius + 0.02]]])
@@ -175,7 +185,10 @@ def membrane() -> Dropped:
 
 
 def bridge() -> Dropped:
-    """Figure 3: two soft bars fall on a bridge of nine planks that stiff springs join; the outer two are held."""
+    """Return the scene of figure 3: two soft bars fall on a bridge of nine planks.
+
+    Stiff springs connect the planks. The two ends are fixed.
+    """
     count, gap, long, wide = 9, 0.03, 0.12, 0.6
     plank, plank_tets = box_tets((long, wide, 0.05), (1, 4, 1))
     bar, bar_tets = box_tets((0.7, 0.1, 0.1), (6, 1, 1))

@@ -1,4 +1,4 @@
-"""The papers' scenes of triangles and springs: Young's trapezoid and annulus, a cloth, a mass on a spring."""
+"""Scenes of the papers with triangles and springs: Young's trapezoid and annulus, a cloth, and a mass on a spring."""
 
 from __future__ import annotations
 
@@ -13,7 +13,12 @@ from ..system.system import System, build_system
 def membrane(
     rest: Array, triangles: Index, mass: Array, lam: float, mu: float, pinned: Index, gravity: Array | None = None
 ) -> System:
-    """Triangles of StVK material. rest: (n, 2) m in the plane.  mass: (n,) kg.  lam, mu: N/m."""
+    """Return triangles of StVK material.
+
+    rest: (n, 2) m in the plane.
+    mass: (n,) kg.
+    lam, mu: N/m.
+    """
     corners = rest[triangles]
     sides = corners[:, 1:] - corners[:, :1]
     areas = 0.5 * np.abs(np.linalg.det(sides))
@@ -25,7 +30,10 @@ def membrane(
 
 
 def trapezoid() -> System:
-    """[You] example 1: two rows of unit triangles, 5 + 4 + 3 nodes of 1 kg, the bottom row fixed; lambda 3, mu 1."""
+    """Return example 1 of [You], a trapezoid of two rows of unit triangles with lambda 3 and mu 1.
+
+    It has 5 + 4 + 3 nodes of 1 kg. The bottom row is fixed.
+    """
     height = np.sqrt(0.75)
     rest = np.array([(0.5 * row + k, row * height) for row in range(3) for k in range(5 - row)])
     first = [0, 5, 9]
@@ -40,20 +48,21 @@ def trapezoid() -> System:
 
 
 def pressed(system: System) -> Array:
-    """Where example 1 starts: the middle top vertex moved in, by 0.6 m (own; the thesis draws it only)."""
+    """Return the start of example 1: the middle top vertex moved inwards by 0.6 m. The thesis only shows a drawing."""
     start = system.rest.copy()
     start[10, 1] -= 0.6
     return start
 
 
-# Of the annulus, in edges: between these two circles lie 414 triangles of the lattice.
+# Circle radii and lowest height of the annulus in edge lengths. Between the circles lie 414 triangles of the lattice.
 _INNER, _OUTER, _LOWEST = 2.2, 7.9, 7.0
 
 
 def annulus() -> System:
-    """[You] example 2: 414 triangles with edges of 1 m in an annulus of radius 8 m; lambda 2, mu 0.5, 0.1 kg each.
+    """Return example 2 of [You], an annulus with a radius of 8 m, lambda 2, mu 0.5 and 0.1 kg per node.
 
-    The thesis draws the mesh only; edge and radius are the wavelengths of its table 4.2. What is below -7 m is fixed.
+    It has 414 triangles with edges of 1 m. The thesis only draws the mesh; edge and radius are the wavelengths of its
+    table 4.2. Nodes below -7 m are fixed.
     """
     span = np.arange(-12, 13)
     i, j = (one.ravel() for one in np.meshgrid(span, span, indexing="ij"))
@@ -74,10 +83,11 @@ def annulus() -> System:
 
 
 def pulled(system: System, how: str) -> Array:
-    """Three ways to pull the annulus to the left (own; the thesis draws it only).
+    """Return one of three starts of example 2 that are deflected to the left. The thesis only draws them.
 
-    all: by up to 2 m, the more the higher.  side: the left half by up to 2 m, the more the farther left.  vertex: the
-    leftmost one by 0.5 m.
+    all: by up to 2 m, in proportion to height.
+    side: the left half by up to 2 m, in proportion to the distance from the middle.
+    vertex: the leftmost one by 0.5 m.
     """
     start, (x, y, _) = system.rest.copy(), system.rest.T
     above = np.maximum(y - y[system.pinned].max(), 0.0)
@@ -91,14 +101,18 @@ def pulled(system: System, how: str) -> Array:
 
 
 def cloth(count: int, pinned: Index, stretch: float = 100.0, shear: float = 50.0, density: float = 0.2) -> System:
-    """A square metre of count x count nodes in the plane z = 0. stretch, shear: lambda, mu in N/m.  density: kg/m^2."""
+    """Return a square metre of count x count nodes in the plane z = 0.
+
+    stretch, shear: lambda, mu in N/m.
+    density: kg/m^2.
+    """
     line = np.linspace(0.0, 1.0, count)
     rest = np.stack(np.meshgrid(line, line, indexing="ij"), axis=-1).reshape(-1, 2)
     triangles = []
     for i in range(count - 1):
         for j in range(count - 1):
             a, b, c, d = i * count + j, (i + 1) * count + j, (i + 1) * count + j + 1, i * count + j + 1
-            # Diagonals to both sides in turn, so that the cloth has no grain.
+            # Alternate the diagonals, so that the cloth is isotropic.
             triangles += [(a, b, c), (a, c, d)] if (i + j) % 2 == 0 else [(a, b, d), (b, c, d)]
     faces = np.array(triangles)
     areas = np.full(len(faces), 0.5 / (count - 1) ** 2)
@@ -107,7 +121,10 @@ def cloth(count: int, pinned: Index, stretch: float = 100.0, shear: float = 50.0
 
 
 def orbit(stiffness: float = 100.0, length: float = 2.0) -> System:
-    """[SRD] 3.6: 1 kg on a spring of 2 m whose other end is fixed, U = L k/2 (|x|/L - 1)^2 with k in N."""
+    """Return the spring of [SRD] 3.6: 1 kg on a spring of 2 m with one fixed end.
+
+    Its energy is U = L k/2 (|x|/L - 1)^2 with k in N.
+    """
     rest = np.array([[0.0, 0.0, 0.0], [length, 0.0, 0.0]])
     link: Index = np.array([[0, 1]])
     energy = StrainEnergy(Stretch(np.array([length]), link), np.eye(1), np.array([length * stiffness]))

@@ -1,6 +1,6 @@
-"""What an integrator makes of one damped spring, x'' + 2 zeta omega x' + omega^2 x = 0: where it is stable.
+"""Stability of integrators for one damped spring, x'' + 2 zeta omega x' + omega^2 x = 0.
 
-[MSS] has conditional and unconditional stability, [Ctl] regions of absolute stability and stiff decay.
+[MSS] describes conditional and unconditional stability, [Ctl] regions of absolute stability and stiff decay.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from ..system.inputs import BlockInputs
 from ..system.state import State
 from ..system.system import build_system
 
-# Growth of less than this in a step is rounding.
+# Smaller growth per step is rounding.
 _ROUNDING = 1e-9
-# h omega up to which a bound is looked for.
+# Largest h omega that is tested.
 FAR = 1e3
 
 
@@ -36,10 +36,13 @@ class _Drag:
 
 
 def step_matrix(integrator: type[Integrator], ratio: float, h: float) -> Array:
-    """(2, 2), what one step makes of position and velocity, for omega = 1/s. ratio: zeta.  h: s."""
+    """Return the matrix (2, 2) of one step on position and velocity, for omega = 1/s. ratio: zeta. h: s.
+
+    Raises StepError if the step does not converge.
+    """
     rest = np.eye(2, 3)
     everything = np.arange(2)
-    # Two springs at once: the one begins with a position of 1, the other with a velocity of 1.
+    # Two springs at once: one starts with a position of 1, the other with a velocity of 1.
     system = build_system(rest, everything[None], np.ones(2), (), np.zeros(3), everything, np.ones(2), modal=False)
     x, v = rest.copy(), np.zeros_like(rest)
     x[0, 2] = 1.0
@@ -48,12 +51,12 @@ def step_matrix(integrator: type[Integrator], ratio: float, h: float) -> Array:
     dials = Controls((BackwardEulerLaw(),) * len(system.regions), 1.0, 1e-12)
     after, report = stepping.step(State(0.0, x, v, np.zeros_like(x)), (BlockInputs(rest, rest),), h, dials)
     if report.outcome is not Outcome.CONVERGED:
-        raise StepError(f"{integrator.label}: a single spring was not solved ({report.outcome.value}).")
+        raise StepError(f"{integrator.label}: the step of a single spring failed ({report.outcome.value}).")
     return np.stack([after.positions[:, 2], after.velocities[:, 2]])
 
 
 def growth(integrator: type[Integrator], ratio: float, h: float) -> float:
-    """By what a step multiplies the slowest decaying or fastest growing motion; infinite where it is thrown off."""
+    """Return the spectral radius of a step; infinite if the step fails."""
     try:
         return float(np.abs(np.linalg.eigvals(step_matrix(integrator, ratio, h))).max())
     except StepError:
@@ -61,7 +64,7 @@ def growth(integrator: type[Integrator], ratio: float, h: float) -> float:
 
 
 def largest_step(integrator: type[Integrator], ratio: float) -> float:
-    """The h omega up to which nothing grows, within 1e-4; infinite where nothing does up to FAR, 0 where all does."""
+    """Return the largest stable h omega, within 1e-4; infinite if stable up to MAX_SCALED_STEP, 0 if never stable."""
 
     def holds(h: float) -> bool:
         return growth(integrator, ratio, h) <= 1.0 + _ROUNDING
@@ -80,10 +83,10 @@ def largest_step(integrator: type[Integrator], ratio: float) -> float:
 
 
 def known_limit(name: str, ratio: float) -> float:
-    """The same on paper, from the eigenvalues of the step's matrix; for the two explicit integrators.
+    """Return the analytical stability limit of an explicit integrator, from the eigenvalues of its step matrix.
 
-    Symplectic Euler: (h omega)^2 + 4 zeta h omega <= 4.  Forward Euler: h omega <= 2 zeta, or where it swings no more
-    (zeta > 1) h omega (zeta + sqrt(zeta^2 - 1)) <= 2.
+    Symplectic Euler: (h omega)^2 + 4 zeta h omega <= 4.
+    Forward Euler: h omega <= 2 zeta, or without oscillation (zeta > 1) h omega (zeta + sqrt(zeta^2 - 1)) <= 2.
     """
     if name == "SYMPLECTIC_EULER":
         return 2.0 * float(np.sqrt(ratio**2 + 1.0) - ratio)

@@ -1,4 +1,4 @@
-"""[Sch]'s own reading of gamma."""
+"""Damping per step, as [Sch] defines gamma."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..damping.rate import RATE
 
 
 class PerStep(Damping):
-    """A damping that removes its gamma in every step, however short, as the paper has it."""
+    """Damping that removes its gamma in every step, independent of the step size, as in the paper."""
 
     def __init__(self, inner: Damping) -> None:
         self._inner = inner

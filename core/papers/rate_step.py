@@ -1,9 +1,9 @@
-"""An implicit step that feels the damping where it ends, for the Jacobians of [SRD] 3.4.
+"""Implicit step with the damping evaluated at its end, for the Jacobians of [SRD] 3.4.
 
     M (v+ - v^) = g (f_e(x+) + f_d(x+, v+) + M g_0),   x+ = x^ + g v+
 
 Backward Euler has g = h, x^ = x, v^ = v; Newmark's average acceleration has g = h/2, x^ = x + h v/2 and v^ = v + h a/2.
-DampSim's own steps take C where they begin, so that [SRD] (9) occurs in none of them.
+DampSim's own steps evaluate C at their start, so that [SRD] (9) occurs in none of them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..system.system import System
 
 
 class Jacobian(StrEnum):
-    """What is taken of the damping force's slope by positions, [SRD] (9)."""
+    """Used part of the damping force's derivative with respect to positions, [SRD] (9)."""
 
     WHOLE = "whole"
     SYMMETRIC = "without its second part"
@@ -32,7 +32,12 @@ class Jacobian(StrEnum):
 
 @dataclass(frozen=True)
 class Stepped:
-    """positions, velocities: (n, 3).  iterations: of Newton's method.  converged: whether they were enough."""
+    """Result of a step.
+
+    positions, velocities: (n, 3).
+    iterations: of Newton's method.
+    converged: whether they were sufficient.
+    """
 
     positions: Array
     velocities: Array
@@ -42,11 +47,12 @@ class Stepped:
 
 @dataclass(frozen=True)
 class RateStep:
-    """Steps of one block of a strain's energy, pinned in place or free.
+    """Stepper for one block with a strain energy, either free or with fixed pins.
 
-    elastic_clamped: whether the elastic Hessian has its stress clamped too.  newmark: else backward Euler.
-    most: iterations; where they are fewer than it takes, what is there is taken.
-    tolerance: of Newton's change of the velocities, in parts of the largest velocity.
+    elastic_clamped: whether the elastic Hessian also has its stress clamped.
+    newmark: Newmark's average acceleration instead of backward Euler.
+    max_iterations: an unconverged result is accepted after these.
+    tolerance: of the velocity change, relative to the largest velocity.
     """
 
     system: System
@@ -63,7 +69,7 @@ class RateStep:
         return np.asarray(weight - self.energy.value_gradient(x)[1] + self.damping.force(x, v))
 
     def _slope(self, x: Array, v: Array, g: float) -> csc_matrix:
-        """Of the residual by v+."""
+        """Return the derivative of the residual with respect to v+."""
         total = diags(self.system.mass.repeat(3)) + g * self.damping.matrix(x)
         total = total + g * g * self.energy.hessian(x, self.elastic_clamped)
         if self.jacobian is not Jacobian.NONE:
@@ -72,6 +78,7 @@ class RateStep:
         return total.tocsc()
 
     def step(self, positions: Array, velocities: Array, h: float) -> Stepped:
+        """Advance positions and velocities (n, 3) by h seconds."""
         mass = self.system.mass[:, None]
         g, x0, v0 = h, positions, velocities
         if self.newmark:

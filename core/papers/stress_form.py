@@ -1,4 +1,4 @@
-"""Young's own formulation ([You] section 3.2), kept as a reference: a minimum over stress instead of velocities.
+"""Reference implementation of Young's formulation ([You] section 3.2), which minimises over stress, not velocities.
 
     v+ = v - h M^-1 B^T w sigma,   minimise  KE(v+) + (tau/h) PE(x + h v+)  over a symmetric stress sigma per element
 
@@ -18,18 +18,22 @@ from ..elements.strains import Strain
 from ..energies import Energy
 from ..energies.strain_energy import StrainEnergy
 
-# Steepest descent: the step grows by this while it succeeds and is halved where it does not.
+# Steepest descent: the step grows by this factor after a success and is halved after a failure.
 _GROWTH = 1.3
-# The thesis's: where the first guess of an iteration succeeds the next one is so many times as long; where it had to be
-# halved, the last one is kept.
+# The thesis multiplies the next step by this factor if the first guess of an iteration succeeds. Otherwise it keeps the
+# last one.
 _DOUBLED = 2.0
 
 
 @dataclass(frozen=True)
 class StressForm:
-    """strain: of the elements, with weights (m,).  mass: (n,) kg.  energy: PE, J.  fixed: (n,) whether a node is held.
+    """Young's step for one system.
 
-    tau: inertia time, s.
+    strain: of the elements, with weights (m,).
+    mass: (n,) kg.
+    energy: PE in J.
+    fixed: (n,) whether a node is fixed.
+    tau: inertia time in s.
     """
 
     strain: Strain
@@ -41,16 +45,17 @@ class StressForm:
 
     @staticmethod
     def of(energy: StrainEnergy, mass: Array, fixed: Array, tau: float) -> StressForm:
+        """Create the step of a strain energy."""
         return StressForm(energy.strain, energy.weights, mass, energy, fixed, tau)
 
     def step(
         self, positions: Array, velocities: Array, h: float, descent: bool = False, most: int = 200000,
         doubling: bool = False,
     ) -> tuple[Array, Array]:  # fmt: skip
-        """Positions and velocities (n, 3) h seconds later.
+        """Return positions and velocities (n, 3) h seconds later.
 
-        descent: by steepest descent of at most so many steps, else by L-BFGS.
-        doubling: the descent's step is doubled or kept, as in the thesis, instead of growing each time.
+        descent: whether to use steepest descent with at most max_iterations steps instead of L-BFGS.
+        doubling: whether the descent's step is doubled or kept, as in the thesis, instead of growing each time.
         """
         pull = self._pull(positions)
         mass = self.mass[:, None]
@@ -73,7 +78,7 @@ class StressForm:
         return positions + h * after, after
 
     def _pull(self, positions: Array) -> csr_matrix:
-        """B^T w (3n, m c): the force of each component of the stress."""
+        """Return B^T w (3n, m c), the nodal force of each stress component."""
         B = self.strain.gradient(positions[self.strain.elements]) * self.weights[:, None, None]
         m, c, width = B.shape
         dof = (3 * self.strain.elements[:, :, None] + np.arange(3)).reshape(m, width)

@@ -1,8 +1,8 @@
-"""The thesis's traditional method, [You] 4.2: explicit elasticity, then damping by the strain rate ahead.
+"""The thesis's traditional method, [You] 4.2: explicit elasticity, then damping by the predicted strain rate.
 
     v~ = v + h M^-1 f_e(x),   x~ = x + h v~,   v+ = v + h M^-1 (f_e(x) + f_d(x~, v~)),   x+ = x + h v+
 
-[You] (4.3) to (4.9). Forces are those of Green's strain; see physics.md section 5 for the thesis's.
+[You] (4.3) to (4.9). The forces are those of Green's strain; see physics.md section 5 for the thesis's.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from ..system.system import System
 
 @dataclass(frozen=True)
 class TraditionalStep:
-    """Of a membrane. phi, psi: N s/m, the viscosities of [You] (4.7)."""
+    """Stepper for a membrane. phi, psi: N s/m, the viscosities of [You] (4.7)."""
 
     system: System
     phi: float
     psi: float
 
     def step(self, positions: Array, velocities: Array, h: float) -> tuple[Array, Array]:
-        """Positions and velocities (n, 3) h seconds later."""
+        """Return positions and velocities (n, 3) h seconds later."""
         (energy,) = self.system.blocks[0].energies
         assert isinstance(energy, StrainEnergy)
         damping = Dissipation(energy.strain, isotropic(self.phi, self.psi, 2), energy.weights, len(positions))
-        # What is fixed takes no part.
+        # Fixed nodes have no mobility.
         speed = np.where(self.system.fixed, 0.0, h / self.system.mass)[:, None]
         elastic = -energy.value_gradient(positions)[1]
         ahead = velocities + speed * elastic

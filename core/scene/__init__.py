@@ -1,1 +1,1 @@
-"""What the artist says: bodies, their parameters and motion, as plain arrays."""
+"""Simulation input: bodies, their parameters and their animated motion, as plain arrays."""

@@ -1,4 +1,4 @@
-"""One of the artist's objects, as plain arrays: metres and seconds, world space."""
+"""One simulated object as plain arrays, in metres and seconds, in world space."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from .muscles import Controller, Watching, check_controller
 from .parameters import Reference, Settings
 
 Motion = Callable[[float], Array]
-"""The positions (v, 3) m that the artist's animation gives the vertices at a frame, fractions included."""
-# No animation goes farther, m; numbers beyond it are mistakes, and lose their digits.
+"""Function from a frame, which may be fractional, to the animated vertex positions (v, 3) m."""
+# Largest valid coordinate, m. Larger ones are mistakes, and too large for accurate floating-point arithmetic.
 _FAR = 1e9
-# From this weight on a pin is hard.
+# Pin weight from which a pin is hard.
 HARD = 0.999
 
 
@@ -28,32 +28,34 @@ def _no_edges() -> Index:
 
 @dataclass(frozen=True)
 class Body:
-    """What is simulated of one object.
+    """Geometry, settings and animation of one simulated object.
 
-    surface: at rest.
+    A map (v,) holds the painted weight of each vertex, and is None if it is not painted.
+
+    surface: the surface at rest.
     pins: (v,) weights 0 to 1 with which the vertices follow the animation.
-    settings: the dials; at the first frame, where they are keyframed.
-    motion: of the vertices.
-    kind: one of bodies.registry.KINDS by name.
-    edges: (e, 2) of the mesh, for kinds that look at them.
-    settle_map: (v,) parts of the settle time; None where not painted.
-    stiffness_map: (v,) 0 to 1, see bodies.volume; None where not painted.
-    length_map: (v,) 0 to 1, see bodies.springs; None where not painted.
-    centre_map: (v,) 0 to 1, see damping.direct.shared; None where not painted.
-    outside: gravity and the force fields at a frame for which the motion was just asked; None where there is but the
-        scene's gravity, and that stands still.
-    dials: the settings at a frame, of which the animatable ones count; None where nothing is keyframed.
-    deforming: whether the animation bends the mesh, beyond moving it as a whole.
-    mark: what the object is known by in caches, where its name may change; '' for its name.
-    friction_map: (v,) parts of the friction; None where not painted.
-    front_map: (v,) what is painted more towards the front, see the parameter of that name; None where not painted.
-    fibre_map: (v,) 0 to 1, how strong its fibres are; None where it has none.
-    fibre_direction: (v,) what is painted from 0 to 1 along the fibres; None where not painted.
-    axes: (3, 3) the object's own axes at rest in world space, a row each.
-    obstacles: names of the scene's obstacles that it stops at; None for all.
+    settings: the parameters; if keyframed, at the first frame.
+    motion: animated positions of the vertices.
+    kind: name of one of bodies.registry.KINDS.
+    edges: (e, 2) edges of the mesh, for kinds that use them.
+    settle_map: (v,) factors on the settle time.
+    stiffness_map: (v,) 0 to 1, see bodies.solid.
+    length_map: (v,) 0 to 1, see bodies.vertex_nodes.
+    centre_map: (v,) 0 to 1, weights that define the centre of damping forces along rays.
+    external_forces: gravity and the force fields at a frame; None if there is only constant gravity. Call it only
+        for the frame of the last call of motion.
+    settings_by_frame: the settings at a frame, of which only animatable ones are used; None if nothing is keyframed.
+    is_deforming: whether the animation deforms the mesh, beyond moving it rigidly.
+    cache_id: identifier of the object in caches, independent of its name; '' to use the name.
+    friction_map: (v,) factors on the friction.
+    front_map: (v,) weights that increase towards the front, see the parameter of that name.
+    fibre_map: (v,) 0 to 1, strength of the fibres; None without fibres.
+    fibre_direction: (v,) weights that increase from 0 to 1 along the fibres.
+    axes: (3, 3) local axes of the object at rest in world space, one per row.
+    colliders: names of the scene's colliders that it collides with; None for all.
     seams: (s, 2) vertices that are sewn together, for cloth.
-    controller: what switches springs; None where nothing does.
-    watched: what the animation tells the controller; None where that is nothing.
+    controller: switches the muscles; None without muscles.
+    sensor_inputs: animated inputs of the controller; None if it has none.
     """
 
     surface: Surface
@@ -82,22 +84,22 @@ class Body:
 
     @property
     def identity(self) -> str:
-        """What the body is known by in caches."""
+        """Identifier of the body in caches."""
         return self.mark or self.name
 
     @property
     def name(self) -> str:
-        """Of the object; no two bodies of a scene share one."""
+        """Name of the object, unique among the bodies of a scene."""
         return self.surface.name
 
     @property
     def hanging_size(self) -> float:
-        """See hanging_size()."""
+        """Size in m of the part that is not pinned hard, see unpinned_size()."""
         return hanging_size(self.surface.vertices, self.pins, self.surface.triangles, self.edges)
 
     @property
     def maps(self) -> dict[str, Array | None]:
-        """What is painted, by names an artist knows."""
+        """Painted maps by the names that messages and cache headers use."""
         return {
             "the painted Settle": self.settle_map,
             "the painted Stiffness": self.stiffness_map,
@@ -111,23 +113,26 @@ class Body:
 
     @property
     def reference(self) -> str:
-        """The reference motion in force: PINS, MESH or NONE."""
+        """Reference motion that applies: PINS, MESH or NONE, never AUTO."""
         chosen = self.settings.carrier
         if chosen != Reference.AUTO:
             return chosen
         return Reference.MESH if self.deforming else Reference.PINS
 
     def at(self, frame: float) -> Settings:
-        """The settings at a frame for which the motion was just asked."""
+        """Return the settings at a frame, which must be that of the last call of motion."""
         return self.settings if self.dials is None else self.dials(frame)
 
     def animated(self, frame: float) -> Array:
-        """Vertices (v, 3) m at a frame. Raises SceneError where they are not the mesh's, or nowhere."""
+        """Return the animated vertices (v, 3) m at a frame. Raises SceneError, see animated_vertices()."""
         return animated_vertices(self.name, self.motion, len(self.surface.vertices), frame)
 
 
 def animated_vertices(name: str, motion: Motion, count: int, frame: float) -> Array:
-    """Vertices (count, 3) m at a frame. Raises SceneError where they are not as many, or nowhere."""
+    """Return the animated vertices (count, 3) m at a frame.
+
+    Raises SceneError if their number differs from count, or a coordinate is not finite or too large.
+    """
     positions = motion(frame)
     if positions.shape != (count, 3):
         raise SceneError(
@@ -142,7 +147,7 @@ def animated_vertices(name: str, motion: Motion, count: int, frame: float) -> Ar
 
 
 def hanging_size(vertices: Array, pins: Array, *parts: Index) -> float:
-    """Diagonal of the box around what is not pinned hard altogether, m: what Sag is a part of.
+    """Return the size in m that Sag refers to: the diagonal of the bounding box of elements not entirely hard-pinned.
 
     vertices: (v, 3) m.  pins: (v,).  parts: (k, 2) edges or (k, 3) triangles.
     """
@@ -151,7 +156,7 @@ def hanging_size(vertices: Array, pins: Array, *parts: Index) -> float:
 
 
 def check_body(body: Body) -> None:
-    """Raise PinError where painted weights do not fit the mesh."""
+    """Raise PinError if painted weights do not fit the mesh, SceneError if the muscle controller is invalid."""
     for weights in (body.pins, *body.maps.values()):
         if weights is not None and weights.shape != (len(body.surface.vertices),):
             raise PinError(f"{body.name}: the painted weights do not fit the mesh; choose the vertex groups again.")

@@ -1,4 +1,4 @@
-"""What bodies touch that only its animation moves."""
+"""Colliders: surfaces that only their animation moves, and that bodies collide with."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from .parameters import ColliderDials
 
 @dataclass(frozen=True)
 class Obstacle:
-    """A surface that bodies stop at.
+    """Surface that bodies collide with.
 
-    name: no other obstacle of the scene shares it.
+    name: unique among the colliders of the scene.
     vertices: (v, 3) m at the first frame.
-    triangles: (t, 3); none for an infinite plane.
-    motion: of the vertices, which stay as many.
-    dials: at a frame for which the motion was just asked; None where they are as by default.
-    plane: whether it is an infinite plane: its three vertices are a point of it, and that point moved along its two
-        axes. What lies where their cross product points to is above it.
-    mark: what it is known by in caches, '' for its name.
+    triangles: (t, 3); empty for an infinite plane.
+    motion: animated positions of the vertices, whose number is constant.
+    settings_by_frame: its settings at a frame, which must be that of the last call of motion; None for the defaults.
+    is_plane: whether it is an infinite plane. Its three vertices are then a point of the plane, and that point moved
+        along the two axes of the plane. The cross product of these axes points to the upper side.
+    cache_id: identifier in caches, '' to use the name.
     """
 
     name: str
@@ -34,15 +34,15 @@ class Obstacle:
 
     @property
     def identity(self) -> str:
-        """What the obstacle is known by in caches."""
+        """Identifier of the collider in caches."""
         return self.mark or self.name
 
     def animated(self, frame: float) -> Array:
-        """Vertices (v, 3) m at a frame. Raises SceneError where they are not the mesh's, or nowhere."""
+        """Return the animated vertices (v, 3) m at a frame. Raises SceneError, see animated_vertices()."""
         return animated_vertices(self.name, self.motion, len(self.vertices), frame)
 
     def at(self, frame: float) -> ColliderDials:
-        """Its dials at a frame for which the motion was just asked."""
+        """Return the settings at a frame, which must be that of the last call of motion."""
         return _DEFAULT if self.dials is None else self.dials(frame)
 
 

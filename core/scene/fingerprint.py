@@ -1,4 +1,4 @@
-"""What a cache was made from, to tell whether it still fits, and if not, why."""
+"""Description of the inputs of a cache, to detect and explain changes that make it stale."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from .body import Body
 from .parameters import PARAMETERS, Affects, Front, StiffnessBy
 from .scene import Scene
 
-# Raised whenever the same inputs would give other frames than before.
+# Increased whenever the same inputs give different frames than before.
 RESULTS_VERSION = 6
 
-# What labels were called in older caches.
+# Labels in older caches, and their current names.
 _FORMER = {"Carrier": "Reference Motion"}
 
 
 def digest(*arrays: Array) -> str:
-    """Of shapes and bytes."""
+    """Return the SHA-256 hex digest of the shapes and bytes of arrays."""
     total = hashlib.sha256()
     for array in arrays:
         total.update(repr(array.shape).encode())
@@ -31,9 +31,9 @@ def digest(*arrays: Array) -> str:
 
 
 def inputs(scene: Scene) -> dict[str, Any]:
-    """Everything that does not change from frame to frame: shared, and by body; plain values or digests.
+    """Return all inputs that are constant over the frames, shared and by body, as plain values or digests.
 
-    The last frame counts for loops only.
+    The last frame is included only for loops.
     """
     return {
         "shared": {
@@ -57,7 +57,7 @@ def _body(scene: Scene, body: Body) -> dict[str, object]:
         **({"what it stops at": _stops_at(scene, body)} if scene.obstacles else {}),
         **{PARAMETERS[name].label: value for name, value in body.settings.as_dict().items()},
         "the carrier in force": body.reference,
-        # Once it was a part of the whole body's size, pinned parts included.
+        # In earlier versions Sag referred to the size of the whole body, including pinned parts.
         **({"the meaning of Sag": "of what is free"} if body.settings.stiffness_by == StiffnessBy.SAG else {}),
         **_arrays(body),
     }
@@ -69,7 +69,7 @@ def _links(scene: Scene) -> str:
         (link.stiffness, *((known.get(place.owner, place.owner), place.point.tolist()) for place in link.places))
         for link in scene.links
     ]
-    # Once rigid links gave way with the dialled motion.
+    # In earlier versions rigid links yielded at the rate of the dialled motion.
     return _of({"links": places, "rigid": "at once"}) if places else ""
 
 
@@ -82,19 +82,19 @@ def _obstacles(scene: Scene) -> str:
 
 
 def fingerprint(scene: Scene) -> str:
-    """Of inputs(), whatever the objects are called."""
+    """Return a digest of cache_inputs() that ignores object names."""
     return _of({name: value for name, value in inputs(scene).items() if name != "names"})
 
 
 def body_fingerprint(body: Body) -> str:
-    """Of what a kind builds a model from."""
+    """Return a digest of the inputs from which a kind builds the model of a body."""
     return _of({**body.settings.as_dict(Affects.MODEL), **_arrays(body)})
 
 
 def model_fingerprint(scene: Scene) -> str:
-    """Of what an assembly is built from."""
+    """Return a digest of the inputs from which an assembly is built."""
     bodies = [[body.identity, body_fingerprint(body)] for body in scene.bodies]
-    # Where links are tied to what they hold on to.
+    # The rest vertices of the anchors determine where links are attached.
     tied = digest(*(collider.vertices for collider in scene.colliders))
     touching: list[object] = []
     if scene.touching:
@@ -107,8 +107,11 @@ def model_fingerprint(scene: Scene) -> str:
 
 
 def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """What differs between two inputs(), in words. A parameter that the older ones lack counts as its default."""
-    # As JSON has them.
+    """Return the differences between two cache_inputs() in words.
+
+    A parameter that is missing in the older inputs counts as its default.
+    """
+    # Compare values as they are after a round trip through JSON.
     now = json.loads(json.dumps(now))
     found = _differences(before.get("shared", {}), now["shared"])
     several = len(now["bodies"]) > 1

@@ -1,4 +1,4 @@
-"""Links between bodies, or of a body to something that only its animation moves."""
+"""Links between two bodies, or between a body and an object that only its animation moves."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from .body import Motion
 
 @dataclass(frozen=True)
 class Collider:
-    """Something that only its animation moves, to which bodies can be linked.
+    """Object that only its animation moves, and to which bodies can be linked.
 
-    name: no body or collider of the scene shares it.
+    name: unique among the bodies and anchors of the scene.
     vertices: (v, 3) m at rest.
-    motion: of the vertices.
+    motion: animated positions of the vertices.
     """
 
     name: str
@@ -24,10 +24,10 @@ class Collider:
 
 @dataclass(frozen=True)
 class Place:
-    """A point that a body or collider carries along.
+    """Point attached to a body or an anchor.
 
-    owner: its name.
-    point: (3,) m, where it is at rest.
+    owner: name of the body or anchor.
+    point: (3,) m, position at rest.
     """
 
     owner: str
@@ -36,11 +36,11 @@ class Place:
 
 @dataclass(frozen=True)
 class Link:
-    """Two places that are held together.
+    """Connection between two points.
 
-    name: for messages.
-    first, second: the places; of different owners, one of them a body's at least.
-    stiffness: N/m; None for a rigid one.
+    name: name used in messages.
+    first, second: the points. They have different owners, at least one of which is a body.
+    stiffness: N/m; None for a rigid link.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Muscles and sensors: springs that a simple machine switches, and what it looks at ([Ctl])."""
+"""Muscles and sensors: springs that a simple state machine switches by its sensors ([Ctl])."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..errors import SceneError
 
 
 class Sense(StrEnum):
-    """What a sensor looks at."""
+    """Quantity that a sensor measures."""
 
     LENGTH = "LENGTH"
     CONTACT = "CONTACT"
@@ -22,7 +22,7 @@ class Sense(StrEnum):
 
 
 class Force(StrEnum):
-    """Whether its sensors switch a muscle, or a keyframe does."""
+    """Control of a muscle: by its sensors (AUTO), or forced off or on by a keyframe."""
 
     AUTO = "AUTO"
     OFF = "OFF"
@@ -30,21 +30,21 @@ class Force(StrEnum):
 
 
 FORCES = tuple(Force)
-"""In the order of their numbers in Watched."""
+"""All values of MuscleOverride; SensorInputs.overrides holds indices into this tuple."""
 
 
 @dataclass(frozen=True)
 class Muscle:
-    """Springs that have another length, stiffness and damping while they are on.
+    """Springs with a different length, stiffness and damping while switched on.
 
     name: unique among the body's muscles.
     edges: (k, 2) vertices of the body's edges.
-    length: rest length while on, in parts of the one while off.
-    stiffness, stiffness_on: N/m while off and on, in parts of what the edge has without the muscle.
-    damping, damping_on: s, the damper beside each spring while off and on, over its stiffness then, N s/m over N/m.
-    threshold: it wants to be on where its sensors' weights add up to more.
-    delay: frames that it has to want so.  fps: frames per second in which that is dialled.
-    weights: of the controller's sensors, in their order.
+    length: rest length while on, relative to that while off.
+    stiffness, stiffness_on: stiffness while off and on, relative to that of the edge without the muscle.
+    damping, damping_on: s, damping coefficient divided by stiffness, in the off and the on state.
+    threshold: the muscle is requested on if the weights of its active sensors add up to more than this.
+    delay: frames for which the request must last.  fps: frames per second to which the delay refers.
+    weights: one weight per sensor of the controller, in their order.
     """
 
     name: str
@@ -62,14 +62,15 @@ class Muscle:
 
 @dataclass(frozen=True)
 class Sensor:
-    """Reads 1 where low <= value <= high, else 0.
+    """Binary sensor, active if low <= value <= high.
 
     name: unique among the body's sensors.
-    sense: what the value is.
-    edges: (k, 2) of a LENGTH, whose value is their length in parts of that at rest, of all of them together.
-    vertices: (k,) of the others. The value of a CONTACT is how hard they are pressed, N; it reads 1 where they are,
-        whatever its limits. That of a DISTANCE is how far their middle is from the target, m.
-    target: the place of a DISTANCE's target among those of Watched.
+    sense: the measured quantity.
+    edges: (k, 2) edges of a LENGTH sensor. Its value is their total length, relative to that at rest.
+    vertices: (k,) vertices of the other sensors. A CONTACT sensor measures the contact force in N, and is active if
+        that is above zero, whatever its limits. A DISTANCE sensor measures the distance in m from the mean of the
+        vertices to the target.
+    target: index of the target of a DISTANCE sensor in SensorInputs.targets.
     """
 
     name: str
@@ -88,23 +89,23 @@ class Sensor:
 
 @dataclass(frozen=True)
 class Controller:
-    """Of one body."""
+    """Muscles and sensors of one body."""
 
     muscles: tuple[Muscle, ...]
     sensors: tuple[Sensor, ...] = ()
 
     def delays(self, fps: float) -> Array:
-        """(m,) frames that each muscle waits at a frame rate: as long, to the nearest frame."""
+        """Return the delay (m,) of each muscle in frames at a frame rate, rounded to the nearest frame."""
         return np.array([math.floor(one.delay * fps / one.fps + 0.5) for one in self.muscles], dtype=float)
 
     def weights(self) -> Array:
-        """(m, s) of each sensor in each muscle's sum."""
+        """Return the weight (m, s) of each sensor in the sum of each muscle."""
         return np.array([one.weights for one in self.muscles], dtype=float).reshape(
             len(self.muscles), len(self.sensors)
         )
 
     def numbers(self) -> list[Array]:
-        """All that the machine is made of, for digests."""
+        """Return all values of the controller as arrays, for digests."""
         found = []
         for one in self.muscles:
             springs = (one.length, one.stiffness, one.stiffness_on, one.damping, one.damping_on)
@@ -117,10 +118,10 @@ class Controller:
 
 @dataclass(frozen=True)
 class Watched:
-    """What the animation tells a body's machine at a frame.
+    """Animated inputs of a body's controller at a frame.
 
-    forced: (m,) of each muscle the place of its Force in FORCES.
-    targets: (t, 3) m, where the sensors' targets are.
+    overrides: (m,) index in MUSCLE_OVERRIDES of each muscle's override.
+    targets: (t, 3) m, positions of the sensors' targets.
     """
 
     forced: Array
@@ -128,11 +129,11 @@ class Watched:
 
 
 Watching = Callable[[float], Watched]
-"""At a frame for which the body's motion was just asked."""
+"""Function from a frame, which must be that of the last call of the body's motion, to its sensor inputs."""
 
 
 def check_controller(name: str, controller: Controller) -> None:
-    """Raise SceneError where a machine cannot work. name: of the body."""
+    """Raise SceneError if a controller is invalid. name: name of the body."""
     for one in controller.muscles:
         if not len(one.edges):
             raise SceneError(
@@ -141,7 +142,7 @@ def check_controller(name: str, controller: Controller) -> None:
         if len(one.weights) != len(controller.sensors):
             raise SceneError(
                 f"{name}: muscle {one.name} has {len(one.weights)} weights for {len(controller.sensors)} sensors; "
-                "give it one for each."
+                "give it one weight per sensor."
             )
         if not min(one.length, one.stiffness, one.stiffness_on) > 0.0:
             raise SceneError(f"{name}: muscle {one.name} has no length or stiffness; set them above 0.")
@@ -151,6 +152,6 @@ def check_controller(name: str, controller: Controller) -> None:
         if sensor.sense == Sense.LENGTH and not len(sensor.edges):
             raise SceneError(f"{name}: sensor {sensor.name} has no edges; choose a muscle, or assign edges to it.")
         if sensor.sense != Sense.LENGTH and not len(sensor.vertices):
-            raise SceneError(f"{name}: sensor {sensor.name} has no vertices; choose a vertex group with some in it.")
+            raise SceneError(f"{name}: sensor {sensor.name} has no vertices; choose a vertex group that is not empty.")
         if sensor.sense == Sense.DISTANCE and sensor.target < 0:
             raise SceneError(f"{name}: sensor {sensor.name} has no target; choose an object.")

@@ -1,4 +1,4 @@
-"""What Blender hands over: plain arrays, metres and seconds, world space."""
+"""Scene handed over by Blender as plain arrays, in metres and seconds, in world space."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from .link import Collider, Link
 
 @dataclass(frozen=True)
 class Scene:
-    """Bodies that are simulated together.
+    """Bodies that are simulated together, with their links and colliders.
 
     bodies: one or more.
     fps: frames per second.
-    gravity: (3,) m/s^2; at the first frame, where it is keyframed.
-    first, last: frames, both included.
-    links: between them, or to colliders.
-    colliders: what the links need of what only its animation moves.
-    obstacles: what bodies stop at that only its animation moves.
+    gravity: (3,) m/s^2; if keyframed, at the first frame.
+    first, last: frame range, both included.
+    links: links between bodies, or of bodies to anchors.
+    anchors: animated objects that links are attached to.
+    colliders: animated surfaces that bodies collide with.
     """
 
     bodies: tuple[Body, ...]
@@ -37,7 +37,7 @@ class Scene:
 
     @property
     def name(self) -> str:
-        """For messages that are about all of it."""
+        """Names of all bodies, for messages about the whole scene."""
         return ", ".join(body.name for body in self.bodies)
 
     @property
@@ -46,18 +46,18 @@ class Scene:
 
     @property
     def touching(self) -> bool:
-        """Whether anything can touch anything."""
+        """Return whether any contact is possible."""
         together = sum(body.settings.touch_together for body in self.bodies) > 1
         return together or any(body.settings.touch_self or self.obstacles_of(body) for body in self.bodies)
 
     def obstacles_of(self, body: Body) -> tuple[int, ...]:
-        """Places of the obstacles that a body stops at."""
+        """Return the indices of the colliders that a body collides with."""
         if not body.settings.collide:
             return ()
         return tuple(k for k, one in enumerate(self.obstacles) if body.obstacles is None or one.name in body.obstacles)
 
     def place_of(self, name: str) -> int:
-        """Where a body is among the bodies; raises ValueError where there is none of the name."""
+        """Return the index of a body by name. Raises ValueError if there is none."""
         return [body.name for body in self.bodies].index(name)
 
     def body(self, name: str) -> Body:
@@ -65,7 +65,7 @@ class Scene:
 
 
 def check_scene(scene: Scene) -> None:
-    """Raise one of the errors for the artist where the scene cannot be simulated."""
+    """Raise one of the user errors (core/errors.py) if the scene cannot be simulated."""
     name = scene.name
     if not scene.fps > 0.0:
         raise SceneError(f"{name}: the frame rate is {scene.fps:g} per second; set one above zero.")
@@ -97,6 +97,6 @@ def _check_link(scene: Scene, link: Link) -> None:
         if place.owner not in known:
             raise SceneError(f"{link.name}: {place.owner} is not simulated with it; choose Simulate Together for both.")
     if link.first.owner == link.second.owner:
-        raise SceneError(f"{link.name}: it joins {link.first.owner} to itself; choose two objects.")
+        raise SceneError(f"{link.name}: it links {link.first.owner} to itself; choose two objects.")
     if not bodies & {link.first.owner, link.second.owner}:
         raise SceneError(f"{link.name}: neither end is simulated; link a simulated object.")

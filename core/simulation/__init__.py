@@ -1,1 +1,1 @@
-"""From a scene to its frames."""
+"""Simulation of a scene, frame by frame."""

@@ -1,4 +1,4 @@
-"""From a scene to systems: bodies become blocks, and what links join becomes one island."""
+"""Assembly of a scene into systems: each body becomes a block, and linked or touching bodies form an island."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from ..system.state import State
 from ..system.system import System, assemble
 from .contacts import contact_model
 
-# A first eigenvalue below this part of (speed of sound / size)^2 is none at all.
+# First eigenvalues below this fraction of (speed of sound / size)^2 count as zero.
 _LOOSE = 1e-9
 
 
 @dataclass(frozen=True)
 class Anchors:
-    """Nodes that follow a collider, for links to hold on to.
+    """Nodes that follow an anchor object and hold the ends of links.
 
-    collider: its place in the scene.
-    follow: how the nodes do.
+    anchor: index in the scene's anchors.
+    binding: how the nodes follow it.
     """
 
     collider: int
@@ -43,11 +43,11 @@ class Anchors:
 
 @dataclass(frozen=True)
 class Island:
-    """Bodies that are solved together, because links join them.
+    """Bodies that are solved together because they are linked or can touch each other.
 
-    bodies: places in the scene of its first blocks.
-    anchors: of its other blocks.
-    nodes: where its nodes are in the scene's state.
+    bodies: scene indices of the bodies; these are the system's first blocks.
+    anchors: one for each of the remaining blocks.
+    node_slice: the island's nodes in the state of the scene.
     """
 
     system: System
@@ -56,48 +56,52 @@ class Island:
     nodes: slice
 
     def own(self, state: State) -> State:
-        """The island's part of a scene's state."""
+        """Return the island's part of a scene's state."""
         return state.part(self.nodes, [block.name for block in self.system.blocks])
 
 
 @dataclass(frozen=True)
 class Assembly:
-    """Everything that is built from a scene once.
+    """Models and systems that are built once per scene.
 
     models: of the bodies, in the scene's order.
-    islands: each body is in one.
+    islands: each body belongs to exactly one.
     """
 
     models: tuple[Model, ...]
     islands: tuple[Island, ...]
 
     def island_of(self, body: int) -> tuple[Island, int]:
-        """A body's island, and the place of its block there."""
+        """Return a body's island, and the index of its block there."""
         for island in self.islands:
             if body in island.bodies:
                 return island, island.bodies.index(body)
         raise ValueError(f"no island has a body {body}")
 
     def nodes_of(self, body: int) -> slice:
-        """Where a body's nodes are in the scene's state."""
+        """Return the slice of a body's nodes in the state of the scene."""
         island, block = self.island_of(body)
         part, start = island.system.slices[block], island.nodes.start
         return slice(start + part.start, start + part.stop)
 
 
 Tell = Callable[[str], None]
-"""Is told in a few words what is begun."""
+"""Function that receives the name of each preparation step as it begins."""
 
 
 def silent(what: str) -> None:
-    """For those who need not know."""
+    """Ignore progress messages."""
 
 
 def build_assembly(scene: Scene, known: Mapping[str, Model] | None = None, tell: Tell = silent) -> Assembly:
-    """known: models by scene.fingerprint.body_fingerprint, which are used again. Raises the errors for the artist."""
+    """Build the models and islands of a scene.
+
+    known_models: reusable models by scene.fingerprint.body_fingerprint.
+    Raises a DampSimError that the user can fix.
+    """
     models = []
     for body in scene.bodies:
-        tell(f"what {body.name} is made of")
+        tell(f"the simulation mesh of {body.name}")
         kind(body.kind).check(body)
         mark = body_fingerprint(body)
         models.append(known[mark] if known and mark in known else kind(body.kind).build(body))
@@ -109,7 +113,7 @@ def build_assembly(scene: Scene, known: Mapping[str, Model] | None = None, tell:
             for link in scene.links
             if {link.first.owner, link.second.owner} & {scene.bodies[k].name for k in bodies}
         ]
-        tell(f"how {', '.join(scene.bodies[k].name for k in bodies)} swings")
+        tell(f"the natural frequency of {', '.join(scene.bodies[k].name for k in bodies)}")
         known_blocks = {block.name for one in islands for block in one.system.blocks}
         check_woven(scene, bodies, links)
         island = _tight(scene, _island(scene, models, bodies, links, start, known_blocks))
@@ -119,24 +123,24 @@ def build_assembly(scene: Scene, known: Mapping[str, Model] | None = None, tell:
 
 
 def check_woven(scene: Scene, bodies: Sequence[int], links: Sequence[Link]) -> None:
-    """Raise SceneError where woven cloth of an island would touch itself or others of it, or is linked."""
+    """Raise SceneError if woven cloth of an island is linked, or collides with itself or with its group."""
     for k in bodies:
         body = scene.bodies[k]
         if not kind(body.kind).joins:
             dials = body.settings
             if dials.touch_self or dials.touch_together:
                 raise SceneError(
-                    f"{body.name}: {kind(body.kind).label} stops at colliders alone yet; switch Each Other and Itself "
-                    "off under Contact, or choose Cloth."
+                    f"{body.name}: {kind(body.kind).label} can only touch colliders. Switch off Each Other and Itself "
+                    "under Contact, or choose Cloth."
                 )
             if links:
                 raise SceneError(
-                    f"{body.name}: {kind(body.kind).label} cannot be linked yet; remove its links, or choose Cloth."
+                    f"{body.name}: {kind(body.kind).label} cannot be linked. Remove its links, or choose Cloth."
                 )
 
 
 def rebuilt(scene: Scene, assembly: Assembly) -> Assembly:
-    """The same, with its islands made anew from its models, which have as many nodes as before."""
+    """Return the assembly with its islands rebuilt from its models. Node counts must not have changed."""
     islands = []
     for island in assembly.islands:
         blocks = [assembly.models[k].block for k in island.bodies] + list(island.system.blocks[len(island.bodies) :])
@@ -147,7 +151,7 @@ def rebuilt(scene: Scene, assembly: Assembly) -> Assembly:
 
 
 def _components(scene: Scene) -> list[tuple[int, ...]]:
-    """Places of the bodies that links join or that touch each other, in the order of each one's first."""
+    """Return groups of body indices that are linked or can touch each other, ordered by their first member."""
     place = {body.name: k for k, body in enumerate(scene.bodies)}
     pairs = [
         (place[a.owner], place[b.owner])
@@ -170,7 +174,11 @@ def _island(
     start: int,
     others: Set[str],
 ) -> Island:
-    """others: names of other islands' blocks. What is remembered goes by block, so none may have two."""
+    """Build the island of some bodies.
+
+    start: index of its first node in the scene's state.
+    used_block_names: block names of other islands; history is stored per block name, so names must be unique.
+    """
     blocks = [models[k].block for k in bodies]
     names = [scene.bodies[k].name for k in bodies]
     anchors = []
@@ -197,7 +205,7 @@ def _tied(points: Array, collider: Collider) -> Tied:
 
 
 def _joints(links: Sequence[Link], names: Sequence[str], blocks: Sequence[Block], models: Sequence[Model]) -> Joints:
-    """The links' places as means of nodes of the stacked blocks."""
+    """Return the links with their end points as weighted means of the stacked nodes."""
     starts = np.cumsum([0, *(len(block.rest) for block in blocks)])
     stiff = [_node_stiffness(block) for block in blocks]
     used = [0] * len(blocks)
@@ -235,16 +243,16 @@ def _joints(links: Sequence[Link], names: Sequence[str], blocks: Sequence[Block]
 
 
 def _node_stiffness(block: Block) -> Array:
-    """(n,) N/m, how strongly each node is held by its elements at rest."""
+    """Return the stiffness (n,) in N/m with which elements at rest resist moving each node alone."""
     if not block.groups:
         return np.zeros(len(block.rest))
     return np.asarray(block.stiffness_at_rest(True).diagonal().reshape(-1, 3).max(axis=1))
 
 
 def _tight(scene: Scene, island: Island) -> Island:
-    """The island, with the regions said to be loose in which links leave bodies free to turn about each other.
+    """Return the island with every region marked as not stiff in which links let bodies rotate freely about each other.
 
-    Raises MeshError where a solid itself hangs by less than a face.
+    Raises MeshError if a part of a solid itself is connected by less than a face.
     """
     system, regions = island.system, []
     owner = system.owner()
@@ -256,14 +264,14 @@ def _tight(scene: Scene, island: Island) -> Island:
             for block, one in zip(blocks, alone, strict=True):
                 if any(not part.eigenvalue > _limit(scene, island, block) for part in one.regions if part.stiff):
                     raise MeshError(
-                        f"{system.blocks[block].name}: a part of it hangs by less than a face; raise Resolution or "
-                        "pin more of it."
+                        f"{system.blocks[block].name}: a part of it is connected by less than a face. Raise Resolution "
+                        "or pin more of it."
                     )
         regions.append(replace(region, stiff=False) if loose else region)
     return replace(island, system=replace(system, regions=tuple(regions)))
 
 
 def _limit(scene: Scene, island: Island, block: int) -> float:
-    """The first eigenvalue of a body, 1/s^2, below which there is none."""
+    """Return the first eigenvalue of a body in 1/s^2 below which it counts as zero."""
     body = scene.bodies[island.bodies[block]]
     return _LOOSE * BASE_YOUNG / body.settings.density / body.surface.size**2

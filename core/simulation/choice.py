@@ -1,4 +1,4 @@
-"""The step that the dials choose: DampSim's own, or an integrator of the literature with one of its dampings."""
+"""Choice of the time-stepping method: DampSim's own stepper, or an integrator and a damping of the literature."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ def _integrator(settings: Settings) -> type[Integrator]:
 
 
 def is_own(settings: Settings) -> bool:
-    """Whether the dials choose DampSim's own step."""
+    """Return whether the settings choose DampSim's own stepper."""
     return settings.damping_by not in {damping.name for damping in DAMPINGS}
 
 
 def check_alike(names: Sequence[str], settings: Sequence[Settings]) -> None:
-    """Raise SceneError where linked bodies ask for steps that cannot be one."""
+    """Raise SceneError if linked bodies use stepping methods that cannot be combined."""
     first = settings[0]
     for name, other in zip(names[1:], settings[1:], strict=True):
         if is_own(first) != is_own(other) or (not is_own(first) and first.integrator != other.integrator):
             raise SceneError(
-                f"{names[0]} and {name}: they are linked, and their steps are not the same; "
-                "choose the same Integrator for both, or dial both by Settle and Bounce."
+                f"{names[0]} and {name}: these linked objects use different time stepping. "
+                "Choose the same Integrator for both, or control the damping of both by Settle and Bounce."
             )
 
 
 def damped_body(system: System, place: int, settings: Settings, factors: Array) -> DampedBody:
-    """One block with the dials. factors: (b,) on each block's stiffness."""
+    """Return one block with its damping parameters. factors: (b,) on each block's stiffness."""
     block = system.blocks[place]
     own = [system.regions[k] for k in system.regions_of(place)]
     slowest = min((system.eigenvalue_at(region, factors) for region in own), default=1.0)
@@ -56,14 +56,16 @@ def damped_body(system: System, place: int, settings: Settings, factors: Array) 
 
 
 def chosen(system: System, settings: Sequence[Settings], factors: Array) -> Integration:
-    """For dials that do not choose DampSim's own step. settings: of the bodies, which are the system's first blocks.
+    """Build the integration for settings that do not choose DampSim's own stepper.
 
-    Raises ParameterError where the damping is not to be had for the material.
+    settings: of the bodies, which are the system's first blocks.
+    factors: (b,) on each block's stiffness.
+    Raises ParameterError if the damping does not support the material.
     """
     dampings = [_damping(one)(damped_body(system, k, one, factors)) for k, one in enumerate(settings)]
     damping: Damping = dampings[0]
     if len(system.blocks) > 1:
-        # Anchors have nothing to damp.
+        # Anchor blocks have no damping.
         parts = [
             (part, one) for part, one in zip(system.slices, [*dampings, *[None] * len(system.blocks)], strict=False)
         ]
@@ -72,46 +74,49 @@ def chosen(system: System, settings: Sequence[Settings], factors: Array) -> Inte
 
 
 def torques(settings: Settings) -> tuple[str, ...]:
-    """The schemes against a torque that are in force, in the order of the damping's stages."""
+    """Return the active torque-removal schemes in the order of the damping's stages."""
     if is_own(settings) or "torque" not in _damping(settings).parameters:
         return ()
     return tuple(torque for _, torque in stages(settings.as_dict()))
 
 
 def has_reference(settings: Settings) -> bool:
-    """Whether the reference motion has an effect: the papers' dampings know none, and by itself a throw knows none."""
+    """Return whether the reference motion has an effect.
+
+    The literature's dampings ignore it, unless the integrator supports a Follow-through other than 1.
+    """
     if is_own(settings):
         return True
     return _integrator(settings).follows_through and settings.follow_through != 1.0
 
 
 def remarks(settings: Settings) -> list[str]:
-    """What the artist should know of a choice of damping and integrator: what has no effect, and what it asks for."""
+    """Return warnings about the chosen damping and integrator: options without effect, and requirements."""
     if is_own(settings):
         return []
     damping, integrator = _damping(settings), _integrator(settings)
-    found = ["Settle and Bounce are not kept: this damping has no rest time of its own"]
+    found = ["Settle and Bounce have no effect: this damping does not control the rest time"]
     if settings.damp_current and "damp_current" in damping.parameters and integrator.implicit:
         found.append(
-            f"{integrator.label} has no predicted velocities, and Current Velocities changes nothing with it; "
-            "explicit integrators tell them apart"
+            f"Current Velocities has no effect with {integrator.label}, which has no predicted velocities; "
+            "choose an explicit integrator to use it"
         )
     if "NONE" in torques(settings):
-        found.append("Without a way to keep its torque the damping slows turning as it slows swinging")
+        found.append("Without torque removal, the damping also slows rotation")
     if settings.follow_through != 1.0 and not integrator.follows_through:
-        found.append(f"{integrator.label} throws as in nature; Follow-through needs backward Euler")
+        found.append(f"Follow-through has no effect with {integrator.label}; choose backward Euler to use it")
     if not integrator.implicit:
         found.append(
-            "Explicit steps run away unless they are very short: raise Substeps, or choose an implicit integrator"
+            "Explicit integrators are unstable unless steps are very short: raise Substeps or choose an implicit one"
         )
     if "wavelength" in damping.parameters and settings.poisson < LEAST_POISSON - 1e-9:
-        found.append("Traditional damping needs a Poisson's Ratio of 1/3 or more")
+        found.append("Traditional damping needs a Poisson's Ratio of at least 1/3")
     return found
 
 
 def mend(stepper: Stepper, settings: Settings, factors: Array, fps: float) -> str:
-    """What to do about a step that failed. factors: (b,) on each block's stiffness."""
+    """Return advice for a failed step. factors: (b,) on each block's stiffness."""
     if not is_own(settings) and not _integrator(settings).implicit:
         needed = math.ceil(highest_frequency(stepper, factors) / (2.0 * fps))
-        return f"An explicit integrator needs about {needed} substeps here; choose an implicit one."
-    return "Slow the pins down, raise Substeps or lower Poisson's Ratio."
+        return f"An explicit integrator needs about {needed} substeps here. Choose an implicit one."
+    return "Slow down the animation of its pins, raise Substeps or lower Poisson's Ratio."

@@ -1,4 +1,4 @@
-"""What of a scene can touch, and how an animated scene moves it."""
+"""Contact model of an island, and its contact inputs from the animation."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ from .sampling import Animated
 def contact_model(
     scene: Scene, models: Sequence[Model], bodies: tuple[int, ...], system: System
 ) -> ContactModel | None:
-    """Of an island's bodies (places in the scene); None where nothing of it can touch anything."""
+    """Return the contact model of an island, or None if it cannot touch anything.
+
+    bodies: scene indices of the island's bodies.
+    """
     facing: list[tuple[int, int]] = []
     together = [k for k, body in enumerate(bodies) if scene.bodies[body].settings.touch_together]
     facing += [(a, b) for place, a in enumerate(together) for b in together[place + 1 :]]
@@ -63,10 +66,7 @@ def contact_model(
 
 
 def sewn(vertices: Array, triangles: Index) -> Index:
-    """Triangles (t, 3), or edges, with one vertex in the place of several that lie in one place, as along seams.
-
-    Triangles look outwards then.
-    """
+    """Return triangles (t, 3) or edges with coincident vertices merged, as along seams. Orient triangles outwards."""
     if not len(triangles):
         return triangles
     first, label = welded(vertices)
@@ -75,10 +75,12 @@ def sewn(vertices: Array, triangles: Index) -> Index:
 
 
 def _touchables(body: Body, model: Model, place: int, start: int, nodes: int) -> tuple[Touchable, Touchable | None]:
-    """A body's surface, and its flesh where that is finer: what one sees of it must not be gone through, but what lies
-    on its faces must press on all that is behind them.
+    """Return a body's visible collision surface, and a finer proxy surface where needed.
 
-    start: of the body's nodes in the system, which has so many.
+    Nothing may pass through the visible surface. Contacts on its coarse faces must act on all nodes behind them, which
+    needs the finer proxy.
+    start: index of the body's first node in the system.
+    nodes: node count of the system.
     """
     vertices = body.surface.vertices
     triangles = sewn(vertices, body.surface.triangles) if model.faces is None else model.faces
@@ -105,33 +107,36 @@ def _touchables(body: Body, model: Model, place: int, start: int, nodes: int) ->
     both = _placed(vstack([operator, inner], format="csr"), start, nodes)
     hold = np.concatenate([hold, held])
     flesh = Touchable(body.name, rest, fine.triangles, both, hold, fine.operator, place, seen.young)
-    # A corner stands for what is near to it in both.
+    # A corner has the same area share on both surfaces.
     seen = replace(seen, shares=flesh.areas[: len(vertices)], fold=model.spacing)
     return _rough(body, seen, None), _rough(body, flesh, fine.operator)
 
 
 def _strung(surface: Touchable, strands: Strands) -> Touchable:
-    """Its threads alone, which touch all along: what is smaller than the holes between them goes through."""
+    """Return the surface with its threads alone, which collide along their length; holes between them stay open."""
     edges = np.unique(np.sort(strands.edges, axis=1), axis=0)
     bare = surface.triangles[:0]
     return replace(surface, triangles=bare, wires=edges, strung=True, least=strands.thickness, shares=strands.areas)
 
 
 def _beyond(vertices: Array, seams: Index) -> tuple[Index, Array]:
-    """See Touchable.seam. seams: (s, 2)."""
+    """Return seam partners and their rest distances, see CollisionSurface.seam. seams: (s, 2)."""
     pairs = np.concatenate([seams, seams[:, ::-1]])
     way, nearest = cKDTree(vertices[pairs[:, 0]]).query(vertices)
     return pairs[nearest, 1], np.asarray(way)
 
 
 def _placed(operator: csr_matrix, start: int, nodes: int) -> csr_matrix:
-    """An operator on a body's nodes as one on all of a system's."""
+    """Expand the columns of an operator from a body's nodes to all nodes of the system."""
     wide = operator.tocoo()
     return coo_matrix((wide.data, (wide.row, wide.col + start)), shape=(wide.shape[0], nodes)).tocsr()
 
 
 def _rough(body: Body, surface: Touchable, between: csr_matrix | None) -> Touchable:
-    """With what is painted of its friction. between: its points as means of the body's vertices, None where those."""
+    """Return the surface with its painted friction and its front directions.
+
+    between: (v, a) the surface's points as means of the body's vertices; None where they are the same.
+    """
 
     def there(values: Array | None) -> Array | None:
         return values if values is None or between is None else np.asarray(between @ values)
@@ -149,13 +154,13 @@ def _rough(body: Body, surface: Touchable, between: csr_matrix | None) -> Toucha
 
 
 def _behind(surface: Touchable, firm: float) -> float:
-    """Pa of a surface on whose vertices, in the mean, something of firm N/m would press at the usual distance."""
+    """Return Young's modulus in Pa that matches a stiffness in N/m per vertex at the default contact distance."""
     area = float(surface.areas[surface.points].mean()) if len(surface.points) else 0.0
     return firm * DISTANCE * surface.size / area if area > 0.0 else BASE_YOUNG
 
 
 def _uphill(vertices: Array, triangles: Index, values: Array) -> Array:
-    """(v, 3) unit vectors in which painted values (v,) grow along the surface; none where they do not."""
+    """Return unit vectors (v, 3) along the surface gradient of painted values (v,); zero where they are constant."""
     a, b, c = (vertices[triangles[:, k]] for k in range(3))
     normal = np.cross(b - a, c - a)
     square = np.maximum(np.einsum("ti,ti->t", normal, normal), 1e-300)
@@ -173,9 +178,11 @@ def _uphill(vertices: Array, triangles: Index, values: Array) -> Array:
 
 @dataclass(frozen=True)
 class TouchPose:
-    """What counts of a body where it touches something, at one time.
+    """Contact data of a body at one time.
 
-    surface: (v, 3) m, as it is animated.  settings: its dials.  obstacles: of the scene.
+    surface: (v, 3) m, animated.
+    settings: the body's dials.
+    obstacles: animated vertices and dials of the scene's colliders.
     """
 
     surface: Array
@@ -184,12 +191,13 @@ class TouchPose:
 
     @staticmethod
     def of(scene: Scene, body: int, animated: Animated) -> TouchPose:
+        """Return the contact data of a body in a sample of the scene."""
         settings = animated.settings[body] if animated.settings else scene.bodies[body].settings
         return TouchPose(animated.bodies[body], settings, animated.obstacles)
 
 
 def touching(start: TouchPose | None, end: TouchPose | None) -> Touching | None:
-    """From one time to another, with the dials of the end."""
+    """Return the contact inputs from one time to another, with the dials at the end; None if contact is impossible."""
     if start is None or end is None:
         return None
     around = tuple(

@@ -1,4 +1,4 @@
-"""The contraction that a step's fibres have, from what is keyed (docs/physics.md section 11)."""
+"""Contraction of fibres in a step, from its keyframes (docs/physics.md section 11)."""
 
 from __future__ import annotations
 
@@ -17,17 +17,19 @@ from .assembly import Island
 from .choice import is_own
 from .dials import Dials
 
-# No law may draw fibres together, or apart, by more than this: Bounce goes beyond what is keyed.
+# Limits of contraction and stretch, because Bounce overshoots the keyframed value.
 _SHORTEST, _LONGEST = 0.7, -1.5
 
 
 def contracting(
     dials: Dials, island: Island, settings: Sequence[Settings], state: State, inputs: Inputs, h: float
 ) -> tuple[State, Inputs]:
-    """The state and inputs of a step of h s, with fibres that follow what is keyed as the dials say.
+    """Return the state and inputs of a step of h s, with fibres that follow the keyframes by the Settle law.
 
-    settings: of the island's bodies.  inputs: with what is keyed.  Other laws than that of Settle and Bounce leave it
-    as it is: what they do to the deformation is all that they say.
+    settings: of the island's bodies.
+    inputs: with the keyframed contraction.
+    Laws without Settle and Bounce use the keyframed contraction unchanged, because they only define how deformation
+    decays.
     """
     memory, found = state.memory, list(inputs)
     for place, (body, own) in enumerate(zip(island.bodies, settings, strict=True)):

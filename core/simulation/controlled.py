@@ -1,5 +1,6 @@
-"""What switches muscles from frame to frame: sensors measure at a frame's end, the machine ticks at the next one's
-start (docs/muscles.md).
+"""Muscle control from frame to frame (docs/explanation/muscles.md).
+
+Sensors measure at the end of a frame. Muscles are switched at the start of the next one.
 """
 
 from __future__ import annotations
@@ -24,20 +25,21 @@ from .sampling import Animated
 
 
 class Machines:
-    """Of one scene's bodies."""
+    """Muscle controllers of the bodies of a scene."""
 
     def __init__(self, scene: Scene, assembly: Assembly) -> None:
         self._scene, self._assembly = scene, assembly
-        # A corner of several faces is touched at one of them.
+        # Where several vertices coincide, contact forces are stored at the first one.
         self._first = {k: _places(body) for k, body in enumerate(scene.bodies) if body.controller is not None}
 
     def __bool__(self) -> bool:
         return bool(self._first)
 
     def ticked(self, islands: Sequence[Island], state: State, animated: Animated) -> State:
-        """The state at a frame's start, with what is on during the frame that ends as animated.
+        """Return the state at a frame's start with the muscles switched for that frame.
 
-        Nothing has to be remembered otherwise: the law of what has muscles remembers no force, and never sleeps.
+        animated: the sample at the frame's end.
+        No force history needs updating: the law of muscular bodies has none, and they never sleep.
         """
         if not self._first:
             return state
@@ -58,7 +60,7 @@ class Machines:
         return replace(state, memory=memory)
 
     def sensed(self, islands: Sequence[Island], state: State, animated: Animated) -> State:
-        """The state at the end of a frame, with what the sensors measure there."""
+        """Return the state at a frame's end with the sensor values measured there."""
         if not self._first:
             return state
         memory = dict(state.memory)
@@ -77,7 +79,7 @@ class Machines:
         return replace(state, memory=memory)
 
     def _forces(self, island: Island, place: int, body: int, pressed: ContactMemory) -> Array:
-        """(v,) N with which something presses on each vertex of a body."""
+        """Return the contact force (v,) in N on each vertex of a body."""
         found = np.zeros(len(self._first[body]))
         if island.system.contact is None or not len(pressed.keys):
             return found
@@ -89,6 +91,7 @@ class Machines:
 
 
 def _places(body: Body) -> Array:
+    """Return for each vertex the first one that coincides with it."""
     first, label = welded(body.surface.vertices)
     return np.asarray(first[label])
 
@@ -96,10 +99,12 @@ def _places(body: Body) -> Array:
 def next_tick(
     controller: Controller, muscles: Array, values: Array | None, watched: Watched | None, fps: float
 ) -> Array:
-    """(m, 2) whether each muscle is on and its count after a tick, from those before it.
+    """Return for each muscle whether it is on and its delay counter after a tick, (m, 2).
 
-    values: (s,) what the sensors measured; None where nothing did yet.  fps: of the scene.
-    A forced muscle is on or off at once; let go, it goes on from there.
+    muscles: (m, 2) before the tick.
+    values: (s,) sensor values; None if nothing has been measured yet.
+    fps: of the scene.
+    A forced muscle switches at once. When released, it continues from that state.
     """
     known = np.full(len(controller.sensors), np.nan) if values is None else values
     reads = np.array([one.reads(float(v)) for one, v in zip(controller.sensors, known, strict=True)], dtype=float)
@@ -115,7 +120,7 @@ def next_tick(
 
 
 def measured(body: Body, sensor: Sensor, surface: Array, forces: Array, watched: Watched | None) -> float:
-    """What a sensor measures, see Sensor. surface: (v, 3) m.  forces: (v,) N that press on the vertices."""
+    """Return the value of a sensor, see Sensor. surface: (v, 3) m. forces: (v,) N of contact on the vertices."""
     if sensor.sense == Sense.CONTACT:
         return float(forces[np.unique(sensor.vertices)].sum())
     if sensor.sense == Sense.DISTANCE:
@@ -127,5 +132,5 @@ def measured(body: Body, sensor: Sensor, surface: Array, forces: Array, watched:
 
 
 def _total(points: Array, sensor: Sensor) -> float:
-    """m, of the edges together."""
+    """Return the total length of the sensor's edges in m."""
     return float(np.linalg.norm(points[sensor.edges[:, 0]] - points[sensor.edges[:, 1]], axis=1).sum())

@@ -1,4 +1,4 @@
-"""What the dials mean: substeps, and a law for each region."""
+"""Meaning of the dials: the substep count, and a settle law for each region."""
 
 from __future__ import annotations
 
@@ -27,29 +27,31 @@ from .choice import is_own
 from .statics import Statics
 from .steppers import has_net, yarn_dials
 
-# Controls that are kept: dials mostly stand still.
+# Cached controls; dials rarely change between frames.
 _KEPT = 32
-# On its way along an arc a net stretches first, which dwarfs the swing in the first error of a step: what is left has
-# to be so much smaller a part of it.
+# A net that moves along an arc stretches first. This residual dwarfs the swing in a step's initial residual, so the
+# relative tolerance of nets is tighter by this factor.
 _NET = 1e-3
 
 
 def dialled(settings: Settings) -> Dialled:
-    """The law that Settle and Bounce are for."""
+    """Return the factory of the law that Settle and Bounce control."""
     return first_mode_law if settings.damping_by == DampingBy.FIRST_MODE else settle_law
 
 
 def bounces_naturally(name: str, settings: Settings) -> bool:
-    """Whether an object of a kind swings as far past rest as in nature. name: of the kind."""
+    """Return whether an object overshoots as much as its real weight requires. kind_name: of the body type."""
     if not settings.by_settle or settings.bounce_by == BounceBy.DIALLED:
         return False
     return settings.bounce_by == BounceBy.NATURAL or kind(name).natural
 
 
 def overshoot_in_force(name: str, settings: Settings, frame_time: float, eigenvalue: float) -> float:
-    """Bounce, as dialled or as in nature, as the ratio of two following swings.
+    """Return the effective Bounce, as set or natural: the ratio of successive swings.
 
-    name: of the kind.  frame_time: s.  eigenvalue: lambda_1 in 1/s^2; 0 where it is not known.
+    kind_name: of the body type.
+    frame_time: s.
+    eigenvalue: lambda_1 in 1/s^2; 0 if unknown.
     """
     if not bounces_naturally(name, settings) or eigenvalue <= 0.0:
         return settings.overshoot
@@ -60,18 +62,19 @@ def overshoot_in_force(name: str, settings: Settings, frame_time: float, eigenva
 def substeps_in_force(
     name: str, settings: Settings, frame_time: float, fastest: float, eigenvalue: float, slack: bool
 ) -> Substeps:
-    """How many substeps a frame needs for one region.
+    """Return the number of substeps per frame that one region needs.
 
-    name, frame_time, eigenvalue: see overshoot_in_force.  fastest: the least painted part of Settle.  slack: see
-    dialled_law.
+    kind_name, frame_time, eigenvalue: see effective_overshoot.
+    min_settle_scale: smallest painted Settle scale.
+    has_slack_modes: see law_for_settings.
     """
     settle = fastest * settings.settle * settings.calibration * frame_time
     overshoot = overshoot_in_force(name, settings, frame_time, eigenvalue)
     found = choose_substeps(settle, overshoot, frame_time, settings.substeps, dialled(settings))
     if not slack or not bounces_naturally(name, settings):
         return found
-    # What is slack must not be remembered more than all (kappa at most 1): a step then loses what it loses by itself,
-    # which has to be less than is wanted.
+    # A region with slack modes needs kappa of at most 1. Its step then has a numerical damping of its own, which must
+    # stay below the requested damping.
     law = first_mode_law(settle, found.overshoot, 1.0, slack=True, stops=settings.damping_by == DampingBy.DIALS)
     most = 2.0 * law.decay / (law.decay**2 + law.frequency**2)
     cap = max(MAX_SUBSTEPS, settings.substeps)
@@ -80,30 +83,32 @@ def substeps_in_force(
 
 @lru_cache(maxsize=32)
 def dialled_law(settings: Settings, overshoot: float, frame_time: float, eigenvalue: float, slack: bool) -> DialledLaw:
-    """What Settle and Bounce mean for a region, but for what is painted.
+    """Return the law of a region for Settle and Bounce, without painted scales.
 
-    overshoot: the one that the substeps can carry.  frame_time: s.  eigenvalue: 1/s^2.  slack: whether its weight, and
-    not elasticity, keeps its shape.
+    overshoot: the one that the substeps can resolve.
+    frame_time: s.
+    eigenvalue: 1/s^2.
+    has_slack_modes: whether its weight keeps its shape, not elasticity.
     """
     settle = settings.settle * settings.calibration * frame_time
     if slack:
-        # It swings as a pendulum does, and does not stretch like rubber meanwhile.
+        # It swings like a pendulum and must not stretch like rubber meanwhile.
         by_stop = settings.damping_by == DampingBy.DIALS
         return first_mode_law(settle, overshoot, eigenvalue, slack=True, stops=by_stop)
     if settings.carrier == Reference.NONE and settings.damping_by == DampingBy.DIALS:
-        # Only what is damped by its mass is damped in a place.
+        # Only mass-proportional damping acts on absolute motion.
         return first_mode_law(settle, overshoot, eigenvalue, stops=True)
     law = dialled(settings)(settle, overshoot, eigenvalue)
     return replace(law, whip=settings.whip) if isinstance(law, WaveformLaw) else law
 
 
 def unmoved(settings: Settings) -> Settings:
-    """The same dials with fibres that do nothing: no law asks what they do, and nothing is found anew for them."""
+    """Return the settings with zero contraction, because neither laws nor cached results depend on it."""
     return settings if settings.contraction == 0.0 else replace(settings, contraction=0.0)
 
 
 class Dials:
-    """The meaning of dials for one assembly."""
+    """Interpreter of the dials for one assembly."""
 
     def __init__(self, scene: Scene, statics: Statics) -> None:
         self._scene, self._statics = scene, statics
@@ -112,7 +117,7 @@ class Dials:
         self._counts: Memo[Substeps] = Memo(_KEPT + len(scene.bodies))
 
     def substeps(self, body: int, settings: Settings) -> Substeps:
-        """How many substeps a frame needs for a body with these dials."""
+        """Return the number of substeps per frame that a body needs with these settings."""
         return self._counts.get((body, settings), lambda: self._counted(body, settings))
 
     def _counted(self, body: int, settings: Settings) -> Substeps:
@@ -126,11 +131,11 @@ class Dials:
         name, slack = self._scene.bodies[body].kind, self._is_slack(body)
         values = self._known(body, settings) if bounces_naturally(name, settings) else ()
         found = [substeps_in_force(name, settings, frame_time, fastest, one, slack) for one in values or (0.0,)]
-        # Of the slowest region what is said, of all of them what is needed.
+        # Report the overshoot of the slowest region, but use the substeps that all regions need.
         return replace(found[0], count=max(one.count for one in found))
 
     def bounce(self, body: int, settings: Settings) -> float:
-        """As dialled, or as in nature: the ratio of two following swings, whatever the substeps can carry."""
+        """Return Bounce, as set or natural: the ratio of successive swings, not limited by the substeps."""
         name = self._scene.bodies[body].kind
         values = self._known(body, settings) if bounces_naturally(name, settings) else ()
         return overshoot_in_force(name, settings, 1.0 / self._scene.fps, values[0] if values else 0.0)
@@ -145,7 +150,7 @@ class Dials:
         return any(not system.regions[k].stiff for k in system.regions_of(place))
 
     def _eigenvalues(self, body: int, settings: Settings) -> tuple[float, ...]:
-        """Of the regions with free nodes of a body, ascending, 1/s^2."""
+        """Return the first eigenvalues of a body's regions in ascending order, in 1/s^2."""
         number, place = self._statics.place(body)
         there = self._statics.islands[number]
         own = [settings if k == body else self._scene.bodies[k].settings for k in there.bodies]
@@ -154,18 +159,24 @@ class Dials:
         return tuple(sorted(there.system.eigenvalue_at(region, factors) for region in regions))
 
     def most_substeps(self, settings: tuple[Settings, ...]) -> int:
-        """As many as any body asks for."""
+        """Return the largest substep count that any body needs."""
         return max(self.substeps(k, one).count for k, one in enumerate(settings))
 
     def released(self, body: int, settings: Settings) -> DialledLaw:
-        """The law with which a body comes to rest: the same for all its regions but for their eigenvalues, here 1."""
+        """Return the law with which a body comes to rest after a release, for an eigenvalue of 1.
+
+        The laws of its regions differ only in their eigenvalues.
+        """
         return self._dialled(body, settings, 1.0, self._is_slack(body))
 
     def controls(self, island: int, settings: tuple[Settings, ...], count: int) -> Controls:
-        """For an island in frames of so many substeps. settings: of all bodies of the scene."""
+        """Return the step controls of an island for a substep count.
+
+        settings: of all bodies of the scene.
+        """
         there = self._statics.islands[island]
         own = [unmoved(settings[k]) for k in there.bodies]
-        # Of the number of substeps only laws by gamma know.
+        # Only laws defined by gamma depend on the substep count.
         known = count if any(one.damping_by == DampingBy.TAU_GAMMA for one in own) else 0
         return self._controls.get((island, tuple(own), known), lambda: self._made(island, own, count))
 
@@ -173,7 +184,7 @@ class Dials:
         system = self._statics.islands[island].system
         factors = self._statics.factors(island, own)
         throws = [one.follow_through for one in own]
-        # Others' errors count beside the motion itself.
+        # The tolerance of other blocks is relative to the motion itself.
         by_first = has_net(system) and not has_sheet(system) and not has_weave(system)
         return Controls(
             laws=tuple(self._law(island, region, own, factors, count) for region in system.regions),
@@ -213,7 +224,10 @@ class Dials:
     def _dialled(
         self, body: int, settings: Settings, eigenvalue: float, slack: bool, alone: bool = False
     ) -> DialledLaw:
-        """alone: whether the bounce is that of the region with the eigenvalue, where nature says it."""
+        """Return a body's law for an eigenvalue.
+
+        per_region_bounce: whether a natural bounce is computed for this eigenvalue.
+        """
         frame_time, carried = 1.0 / self._scene.fps, self.substeps(body, settings)
         overshoot, name = carried.overshoot, self._scene.bodies[body].kind
         if alone and not carried.limited and bounces_naturally(name, settings):

@@ -1,4 +1,4 @@
-"""What flowed so far that it is as another body: its rest shape, stiffness and first eigenvalues, found anew."""
+"""Bodies whose rest shape, stiffness and first eigenvalues are recomputed after large plastic flow."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from .sampling import Animated
 from .statics import Statics
 from .steppers import stepper
 
-# Bodies that flowed that are kept: each holds factors of its own.
+# Cached versions of the scene after plastic flow. Each one holds its own factorisations.
 _KEPT = 2
-# Of the solver, where the shape is looked for that a body which flowed has without any load.
+# Solver tolerance for the unloaded shape after plastic flow.
 _CLOSE = 1e-3
 _WEIGHTLESS = np.zeros(3)
 
 
 @dataclass(frozen=True)
 class Stage:
-    """What is worked out of a scene's bodies as they have flowed."""
+    """Everything derived from a scene's bodies after a certain plastic flow."""
 
     statics: Statics
     dials: Dials
@@ -46,7 +46,10 @@ class Stage:
 
 
 class Stages:
-    """Of one scene. Everything in them comes from what was modelled and what has flowed, whatever came in between."""
+    """Rest-shape versions of one scene.
+
+    Each version depends only on the modelled shapes and the plastic flow, not on the path in between.
+    """
 
     def __init__(self, scene: Scene, assembly: Assembly, posing: Posing, first: Animated, begin: Stage) -> None:
         self._scene, self._assembly, self._posing, self._first = scene, assembly, posing, first
@@ -54,7 +57,7 @@ class Stages:
         self._made: Memo[Stage] = Memo(_KEPT)
 
     def of(self, memory: Memory) -> Stage:
-        """For what a state remembers."""
+        """Return the version for the history of a state."""
         flows = self._flows(memory)
         if not flows:
             return self._begin
@@ -65,7 +68,7 @@ class Stages:
         return self._made.get(key, lambda: self._stage(flows, key))
 
     def _flows(self, memory: Memory) -> dict[tuple[str, str], Array]:
-        """The flows at which stiffness is to be found, by names of blocks and terms; none of what hardly flowed."""
+        """Return the flow at which the stiffness is evaluated, by block and term name; empty for little flow."""
         found = {}
         for island in self._begin.statics.islands:
             for block in island.system.blocks[: len(island.bodies)]:
@@ -95,7 +98,7 @@ class Stages:
         blocks = tuple(_restarted(block, flows) for block in system.blocks)
         bodies = [self._scene.bodies[k].settings for k in island.bodies]
         if all(region.stiff for region in system.regions):
-            # What hangs in its shape by its weight alone has no other shape without it.
+            # Nets have no other shape without their weight.
             factors = self._begin.statics.factors(number, bodies)
             blocks = _relaxed(replace(system, blocks=blocks, gravity=_WEIGHTLESS), factors)
         fresh = assemble(blocks, system.gravity, system.joints)
@@ -114,7 +117,7 @@ def _restarted(block: Block, flows: dict[tuple[str, str], Array]) -> Block:
 
 
 def _relaxed(system: System, factors: Array) -> tuple[Block, ...]:
-    """The system's blocks in the shape which they have without any load."""
+    """Return the system's blocks with their unloaded shape as rest shape."""
     found = settled(stepper(system), State.at_rest(system.rest), in_the_air(system.still()), _CLOSE, factors)
     return tuple(
         replace(block, rest=found.positions[part]) for block, part in zip(system.blocks, system.slices, strict=True)
@@ -122,7 +125,7 @@ def _relaxed(system: System, factors: Array) -> tuple[Block, ...]:
 
 
 def flowing(settings: Sequence[Settings], h: float) -> list[Flowing]:
-    """How bodies flow at the end of a step of h s."""
+    """Return how each body flows at the end of a step of h s."""
     return [_flowing(one, h) for one in settings]
 
 

@@ -1,4 +1,4 @@
-"""What an animated scene means to the nodes."""
+"""Poses: positions and rotations that an animated scene prescribes for the nodes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from .sampling import Animated
 
 @dataclass(frozen=True)
 class BlockPose:
-    """What one block's nodes have to go along with.
+    """Kinematic inputs of one block at one time.
 
     targets: (p, 3) m of its pins.
-    turns, places: (n, 3, 3), (n, 3) m of the animated mesh around its nodes, where that is the reference motion.
-    touch: what counts where it touches something; None where nothing can.
-    contraction: of its fibres, in parts of their length.
+    rotations, positions: (n, 3, 3), (n, 3) m of the animated mesh around its nodes, if that is the reference motion.
+    contact: contact data; None if contact is impossible.
+    contraction: of its fibres, relative to their length.
     """
 
     targets: Array
@@ -37,17 +37,18 @@ class BlockPose:
 
 
 Pose = tuple[tuple[BlockPose, ...], ...]
-"""Of the blocks of each island."""
+"""Poses of the blocks of each island."""
 
 
 class Posing:
-    """Poses of one assembly."""
+    """Evaluator of poses for one assembly."""
 
     def __init__(self, scene: Scene, assembly: Assembly) -> None:
         self._scene, self._assembly = scene, assembly
         self._references = [body.reference for body in scene.bodies]
 
     def pose(self, animated: Animated) -> Pose:
+        """Return the pose of all islands in a sample of the scene."""
         return tuple(self._island_pose(island, animated) for island in self._assembly.islands)
 
     def _island_pose(self, island: Island, animated: Animated) -> tuple[BlockPose, ...]:
@@ -59,7 +60,7 @@ class Posing:
         model, surface = self._assembly.models[body], animated.bodies[body]
         targets = model.pins(surface)
         touch = TouchPose.of(self._scene, body, animated) if self._scene.touching else None
-        # Nobody reads the dials where Sag and the first eigenvalues are found: they are of fibres that do nothing.
+        # The solves for Sag and the first eigenvalues run without settings, so their fibres are not contracted.
         contraction = animated.settings[body].shortening if animated.settings else 0.0
         return (
             BlockPose(targets, *model.nodes.frames(surface), touch, contraction)
@@ -68,7 +69,7 @@ class Posing:
         )
 
     def between(self, island: Island, start: tuple[BlockPose, ...], end: tuple[BlockPose, ...]) -> Inputs:
-        """What moves an island from one pose to another."""
+        """Return the inputs of an island for a step between two poses."""
         found = []
         for block, (a, b) in enumerate(zip(start, end, strict=True)):
             reference: ReferenceMotion | None = None
@@ -84,7 +85,7 @@ class Posing:
         return tuple(found)
 
     def held(self, island: Island, animated: Animated) -> Inputs:
-        """Inputs that hold an island where the animation has it."""
+        """Return inputs that keep an island in the pose of a sample."""
         return tuple(
             BlockInputs(
                 pose.targets, pose.targets, None, None, touching(pose.touch, pose.touch), (pose.contraction,) * 2
@@ -93,18 +94,20 @@ class Posing:
         )
 
     def at_rest(self, island: Island, animated: Animated) -> State:
-        """An island's nodes where the animation has them, still."""
+        """Return the state of an island with its nodes in the animated shape at zero velocity."""
         places = [_placed(self._assembly.models[k], animated.bodies[k]) for k in island.bodies]
         places += [one.follow(animated.colliders[one.collider]) for one in island.anchors]
         flows: dict[str, Array] = {}
         for place, k in enumerate(island.bodies):
-            # What will flow is what can, from the start: a flat sheet's folds are found in another way.
+            # Add plastic history from the start to all bodies that may flow, because folds of a flat sheet are computed
+            # differently with it.
             if self._scene.bodies[k].settings.plastic_yield > 0.0:
                 flows |= begun(island.system.blocks[place])
         return State.at_rest(np.concatenate(places), self._scene.first / self._scene.fps, flows)
 
 
 def _placed(model: Model, surface: Array) -> Array:
+    """Return the animated positions (n, 3) of a model's nodes in m, exact at hard pins."""
     nodes = model.nodes(surface)
     hard = np.isinf(model.block.pin_stiffness)
     nodes[model.block.pinned[hard]] = model.pins(surface)[hard]

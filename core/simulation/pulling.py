@@ -1,4 +1,4 @@
-"""What pulls the nodes from outside: gravity as each body feels it, and force fields (docs/physics.md section 8)."""
+"""External accelerations of the nodes: gravity per body, and force fields (docs/physics.md section 8)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .sampling import Animated
 
 
 def weighed(island: Island, settings: Sequence[Settings]) -> Island:
-    """An island with the gravity that its bodies feel; the largest, where they do not feel the same.
+    """Return the island with the gravity of its bodies; the largest one if they differ.
 
     settings: of its bodies.
     """
@@ -38,9 +38,11 @@ def pulled(
     gravity: Array,
     fields: Fields | None = None,
 ) -> Inputs:
-    """Inputs of a step with what pulls each block, where that is not the system's gravity.
+    """Return step inputs with the acceleration of each block, where it differs from the system's gravity.
 
-    settings, outside: of the island's bodies.  gravity: (3,) m/s^2, of the scene.  fields: None to feel none.
+    settings, outside: of the island's bodies.
+    gravity: (3,) m/s^2, of the scene.
+    fields: None to ignore force fields.
     """
     found = list(inputs)
     for block, (dials, one) in enumerate(zip(settings, outside, strict=True)):
@@ -54,21 +56,21 @@ def pulled(
 
 
 class Fields:
-    """What force fields do to an island's nodes where they are at the start of a step of h s."""
+    """Accelerations of an island's nodes by force fields at the start of a step of h s."""
 
     def __init__(self, island: Island, state: State, settings: Sequence[Settings], frame: float, h: float) -> None:
-        """state: the island's own.  settings: of its bodies.  frame: fractions included."""
+        """Store the island's own state, the settings of its bodies, and the frame, which may be fractional."""
         self._island, self._state, self._frame, self._h = island, state, frame, h
         self._own = is_own(settings[0])
         self._velocities: Array | None = None
 
     def act(self, settings: Sequence[Settings], outside: Sequence[Outside | None]) -> bool:
-        """Whether any of them does anything. settings, outside: see pulled."""
+        """Return whether any field accelerates the island. settings, outside: see with_accelerations."""
         bodies = enumerate(zip(settings, outside, strict=True))
         return any(one is not None and self.on(k, one, dials.field_weight).any() for k, (dials, one) in bodies)
 
     def on(self, block: int, outside: Outside, weight: float) -> Array:
-        """(n, 3) m/s^2 of a block's nodes."""
+        """Return the accelerations (n, 3) of a block's nodes in m/s^2."""
         if self._velocities is None:
             self._velocities = carried_velocities(self._island, self._state) if self._own else self._state.velocities
         nodes = self._island.system.slices[block]
@@ -77,9 +79,10 @@ class Fields:
 
 
 def carried_velocities(island: Island, state: State) -> Array:
-    """(n, 3) m/s without the deformation's: what goes along with the animation, and flies, swings or turns freely.
+    """Return node velocities (n, 3) in m/s without those of the deformation.
 
-    How fast a deformation calms is what the dials say, and no air changes that (docs/decisions/0010).
+    They contain the reference motion and the rigid motion that the pins leave free. The decay of deformation follows
+    the dials alone, and air drag must not change it (docs/decisions/0010).
     """
     system = island.system
     found = state.reference.copy()
@@ -95,5 +98,5 @@ def carried_velocities(island: Island, state: State) -> Array:
 
 
 def fields_of(island: Island, animated: Animated) -> list[Outside | None]:
-    """What acts on an island's bodies from outside."""
+    """Return the external forces on each of an island's bodies."""
     return [animated.outside[k] if animated.outside else None for k in island.bodies]

@@ -1,4 +1,4 @@
-"""A bake: the simulation run into a cache, and gone on with where it was left."""
+"""Baking: run the simulation into a cache, or resume a partial cache."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from .simulation import Simulation
 
 @dataclass(frozen=True)
 class Progress:
-    """done of total: frames in the cache, or parts of the preparation.  stage: what is being done.
+    """Progress of a bake.
 
-    helped: in how many steps of the frames so far another way had to be tried, see Frame.
+    done, total: frames in the cache, or parts of the preparation.
+    stage: the current activity.
+    fallback_count: steps so far that needed a fallback, see Frame.
     """
 
     done: int
@@ -30,13 +32,13 @@ class Progress:
 def bake(
     simulation: Simulation, cache: FrameCache, restart: bool = False, start: int | None = None
 ) -> Generator[Progress, None, None]:
-    """Fill the cache for the simulation's frames, one frame per item; an item's frame is flushed to the disk.
+    """Fill the cache with the simulation's frames, and yield after each frame once it is flushed to disk.
 
-    That waits for the disk, mostly, and so is done beside the next frame's simulation.
-
-    Frames that are there are kept if the same inputs made them, which is checked frame by frame against the animation;
-    else a StaleCacheError says what changed. restart: throw away what is there. start: simulate anew from this frame
-    on, and keep what lies before it.
+    Writing mostly waits for the disk, so it runs in the background of the next frame's simulation.
+    Existing frames are kept if they were made from the same inputs. Each one is checked against the animation.
+    restart: discard existing frames.
+    start: simulate again from this frame on, and keep the frames before it.
+    Raises StaleCacheError if inputs changed, and CacheError if frames are missing.
     """
     scene = simulation.scene
     total = scene.last - scene.first + 1
@@ -52,10 +54,10 @@ def bake(
         count = sampled.count
         changed = [name for name, digest in sampled.digests.items() if last.inputs.get(name) != digest]
         if changed:
-            mend = f"re-bake from frame {number}" if number > scene.first else "bake again"
+            mend = f"Re-bake from frame {number}" if number > scene.first else "Bake again"
             raise StaleCacheError(
-                f"{', '.join(changed)}: its animation or dials at frame {number} changed since the last bake; "
-                f"{mend}, or clear it."
+                f"{', '.join(changed)}: its animation or dials at frame {number} changed since the last bake. "
+                f"{mend}, or clear the bake."
             )
         helped += last.helped
         yield Progress(done, total, "Checking", helped)
@@ -78,34 +80,37 @@ def bake(
     if begun is not None:
         yield begun
     if [number for number in cache.numbers() if number <= scene.last] != list(range(scene.first, scene.last + 1)):
-        raise CacheError(f"{cache.name}: frames vanished from the cache {cache.folder} during the bake; bake again.")
+        raise CacheError(f"{cache.name}: the bake lost frames that were in the cache {cache.folder}. Bake again.")
 
 
 def _fits(frame: Frame, simulation: Simulation) -> bool:
-    """Whether a frame has as many nodes and vertices as the bodies that it is of."""
+    """Return whether a frame's node and vertex counts match the simulation."""
     vertices = {body.name: len(body.surface.vertices) for body in simulation.scene.bodies}
     nodes = simulation.islands[-1].nodes.stop
     return len(frame.state.positions) == nodes and vertices == {k: len(shape) for k, shape in frame.shapes.items()}
 
 
 def _kept(cache: FrameCache, made_from: dict[str, Any], first: int, last: int, start: int | None) -> list[int]:
-    """Numbers of the frames to keep; the same inputs have to have made them."""
+    """Return the numbers of the frames to keep.
+
+    Raises StaleCacheError if other inputs made them, and CacheError if the frames are incomplete.
+    """
     header = cache.own_header()
     numbers = [] if header is None else [number for number in cache.numbers() if number <= last]
     if header is not None and numbers:
         changed = changes(header.inputs, made_from)
         if changed:
             raise StaleCacheError(
-                f"{cache.name}: {' and '.join(changed)} changed since the last bake; clear it or bake again."
+                f"{cache.name}: {' and '.join(changed)} changed since the last bake. Clear the bake or bake again."
             )
         if numbers[0] != first:
-            raise CacheError(f"{cache.name}: frame {first} of the cache in {cache.folder} is gone; bake again.")
+            raise CacheError(f"{cache.name}: frame {first} is missing from the cache in {cache.folder}. Bake again.")
     if start is not None:
         if start > first and (not numbers or numbers[-1] < start - 1):
             known = f"only frames up to {numbers[-1]} are" if numbers else "no frame is"
             raise CacheError(
-                f"{cache.name}: {known} simulated, so nothing can be re-baked from frame {start}; "
-                "resume, or bake from the start."
+                f"{cache.name}: {known} simulated, so it cannot be re-baked from frame {start}. "
+                "Resume, or bake from the start."
             )
         numbers = [number for number in numbers if number < start]
     return numbers

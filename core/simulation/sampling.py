@@ -1,4 +1,4 @@
-"""Reads what moves: animated surfaces and keyframed dials, and tells one frame's from another's."""
+"""Sampling of animated surfaces and keyframed dials, with digests that detect changed inputs."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from ..scene.scene import Scene
 
 @dataclass(frozen=True)
 class Animated:
-    """Vertices in world space at one time.
+    """Scene at one time, in world space.
 
     bodies, colliders: (v, 3) m each, in the scene's order.
-    outside: of each body, what acts on it from outside, see Body; none where nobody asked.
-    frame: fractions included.
-    obstacles: (v, 3) m each, in the scene's order, with their dials.
-    settings: of each body; none where those of the first frame count.
-    watched: of each body, what its machine is told; none where nobody asked.
+    outside: external forces on each body, see Body; empty if not sampled.
+    frame: may be fractional.
+    obstacles: (v, 3) m each with their dials, in the scene's order.
+    settings: of each body; empty for those at the first frame.
+    watched: sensor inputs of each body's muscle controller; empty if not sampled.
     """
 
     bodies: tuple[Array, ...]
@@ -38,13 +38,13 @@ class Animated:
 
 @dataclass(frozen=True)
 class Sampled:
-    """The inputs of one frame.
+    """Inputs of one frame.
 
     number: of the frame.
-    animated: the scene at the end of each of its substeps.
-    settings: each body's dials there.
-    count: substeps that the dials at its end ask for.
-    digests: of all that, by body and collider.
+    samples: the scene at the end of each substep.
+    settings: of each body at those times.
+    substep_count: substeps that the dials at the frame's end require.
+    digests: of all these inputs, by body and collider.
     """
 
     number: int
@@ -55,26 +55,26 @@ class Sampled:
 
 
 class Sampling:
-    """Samples of a scene's frames."""
+    """Sampler of a scene's frames."""
 
     def __init__(self, scene: Scene, substeps: Callable[[tuple[Settings, ...]], int]) -> None:
-        """substeps: how many a frame takes with each body's dials."""
+        """Store the scene and a function that returns the substep count for the settings of all bodies."""
         self._scene, self._substeps = scene, substeps
 
     def times(self, number: int, before: int) -> list[float]:
-        """The frames, fractions included, at which the inputs of a frame are sampled.
+        """Return the times, in frames, at which the inputs of a frame are sampled.
 
-        before: the count of the frame before it, see Sampled.
+        before: substep count of the previous frame, see FrameInputs.
         """
         if number == self._scene.first:
             return [float(number)]
         return [number - 1 + part / before for part in range(1, before)] + [float(number)]
 
     def sampled(self, number: int, before: int = 1) -> Sampled:
-        """The inputs of a frame. before: the count of the frame before it."""
+        """Return the inputs of a frame. before: substep count of the previous frame."""
         bodies = self._scene.bodies
         if any(body.dials is not None for body in bodies):
-            # Dials can be read only where the motion was just asked.
+            # The host can read dials only at the time at which motion was last sampled.
             self.animated(float(number))
         count = self._substeps(self._settings(float(number)))
         animated, settings = [], []
@@ -103,15 +103,15 @@ class Sampling:
         for k, obstacle in enumerate(self._scene.obstacles):
             there = [one.obstacles[k] for one in animated]
             numbers = np.array([astuple(dials) for _, dials in there])
-            # The same object may hold links too.
+            # The same object may also be an anchor of links.
             mark = f"{obstacle.name} as a collider"
             digests[mark] = digest(numbers, *(vertices for vertices, _ in there))
         return Sampled(number, tuple(animated), tuple(settings), count, digests)
 
     def animated(self, frame: float) -> Animated:
-        """All that moves, at a frame; everything is asked for one frame before the next one."""
+        """Return the scene at a frame. All of one frame is sampled before the next one."""
         bodies = tuple(body.animated(frame) for body in self._scene.bodies)
-        # Like dials, it can be read only where the motion was just asked.
+        # Like dials, these can be read only at the time at which motion was last sampled.
         outside = tuple(None if body.outside is None else body.outside(frame) for body in self._scene.bodies)
         watched = tuple(None if body.watched is None else body.watched(frame) for body in self._scene.bodies)
         anchors = tuple(one.motion(frame) for one in self._scene.colliders)
@@ -119,7 +119,7 @@ class Sampling:
         return Animated(bodies, anchors, outside, frame, obstacles, watched=watched)
 
     def _outside(self, body: int, animated: list[Animated], settings: list[tuple[Settings, ...]]) -> list[Array]:
-        """What acts on a body from outside in a frame, and how it feels it; none where that is but steady gravity."""
+        """Return the arrays that describe a body's external forces in a frame; empty for constant gravity alone."""
         there = [one.outside[body] for one in animated]
         weights = np.array([one[body].weights for one in settings])
         found = [one.numbers() for one in there if one is not None]

@@ -1,4 +1,4 @@
-"""The only loop: frame after frame."""
+"""Frame loop: advance a scene from frame to frame."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ from .pulling import Fields, fields_of, pulled
 from .sampling import Animated, Sampled, Sampling
 from .statics import Statics, held
 
-# Integrations of the papers' dampings that are kept: each holds factors of its own.
+# Cached integrations of the literature's dampings. Each one holds its own factorisations.
 _KEPT = 2
 
 
 class Simulation:
-    """A scene made ready to run. Raises the errors for the artist before anything is simulated.
+    """Scene that is ready to run.
 
-    scene: what is simulated.
-    assembly: what was built from it; may be used again for a scene with the same model fingerprint.
-    loop_error: how far a loop is from closing, in parts of the size.
+    scene: the simulated scene.
+    assembly: the systems built from it; reusable for a scene with the same model fingerprint.
+    loop_error: largest node displacement between the last two cycles of a loop, relative to the size.
     """
 
     def __init__(
@@ -56,7 +56,13 @@ class Simulation:
         models: Mapping[str, Model] | None = None,
         tell: Tell = silent,
     ) -> None:
-        """known: of a scene with the same model fingerprint.  models: by body fingerprint, to be used again."""
+        """Check the scene, build its systems and find its stiffness.
+
+        known_assembly: from a scene with the same model fingerprint.
+        models: reusable models by body fingerprint.
+        report_progress: called with the name of each preparation step.
+        Raises a DampSimError that the user can fix.
+        """
         check_scene(scene)
         self.scene = scene
         self.assembly = known or build_assembly(scene, models, tell)
@@ -64,15 +70,15 @@ class Simulation:
             check_alike(
                 [scene.bodies[k].name for k in island.bodies], [scene.bodies[k].settings for k in island.bodies]
             )
-        # Before dials mean anything: a frame's count of substeps is not known yet.
+        # The dials are not resolved yet, so the number of substeps per frame is still unknown.
         first = Sampling(scene, lambda settings: 1).animated(float(scene.first))
         made = self.assembly
         self.posing = Posing(scene, made)
-        tell("where it hangs")
+        tell("the hanging shape")
         self.statics = Statics(scene, made, self.posing, first)
         self.statics.weigh()
         if any(body.settings.keep_shape for body in scene.bodies):
-            tell("what hangs as it was modelled")
+            tell("the rest shape that keeps the modelled shape")
             made = self.statics.unloaded()
             self.posing = Posing(scene, made)
             self.statics = Statics(scene, made, self.posing, first, self.statics)
@@ -87,83 +93,92 @@ class Simulation:
 
     @property
     def islands(self) -> list[Island]:
+        """Islands of the scene."""
         return self.statics.islands
 
     def prime(self) -> None:
-        """Work out now what needs nothing but the first frame's inputs."""
+        """Precompute everything that depends only on the inputs of the first frame."""
         for number, island in enumerate(self.islands):
             if held(island):
                 settings = [self.scene.bodies[k].settings for k in island.bodies]
                 self.statics.hanging(number, self.statics.factors(number, settings))
 
-    # What is asked of one body.
+    # Queries for a single body.
 
     def place(self, body: str) -> tuple[int, int]:
-        """The number of a body's island, and its block there."""
+        """Return the index of a body's island, and the index of its block there."""
         return self.statics.place(self.scene.place_of(body))
 
     def system_of(self, body: str) -> System:
+        """Return the system that contains a body."""
         return self.islands[self.place(body)[0]].system
 
     def model_of(self, body: str) -> Model:
+        """Return the model of a body."""
         return self.assembly.models[self.scene.place_of(body)]
 
     def nodes(self, state: State, body: str) -> Array:
-        """A body's node positions (n, 3) m."""
+        """Return the node positions (n, 3) of a body in m."""
         number = self.scene.place_of(body)
         return state.positions[self.assembly.nodes_of(number)]
 
     def is_held(self, body: str) -> bool:
-        """Whether the pins, its own or of what it is linked to, leave nothing of it free to fall."""
+        """Return whether pins and links leave no part of the body free to fall."""
         island, block = self.place(body)
         there = self.islands[island]
         own = [there.system.regions[k] for k in there.system.regions_of(block)]
         return all(region.rigid_modes == 0 for region in own)
 
     def substeps(self, body: str, settings: Settings) -> Substeps:
-        """How many substeps a frame needs for a body with these dials."""
+        """Return the number of substeps per frame that a body needs with these dials."""
         return self.dials.substeps(self.scene.place_of(body), settings)
 
     def factors(self, island: int, settings: tuple[Settings, ...] | None = None) -> Array:
-        """(b,) stiffness factors of an island's blocks. settings: of all bodies; as at the first frame if None."""
+        """Return the stiffness factors (b,) of an island's blocks.
+
+        settings: of all bodies; None for those at the first frame.
+        """
         dialled = settings or tuple(body.settings for body in self.scene.bodies)
         return self.statics.factors(island, [dialled[k] for k in self.islands[island].bodies])
 
     def young(self, body: str, settings: tuple[Settings, ...] | None = None) -> float:
-        """A body's Young's modulus in Pa: as dialled, or what gives the dialled sag at the first frame."""
+        """Return a body's Young's modulus in Pa, as set or as derived from Sag at the first frame."""
         island, block = self.place(body)
         return float(BASE_YOUNG * self.factors(island, settings)[block])
 
     def sag(self, body: str, settings: tuple[Settings, ...] | None = None) -> float:
-        """How far a body's surface hangs from its animation at the first frame, in parts of its size."""
+        """Return the distance of a body's surface from its animation at the first frame, relative to its size."""
         island, block = self.place(body)
         return self.statics.sag(island, block, self.factors(island, settings))
 
     def controls(self, settings: tuple[Settings, ...] | None = None) -> tuple[Controls, ...]:
-        """What the dials mean for each island. settings: of all bodies; as at the first frame if None."""
+        """Return the step controls of each island. settings: of all bodies; None for those at the first frame."""
         dialled = settings or tuple(body.settings for body in self.scene.bodies)
         count = self.dials.most_substeps(dialled)
         return tuple(self.dials.controls(k, dialled, count) for k in range(len(self.islands)))
 
     def effective(self, settings: tuple[Settings, ...] | None = None) -> tuple[Coefficients, ...]:
-        """kappa and s of each region of each island for one substep with these dials."""
+        """Return the coefficients of each region of each island for one substep with these dials."""
         dialled = settings or tuple(body.settings for body in self.scene.bodies)
         h = 1.0 / (self.scene.fps * self.dials.most_substeps(dialled))
         return tuple(law.coefficients(h) for controls in self.controls(dialled) for law in controls.laws)
 
-    # The loop.
+    # Frame loop.
 
     def sampled(self, number: int, before: int = 1) -> Sampled:
-        """The inputs of a frame, see Sampling.sampled."""
+        """Return the inputs of a frame, see SceneSampler.sample_frame."""
         return self.sampling.sampled(number, before)
 
     def step(self, state: State, pose: Pose, sampled: Sampled) -> tuple[State, Pose, int, int]:
-        """The state at the end of a frame from the one at its start, at the pose; iterations and helped, see Frame."""
+        """Advance the state and the pose by one frame.
+
+        Return the new state and pose, the iteration count and the fallback count, see Frame. Raises StepError.
+        """
         parts = len(sampled.animated)
         iterations = helped = 0
         stage = self._stages.of(state.memory)
         if sampled.number > self.scene.first:
-            # In a preroll nothing is switched.
+            # Muscles are not switched during a preroll.
             state = self._machines.ticked(stage.statics.islands, state, sampled.animated[-1])
         for animated, settings in zip(sampled.animated, sampled.settings, strict=True):
             following = self.posing.pose(animated)
@@ -185,7 +200,7 @@ class Simulation:
                 controls = stage.dials.controls(k, settings, self.dials.most_substeps(settings))
                 own, report = self._stepping(stage, k, settings).step(own, inputs, h, controls)
                 iterations += report.iterations
-                # A step that was cut into parts has been tried before as a whole.
+                # A step that was split into parts had failed as a whole before.
                 helped += report.helped > 0 or report.substeps > 1
                 if report.outcome is not Outcome.CONVERGED:
                     raise self._failed(k, settings, sampled.number, report.outcome)
@@ -195,18 +210,18 @@ class Simulation:
                 after.append(own)
             state, pose = State.joined(after), following
         state = self._machines.sensed(stage.statics.islands, state, sampled.animated[-1])
-        # Exact frame times, whatever the number of substeps adds up to.
+        # Set the exact frame time, free of the rounding of summed substeps.
         time = sampled.number / self.scene.fps
         return State(time, state.positions, state.velocities, state.reference, state.memory), pose, iterations, helped
 
     def _stepping(self, stage: Stage, island: int, settings: tuple[Settings, ...]) -> Stepper | Integration:
-        """What takes an island's steps."""
+        """Return the stepper of an island for these dials."""
         there = stage.statics.islands[island]
         own = [settings[k] for k in there.bodies]
         if is_own(own[0]) or has_weave(there.system):
             return stage.statics.steppers[island]
         factors = self.statics.factors(island, own)
-        # Of the dials that can be keyframed, these make another damping.
+        # Only these keyframable dials change the damping.
         key = (island, stage.key, factors.tobytes(), *((one.damping_by, one.integrator, one.gamma) for one in own))
         return self._integrations.get(key, lambda: chosen(there.system, own, factors))
 
@@ -219,7 +234,7 @@ class Simulation:
         return StepError(f"{names}: frame {number} could not be simulated ({outcome.value}) {advice}")
 
     def shapes(self, state: State, animated: Animated) -> dict[str, Array]:
-        """The simulated surfaces (v, 3) by body, in single precision, as they are kept and shown."""
+        """Return the simulated surfaces (v, 3) in m by body, in single precision as they are stored and displayed."""
         found = {}
         for k, body in enumerate(self.scene.bodies):
             nodes = state.positions[self.assembly.nodes_of(k)]
@@ -228,7 +243,7 @@ class Simulation:
         return found
 
     def warm_up(self) -> Generator[tuple[int, int], None, None]:
-        """Find the first frame, yielding how much of the work (done, total) is done; see start.warm_up."""
+        """Find the first frame and yield the progress (done, total), see start.prepare_first_frame."""
         if self._first is None:
             first, self.loop_error = yield from start.warm_up(self)
             if self._machines:
@@ -237,14 +252,14 @@ class Simulation:
             self._first = first
 
     def first_frame(self) -> Frame:
-        """The frame from which the simulation starts."""
+        """Return the frame from which the simulation starts."""
         for _ in self.warm_up():
             pass
         assert self._first is not None
         return self._first
 
     def frames(self, last: Frame | None = None) -> Iterator[Frame]:
-        """The frames after the last one, or from the start. Raises StepError where a step fails."""
+        """Yield the frames after the last one, or all frames from the start. Raises StepError if a step fails."""
         if last is None:
             last = self.first_frame()
             yield last
@@ -254,14 +269,17 @@ class Simulation:
 
 
 class Run:
-    """A simulation at one of its frames. sampled: that frame's inputs; the end of it will do."""
+    """Simulation at one of its frames.
+
+    sampled: the inputs of that frame; the sample at its end is sufficient.
+    """
 
     def __init__(self, simulation: Simulation, frame: Frame, sampled: Sampled) -> None:
         self.simulation, self.frame, self.count = simulation, frame, sampled.count
         self._pose = simulation.posing.pose(sampled.animated[-1])
 
     def advance(self, sampled: Sampled) -> Frame:
-        """Go on to the following frame, whose inputs are given. Where it fails, the run stays where it is."""
+        """Advance to the next frame, whose inputs are given. The run keeps its frame if the step fails."""
         state, pose, iterations, helped = self.simulation.step(self.frame.state, self._pose, sampled)
         shapes = self.simulation.shapes(state, sampled.animated[-1])
         self.frame = Frame(sampled.number, state, shapes, sampled.digests, iterations, helped)

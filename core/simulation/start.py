@@ -1,4 +1,4 @@
-"""How a shot starts: at rest in its first pose, out of a preroll, or in the middle of a loop."""
+"""First frame of a shot: at rest in its first pose, after a preroll, or in the middle of a loop."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from .posing import Pose, Posing
 from .sampling import Animated, Sampled
 from .statics import Statics, held
 
-# Part of the preroll in which the pose changes; in the rest it calms.
+# Fraction of the preroll during which the pose changes; the motion decays in the rest.
 _RAMP = 0.6
-# A loop is closed when a cycle more moves no node by more than this part of the size; or it is as good as it gets.
+# A loop is closed once another cycle moves no node by more than this fraction of the size, or after the most cycles.
 _CLOSED = 1e-4
 _MOST_CYCLES = 40
-# What lies at the start may sink by so much of its size, and turn by the angle of this cosine; else it fell.
+# A resting body may sink by this fraction of its size and tilt by the angle with this cosine. Beyond that, it fell.
 _LEFT, _UPRIGHT = 0.25, 0.98
-# Two animated surfaces nearer than this part of the size are the same pose.
+# Two animated surfaces have the same pose if no vertex differs by more than this fraction of the size.
 _SAME = 1e-4
 
 
 class Stepping(Protocol):
-    """What a start needs of a simulation."""
+    """Part of Simulation that the functions here need."""
 
     scene: Scene
     posing: Posing
@@ -47,7 +47,11 @@ class Stepping(Protocol):
 
 
 def warm_up(stepping: Stepping) -> Generator[tuple[int, int], None, tuple[Frame, float]]:
-    """Yield (done, total); returns the first Frame, and how far a loop is from closing in parts of the size."""
+    """Find the first frame.
+
+    Yield (done, total). Return the first Frame and the closing error of a loop relative to the size. Raises SceneError
+    if a loop has no cycle.
+    """
     scene, statics = stepping.scene, stepping.statics
     sampled = stepping.sampled(scene.first)
     animated = sampled.animated[-1]
@@ -62,7 +66,7 @@ def warm_up(stepping: Stepping) -> Generator[tuple[int, int], None, tuple[Frame,
         contracts = any(one.contraction for one in own)
         hangs = all(one.start_settled for one in own) and held(island)
         if contracts and not hangs and not preroll:
-            # What nothing settles begins with its fibres at rest: let go, it would jump there.
+            # Without settling, the fibres start relaxed, and the body would jump when released.
             part = statics.drawn(number, animated, part)
         if all(one.start_settled for one in own):
             factors = statics.factors(number, own)
@@ -79,7 +83,7 @@ def warm_up(stepping: Stepping) -> Generator[tuple[int, int], None, tuple[Frame,
 
 
 def _hung(statics: Statics, island: int, animated: Animated, factors: Array, begun: State | None) -> State:
-    """Where a held island hangs, or leans on what it touches. begun: where that is looked for from."""
+    """Return the state in which a constrained island hangs or leans on its contacts. initial: start of the search."""
     system = statics.islands[island].system
     touches = system.contact is not None
     if begun is None and not touches:
@@ -90,7 +94,10 @@ def _hung(statics: Statics, island: int, animated: Animated, factors: Array, beg
 
 
 def _laid(statics: Statics, island: int, animated: Animated, factors: Array, begun: State) -> State:
-    """Where an island that nothing holds lies on what it touches; as it begun if it touches nothing, or would leave."""
+    """Return the state in which an unconstrained island rests on its contacts.
+
+    Return the initial state if it touches nothing, or if it would fall off.
+    """
     there = statics.islands[island]
     if there.system.contact is None or not there.system.gravity.any() or not statics.lies(island, animated, begun):
         return begun
@@ -110,7 +117,7 @@ def _joined(stepping: Stepping, states: list[State]) -> State:
 
 
 def _preroll(stepping: Stepping, first: Sampled, count: int) -> Generator[tuple[int, int], None, State]:
-    """The state after so many frames in which the rest shape, in place, became the first pose."""
+    """Return the state after a preroll of count frames from the rigidly placed rest shape to the first pose."""
     scene, goal = stepping.scene, first.animated[-1]
     begin = []
     for body, there in zip(scene.bodies, goal.bodies, strict=True):
@@ -139,7 +146,7 @@ def _preroll(stepping: Stepping, first: Sampled, count: int) -> Generator[tuple[
 
 
 def _loop(stepping: Stepping, first: Sampled, state: State) -> Generator[tuple[int, int], None, tuple[State, float]]:
-    """The state at the first frame after enough cycles, and how much the last one still changed."""
+    """Return the state at the first frame after enough cycles, and the relative change in the last cycle."""
     scene = stepping.scene
     size = min(body.surface.size for body in scene.bodies)
     end = _cycle_end(stepping, first.animated[-1])
@@ -150,7 +157,7 @@ def _loop(stepping: Stepping, first: Sampled, state: State) -> Generator[tuple[i
             sampled = stepping.sampled(number, count)
             state, pose, *_ = stepping.step(state, pose, sampled)
             count = sampled.count
-            # How many cycles it will take is not known; the bar shows how near it came.
+            # The number of cycles is unknown, so progress is measured by how far the change has fallen.
             near = min(max(np.log(max(change, _CLOSED)) / np.log(_CLOSED), 0.0), 0.99)
             yield round(100 * max(near, cycle / _MOST_CYCLES)), 100
         state = _joined(stepping, [state])
@@ -161,7 +168,7 @@ def _loop(stepping: Stepping, first: Sampled, state: State) -> Generator[tuple[i
 
 
 def _cycle_end(stepping: Stepping, first: Animated) -> int:
-    """The frame at which the animation is again what it is at the first one: the last one, or the one after it."""
+    """Return the frame at which the animation repeats the first frame: the last frame or the one after it."""
     scene = stepping.scene
     for number in (scene.last, scene.last + 1):
         if number > scene.first:
@@ -173,6 +180,6 @@ def _cycle_end(stepping: Stepping, first: Animated) -> int:
             if all(near):
                 return number
     raise SceneError(
-        f"{scene.name}: neither frame {scene.last} nor the one after it is posed like frame "
-        f"{scene.first}; make the animation a cycle or switch Loop off."
+        f"{scene.name}: neither frame {scene.last} nor the one after it has the pose of frame "
+        f"{scene.first}. Make the animation a cycle, or switch off Loop."
     )

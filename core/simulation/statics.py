@@ -1,4 +1,4 @@
-"""Where a scene hangs at rest, and the stiffness that a dialled sag asks for."""
+"""Static equilibrium of a scene, and the stiffness that gives a requested Sag."""
 
 from __future__ import annotations
 
@@ -29,28 +29,31 @@ from .sampling import Animated
 from .steppers import has_net, stepper, yarn_dials
 from .unloaded import can_unload, unloaded
 
-# Hanging states and sags that are kept.
+# Cached equilibrium states and stiffnesses.
 _KEPT = 16
-# Where Sag is keyframed, stiffness is found at so many values per doubling, and between them by straight lines of the
-# logarithms: sag goes nearly as its inverse, so that they are within a thousandth.
+# For a keyframed Sag, stiffness is solved at this many values per doubling and interpolated linearly between their
+# logarithms. Sag is nearly inversely proportional to stiffness, so the error is below 0.1%.
 _KNOTS = 2.0
-# Of the solver, where a sag is looked for with nobody asking for a shape.
+# Solver tolerance where only the sag is needed, not the shape.
 _CLOSE = 1e-3
-# m/s^2: where there is no gravity, Sag is what there would be with this one.
+# In m/s^2. Without gravity in the scene, Sag refers to this one.
 _USUAL = np.array([0.0, 0.0, -9.81])
-# Where fields differ from place to place, it is looked again where it has come to, until that moves no node by more
-# than this part of the size. If a look does not leave this part of the last one's way or less, it is not found.
+# In non-uniform fields, equilibrium is a fixed-point iteration. It stops once no node moves by more than the first
+# fraction of the size. It fails if an iteration moves nodes by more than the second fraction of the previous move.
 _BLOWN = 1e-7
 _NEARER = 0.5
 
 
 class Statics:
-    """Static solves of one assembly in the pose of its first frame."""
+    """Static solver of one assembly in the pose of its first frame."""
 
     def __init__(
         self, scene: Scene, assembly: Assembly, posing: Posing, first: Animated, dialled: Statics | None = None
     ) -> None:
-        """dialled: says what stiffness the dials ask for; these themselves if None."""
+        """Store the scene and build a stepper per island.
+
+        factor_source: solver that resolves the stiffness dials; this one if None.
+        """
         self._scene, self._posing, self._first, self._dialled = scene, posing, first, dialled
         self.models = assembly.models
         self.islands = [weighed(one, self._settings(one)) for one in assembly.islands]
@@ -60,7 +63,7 @@ class Statics:
         self._young: Memo[float] = Memo(_KEPT)
 
     def unloaded(self) -> Assembly:
-        """The assembly with rest shapes that hang as they were modelled, where that is asked for."""
+        """Return the assembly with inverse rest shapes for the bodies that use Keep Modelled Shape."""
         models, bodies = list(self.models), self._scene.bodies
         for number, island in enumerate(self.islands):
             factors = self.factors(number, self._settings(island))
@@ -74,14 +77,14 @@ class Statics:
         return rebuilt(self._scene, Assembly(tuple(models), tuple(self.islands)))
 
     def place(self, body: int) -> tuple[int, int]:
-        """The number of a body's island, and its block there."""
+        """Return the index of a body's island, and the index of its block there."""
         for number, island in enumerate(self.islands):
             if body in island.bodies:
                 return number, island.bodies.index(body)
         raise ValueError(body)
 
     def weigh(self) -> None:
-        """Find what the weight does to the first eigenvalues; a tall thing is softer, a hanging one is stiffer."""
+        """Add the effect of weight to the first eigenvalues. Standing bodies become softer, hanging ones stiffer."""
         for number, island in enumerate(self.islands):
             regions = island.system.regions
             hangs = island.system.gravity.any() and held(island) and bool(regions)
@@ -91,18 +94,18 @@ class Statics:
             if hangs:
                 state = self.settled_pose(number, self._first, factors)
                 if has_net(island.system):
-                    # The way down is long, and the same with the eigenvalues that are found there.
+                    # The search for a hanging net is long, and the new eigenvalues do not change its result.
                     self._down[number] = state
                 regions = hanging(island.system, state, factors)
             else:
                 regions = floored(island.system, factors)
             self.steppers[number] = self.steppers[number].among(regions)
             self.islands[number] = replace(island, system=self.steppers[number].system)
-        # Found with the steppers of before.
+        # These states were found with the previous steppers.
         self._hanging.clear()
 
     def _settings(self, island: Island) -> list[Settings]:
-        """The dials of an island's bodies at the first frame."""
+        """Return the settings of an island's bodies at the first frame."""
         return [self._scene.bodies[k].settings for k in island.bodies]
 
     def settled_pose(
@@ -115,10 +118,12 @@ class Statics:
         touching: bool = False,
         slides: bool = False,
     ) -> State:
-        """Where an island comes to rest under gravity, from the state or from where it is animated.
+        """Return the static equilibrium of an island under gravity.
 
-        fields: that it feels as well; they stay as they are.  touching: whether it is stopped by what it touches, as
-        where a shot begins; a Sag is one in the air.  slides: whether what is woven may slide, as friction lets it.
+        The search starts at the state, or in the animated shape if None.
+        fields: force fields, which stay constant.
+        with_contact: whether contacts act, as at the start of a shot; Sag is solved without them.
+        allow_sliding: whether woven yarns may slide against friction.
         """
         there = self.islands[island]
         begin = self._posing.at_rest(there, animated) if state is None else state
@@ -127,20 +132,20 @@ class Statics:
         still = self._posing.held(there, animated)
         still = still if touching else in_the_air(still)
         inputs = pulled(there, still, self._settings(there), outside, gravity, fields)
-        # Others' accuracy must not change where it hangs.
+        # The tolerance of other islands must not affect this one.
         tolerance = min([1e-3, *(self._scene.bodies[k].settings.tolerance for k in there.bodies)])
         yarns = yarn_dials(there.system, self._settings(there)) if slides else ()
         return settled(self.steppers[island], begin, inputs, tolerance, factors, yarns)
 
     def drawn(self, island: int, animated: Animated, state: State) -> State:
-        """Where an island's fibres bring it from a state while nothing else pulls at it, or touches it."""
+        """Return the equilibrium of an island under its contracted fibres alone, without gravity, fields or contact."""
         there = self.islands[island]
         free = replace(there.system, gravity=np.zeros(3))
         inputs = in_the_air(self._posing.held(there, animated))
         return settled(stepper(free), state, inputs, _CLOSE, self.factors(island, self._settings(there)))
 
     def lies(self, island: int, animated: Animated, state: State) -> bool:
-        """Whether something presses on an island, and nothing is farther inside of anything than can be seen."""
+        """Return whether an island has contact forces, and no penetration that is deep enough to be visible."""
         there = self.islands[island]
         model = there.system.contact
         assert model is not None
@@ -153,16 +158,16 @@ class Statics:
         return bool((there_now.force > 0.0).any() and (behind <= SEEN * rows.distance).all())
 
     def blown(self, island: int, animated: Animated, factors: Array, state: State) -> State:
-        """Where an island comes to rest under gravity and force fields, from where it hangs without them.
+        """Return the equilibrium under gravity and force fields, starting from the equilibrium without fields.
 
-        Where that is not found, as in fields that turn it round and round, it is where it hangs.
+        Return the given state if the iteration does not converge, as in fields that keep a body rotating.
         """
         there = self.islands[island]
         own = self._settings(there)
         size = min(self._scene.bodies[k].surface.size for k in there.bodies)
         found, last = state, np.inf
         while True:
-            # At rest, nothing moves through the air.
+            # At rest, there is no velocity relative to the air.
             fields = Fields(there, found, own, animated.frame, 1.0 / self._scene.fps)
             if found is state and not fields.act(own, fields_of(there, animated)):
                 return state
@@ -176,13 +181,13 @@ class Statics:
             last = moved
 
     def hanging(self, island: int, factors: Array) -> State:
-        """Where an island hangs at rest at the first frame."""
+        """Return the equilibrium of an island at the first frame."""
         key = (island, factors.tobytes())
         begin = self._down.get(island)
         return self._hanging.get(key, lambda: self.settled_pose(island, self._first, factors, begin))
 
     def factors(self, island: int, settings: list[Settings]) -> Array:
-        """(b,) stiffness factor of each block for the dials of an island's bodies."""
+        """Return the stiffness factor (b,) of each block for the settings of an island's bodies."""
         if self._dialled is not None:
             return self._dialled.factors(island, settings)
         there = self.islands[island]
@@ -213,15 +218,15 @@ class Statics:
         there, place = self._lone(island, block)
         body = self._scene.bodies[there.bodies[place]]
         if not there.system.regions_of(place):
-            # What pins hold all of does not sag, whatever it is made of.
+            # Completely pinned bodies do not sag, whatever their stiffness.
             return BASE_YOUNG
         pull, size = float(np.linalg.norm(there.system.gravity)), body.hanging_size
         wanted = sag / 100.0
         if not held(there):
-            # Nothing hangs: as a column of its size that stands on its foot.
+            # Unconstrained bodies do not hang. Use the compression of a standing column of the same size.
             return body.settings.density * pull * size / (2.0 * wanted)
         slowest = min(region.eigenvalue for region in there.system.regions)
-        # A net may have no stiffness at rest; its own pull is where to begin then.
+        # A net may have no stiffness at rest, so its weight limits the first guess.
         guess = pull / (max(slowest, 1e-6 * pull / size) * wanted * size)
         known = there is self.islands[island]
         heavy = self.steppers[island] if known else stepper(there.system)
@@ -235,13 +240,13 @@ class Statics:
                 return self._below(there, place, self.hanging(island, factors))
             return self._below(there, place, settled(heavy, begin, inputs, _CLOSE, factors))
 
-        # Always from the same guess: what came before must not change a frame.
+        # Always start from the same guess, so that a frame does not depend on earlier solves.
         return BASE_YOUNG * stiffness_for_sag(sag_at, wanted, guess)
 
     def _lone(self, island: int, block: int) -> tuple[Island, int]:
-        """A body by itself, as its own weight bends it, under usual gravity where there is none; and its block there.
+        """Return an island of one body under its own weight, and the index of its block there.
 
-        What it is linked to, and is simulated with it, has a sag of its own.
+        Earth's gravity replaces zero gravity. Linked bodies are left out, because each one has its own Sag.
         """
         there = self.islands[island]
         weight = self._weight(there.bodies[block])
@@ -254,14 +259,14 @@ class Statics:
         return Island(system, (there.bodies[block],), (), slice(0, len(system.rest))), 0
 
     def sag(self, island: int, block: int, factors: Array) -> float:
-        """How far a body's surface hangs from its animation at the first frame, in parts of what is free."""
+        """Return the distance of a body's surface from its animation at the first frame, relative to its free size."""
         if not self.islands[island].system.regions_of(block):
-            # Its pins hold all of it. What swings from it, as a chain, may come to no rest soon.
+            # The body is completely pinned. A chain that hangs from it may take long to settle, so skip the solve.
             return 0.0
         return self._below(self.islands[island], block, self.hanging(island, factors))
 
     def _weight(self, body: int) -> Array:
-        """(3,) m/s^2, the gravity that a body feels."""
+        """Return the gravity (3,) that acts on a body, in m/s^2."""
         return np.asarray(self._scene.bodies[body].settings.gravity_weight * self._scene.gravity)
 
     def _below(self, there: Island, block: int, state: State) -> float:
@@ -272,11 +277,11 @@ class Statics:
 
 
 def held(island: Island) -> bool:
-    """Whether the pins leave nothing of an island free to fall."""
+    """Return whether the pins leave no part of an island free to fall."""
     return all(region.rigid_modes == 0 for region in island.system.regions)
 
 
 def stands_alone(block: Block) -> bool:
-    """Whether a block's own pins leave nothing of it free to fall."""
+    """Return whether a block's own pins leave no part of it free to fall."""
     regions = assemble((block,), np.zeros(3), None, modal=False).regions
     return all(region.rigid_modes == 0 for region in regions)

@@ -1,4 +1,4 @@
-"""What steps a system."""
+"""Choice of the stepper for a system."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..system.weave import has_weave
 
 
 def yarn_dials(system: System, settings: list[Settings]) -> tuple[YarnDials, ...]:
-    """What the yarns of each body are dialled to; nothing where nothing is woven."""
+    """Return the yarn dials of each body; empty for a system without woven cloth."""
     if not has_weave(system):
         return ()
     return tuple(
@@ -27,7 +27,10 @@ def yarn_dials(system: System, settings: list[Settings]) -> tuple[YarnDials, ...
 
 
 def stepper(system: System) -> Stepper:
-    """The steps of a system: nets by Newton's method, as their stiffness at rest says little of where they hang."""
+    """Return the stepper of a system.
+
+    Nets use Newton's method, because their stiffness at rest says little about their hanging shape.
+    """
     if has_weave(system):
         return WeaveStepper(system)
     if has_sheet(system):
@@ -36,5 +39,5 @@ def stepper(system: System) -> Stepper:
 
 
 def has_net(system: System) -> bool:
-    """Whether weight, and not elasticity alone, keeps the shape of any of it."""
+    """Return whether any region keeps its shape by weight, not by elasticity alone."""
     return any(not region.stiff for region in system.regions)

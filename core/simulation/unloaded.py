@@ -1,4 +1,4 @@
-"""Keep Modelled Shape: rest shapes that the weight bends into what was modelled (docs/physics.md section 6)."""
+"""Keep Modelled Shape: inverse statics for rest shapes that sag into the modelled shape (docs/physics.md section 6)."""
 
 from __future__ import annotations
 
@@ -17,30 +17,29 @@ from ..system.block import Block
 from ..system.inputs import BlockInputs
 from ..system.term import Factor, PinSprings, Potential
 
-# The forces that are left, in parts of the weight.
+# Largest residual force, relative to the largest nodal weight.
 _BALANCED = 1e-8
 _MOST, _HALVINGS = 60, 12
-# No element's rest volume may become less than this part of what it was modelled with.
+# No element's rest volume may shrink below this fraction of its modelled volume.
 _THINNEST = 0.05
-# The least part of the weight that is added at once.
+# Smallest load increment, as a fraction of the weight.
 _LEAST = 1.0 / 256.0
 
 
 def can_unload(model: Model) -> bool:
-    """Whether the rest shape of what a body is made of can be another one than the modelled."""
+    """Return whether a model's rest shape can be changed."""
     return any(_elements(model.block)) and isinstance(model.pins, Tied)
 
 
 def unloaded(model: Model, surface: Array, places: Array, weight: Array, factor: float) -> Model:
-    """The model with a rest shape X, so that the weight bends it into given places.
+    """Return the model with a rest shape X that is in equilibrium at the given positions.
 
-    surface: (v, 3) m, the animated one there.  places: (n, 3) m of the nodes.  weight: (n, 3) N.  factor: on the
-    stiffness.
+    surface: (v, 3) m, animated. positions: (n, 3) m of the nodes. weight: (n, 3) N. factor: on the stiffness.
 
-    Newton's method for the gradient of all energies at the places to be the weight, over X at the nodes that are not
-    pinned hard; what pins hold as if by springs goes along with X. Where a whole step is too long, weight is added
-    little by little. Where no such shape exists, as of material that would have to be turned inside out, the one for
-    as much of the weight as there is one.
+    Newton's method solves grad U(positions; X) = weight for X at the nodes that are not hard pins. Spring pins move
+    along with X. The load is applied in increments where a full step does not converge. If no such shape exists for the
+    full weight, return the shape for the largest solvable load. This happens where the material would have to turn
+    inside out.
     """
     if not can_unload(model) or model.block.fixed.all():
         return model
@@ -57,7 +56,7 @@ def unloaded(model: Model, surface: Array, places: Array, weight: Array, factor:
 
 
 class _Unloading:
-    """The balance at given places, as a function of the rest shape."""
+    """Equilibrium at given positions as a function of the rest shape."""
 
     def __init__(self, model: Model, surface: Array, places: Array, weight: Array, factor: float) -> None:
         self._model, self._places, self._factor, self._weight = model, places, factor, weight
@@ -68,7 +67,7 @@ class _Unloading:
         self._turns, _ = model.pins.frames(surface)
         targets = model.pins(surface)
         inputs = BlockInputs(targets, targets)
-        # What neither has a rest shape nor goes along with it pushes whatever that is.
+        # Terms without a rest shape, except the pins, exert a constant force.
         self._others = np.zeros_like(places)
         for term, own in zip(block.terms, _elements(block), strict=True):
             if own is None:
@@ -77,7 +76,7 @@ class _Unloading:
         self._springs = [term for term in block.terms if isinstance(term, PinSprings)]
 
     def reshaped(self, rest: Array) -> Model:
-        """The model at another rest shape (n, 3)."""
+        """Return the model with another rest shape (n, 3) in m."""
         block, pins = self._model.block, self._model.pins
         terms = tuple(
             term.with_energy(own.with_rest(rest)) if isinstance(term, Potential) and own is not None else term
@@ -88,7 +87,7 @@ class _Unloading:
         return replace(self._model, block=replace(block, rest=rest, terms=terms), pins=replace(pins, points=moved))
 
     def solved(self, rest: Array, part: float, close: float) -> Array | None:
-        """The rest shape for a part of the weight, from another one; None where Newton's method finds none."""
+        """Return the rest shape for a load fraction, starting from another one; None if Newton's method fails."""
         left = self._left(rest, part)
         for _ in range(_MOST):
             if float(np.abs(left).max()) <= close:
@@ -112,11 +111,11 @@ class _Unloading:
         return None
 
     def _left(self, rest: Array, part: float) -> Array:
-        """The forces that are not balanced, at the free components; N."""
+        """Return the residual forces at the free components, in N."""
         total = self._others - part * self._weight
         way = rest - self._model.block.rest
         for one in self._springs:
-            # The spring's end goes along with the rest shape, turned as its surroundings are.
+            # The spring's end moves with the rest shape, rotated like its surroundings.
             turned = self._turns[one.places] @ way[one.nodes][:, :, None]
             total[one.nodes] -= self._factor * one.stiffness[:, None] * turned[:, :, 0]
         for own in self._first:
@@ -124,7 +123,7 @@ class _Unloading:
         return np.asarray(total.ravel()[self._free])
 
     def _held(self) -> csr_matrix:
-        """How the pins' springs change with the rest shape, (3n, 3n) N/m."""
+        """Return the derivative of the pin springs' forces with respect to the rest shape, (3n, 3n) N/m."""
         size = self._places.size
         total = csr_matrix((size, size))
         for one in self._springs:
@@ -142,7 +141,7 @@ class _Unloading:
 
 
 def _elements(block: Block) -> list[TetElasticity | None]:
-    """Of each term, the elements whose rest shape can be chosen."""
+    """Return the elastic energy of each term whose rest shape can be changed, None for other terms."""
     return [
         term.energy if isinstance(term, Potential) and isinstance(term.energy, TetElasticity) else None
         for term in block.terms

@@ -1,1 +1,1 @@
-"""Minimisers of the step's potential."""
+"""Minimisers of the step's potential, their line search, preconditioners and factorisations."""

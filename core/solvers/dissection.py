@@ -1,7 +1,7 @@
-"""Nested dissection: in which order to eliminate the nodes of a sparse matrix so that little fills in.
+"""Nested dissection: an elimination order of a sparse matrix's nodes with little fill-in.
 
-Nodes are cut by planes into halves of about the same size, with the fewest nodes at the border; those are eliminated
-last, after either half has been cut in the same way.
+Planes cut the nodes into halves of similar size, with as few separator nodes as possible. Separators are eliminated
+last, after both halves have been cut in the same way.
 """
 
 from __future__ import annotations
@@ -13,27 +13,28 @@ from scipy.sparse import csr_matrix
 
 from ..arrays import Array, Index, Mask
 
-# Nodes that are not cut any further.
+# Number of nodes that are not cut any further.
 _LEAF = 40
-# A border of more nodes than this is eliminated in parts of about _LEAF.
+# A larger separator is eliminated in blocks of about _MAX_LEAF nodes.
 _WIDE = 150
-# Planes are across the axes and the diagonals of their faces, where the nodes reach this part of the farthest there.
+# Cutting planes are perpendicular to the axes and face diagonals along which the nodes extend at least this fraction of
+# the largest extent.
 _LONG = 0.5
 _DIRECTIONS = np.array(
     [[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, -1, 0], [1, 0, 1], [1, 0, -1], [0, 1, 1], [0, 1, -1]], dtype=float
 )
 _DIRECTIONS /= np.linalg.norm(_DIRECTIONS, axis=1)[:, None]
-# Where along a direction it is cut, in parts of the nodes; the first one tells which direction is best.
+# Cut positions as fractions of the nodes; the first one selects the direction.
 _FRACTIONS = (0.5, 0.42, 0.46, 0.54, 0.58)
-# What a cut costs that leaves one half larger, in parts of its border.
+# Cost of unequal halves, relative to the separator's size.
 _LOPSIDED = 0.5
 
 
 @dataclass(frozen=True)
 class Part:
-    """Nodes that are eliminated together, and what of the others is eliminated before.
+    """Nodes that are eliminated together.
 
-    nodes: (k,).  children: places of parts, each before this one.
+    nodes: (k,).  children: indices of blocks eliminated before this one.
     """
 
     nodes: Index
@@ -41,9 +42,9 @@ class Part:
 
 
 def dissect(pattern: csr_matrix, places: Array) -> list[Part]:
-    """Parts in the order of their elimination, so that a part comes after its children; the last is the root.
+    """Return blocks in elimination order: a block follows its children, and the last one is the root.
 
-    pattern: (n, n), not zero where nodes are coupled, symmetric.  places: (n, 3) m; equal ones are cut apart too.
+    pattern: (n, n), nonzero where nodes are coupled, symmetric.  places: (n, 3) m; coincident nodes are separated, too.
     """
     links = pattern.tocoo()
     above = links.row < links.col
@@ -54,7 +55,7 @@ def dissect(pattern: csr_matrix, places: Array) -> list[Part]:
 
 
 def _dissected(parts: list[Part], nodes: Index, edges: Index, places: Array) -> int:
-    """The place among parts of the last one of nodes (k,). edges: (2, e) between them, in their own numbers."""
+    """Append the blocks of nodes (k,) and return the index of the last one. edges: (2, e) in local node numbers."""
     if len(nodes) <= _LEAF:
         return _added(parts, nodes, ())
     upper, border = _cut(edges, places)
@@ -70,9 +71,9 @@ def _dissected(parts: list[Part], nodes: Index, edges: Index, places: Array) -> 
         children.append(_dissected(parts, nodes[half], own, places[half]))
     middle = np.flatnonzero(border)
     if not len(middle):
-        # Pieces that nothing joins.
+        # Disconnected pieces.
         return _added(parts, nodes[:0], tuple(children))
-    # In the order of their places, so that a part of a wide border lies together.
+    # Sorted by position, so that each block of a large separator is compact.
     middle = middle[np.lexsort(places[middle].T)]
     last = tuple(children)
     count = max(round(len(middle) / _LEAF), 1) if len(middle) > _WIDE else 1
@@ -87,7 +88,7 @@ def _added(parts: list[Part], nodes: Index, children: tuple[int, ...]) -> int:
 
 
 def _cut(edges: Index, places: Array) -> tuple[Mask, Mask]:
-    """(k,) whether a node is above a plane, and (k,) whether it is at the border."""
+    """Return masks of the nodes above the best plane (k,), and of the separator (k,)."""
     far = places @ _DIRECTIONS.T
     extents = np.ptp(far, axis=0)
     tried = np.flatnonzero(extents >= _LONG * extents.max())
@@ -101,14 +102,14 @@ def _cut(edges: Index, places: Array) -> tuple[Mask, Mask]:
 
 
 def _above(far: Array, fraction: float) -> Mask:
-    """(k,) by ranks, so that nodes at one place are parted too."""
+    """Return a mask (k,) by ranks, which separates coincident nodes, too."""
     upper = np.ones(len(far), dtype=bool)
     upper[np.argsort(far, kind="stable")[: round(fraction * len(far))]] = False
     return upper
 
 
 def _scored(edges: Index, upper: Mask) -> tuple[float, Mask, Mask]:
-    """What a cut costs, which nodes are above it, and its border."""
+    """Return the cost of a cut, the nodes above it, and its separator."""
     first, second = edges
     across = upper[first] != upper[second]
     ends = np.concatenate([first[across], second[across]])

@@ -1,4 +1,4 @@
-"""Sparse factorisation of symmetric positive definite matrices, and Woodbury's formula for a few added columns."""
+"""Sparse factorisation of symmetric positive definite matrices, and low-rank updates by Woodbury's formula."""
 
 from __future__ import annotations
 
@@ -15,38 +15,39 @@ from .single import in_single
 
 Solve = Callable[[Array], Array]
 
-# So far, in parts of it, may an answer in single precision be from what was asked for.
+# Largest relative error accepted of a single-precision solve.
 _NEAR = 0.05
 
 
 def factorise(matrix: csr_matrix) -> Solve:
-    """A solve with the symmetric matrix; SuperLU told of the symmetry is several times faster than by default."""
+    """Return a solve with a symmetric matrix. SuperLU's symmetric mode is several times faster than its default."""
     solve: Solve = _factors(matrix).solve
     return solve
 
 
 def factorise_roughly(matrix: csr_matrix) -> Solve:
-    """A solve in single precision with a positive definite matrix, for metrics; in double precision where single does
-    not know any more what the matrix resists least.
+    """Return a single-precision solve with a positive definite matrix, for preconditioners.
+
+    Fall back to double precision if single precision does not resolve the softest shapes.
     """
     try:
         with np.errstate(over="ignore"):
             single = _factors(matrix.astype(np.float32))
     except RuntimeError:
-        # Singular to as many digits.
+        # Singular in single precision.
         return factorise(matrix)
 
     def solve(right: Array) -> Array:
         return in_single(single.solve, right)
 
-    # A force alike on all finds what gives way most, or nothing that comes back.
+    # A uniform force excites the softest shape, or yields an answer that fails the test.
     soft = solve(np.ones(matrix.shape[0]))
     off = np.linalg.norm(solve(matrix @ soft) - soft)
     return solve if off <= _NEAR * np.linalg.norm(soft) else factorise(matrix)
 
 
 def factorise_positive(matrix: csr_matrix) -> Solve | None:
-    """The same, or None where the matrix is not positive definite."""
+    """Return a solve with a symmetric matrix, or None if it is not positive definite."""
     try:
         factors = _factors(matrix)
     except RuntimeError:
@@ -60,9 +61,9 @@ def factorise_positive(matrix: csr_matrix) -> Solve | None:
 
 
 def symmetric_pivots(matrix: csr_matrix) -> Array | None:
-    """The pivots (n,) of a symmetric matrix, None where they are not on its diagonal.
+    """Return the pivots (n,) of a symmetric matrix, or None if they are not on its diagonal.
 
-    Raises RuntimeError where it is singular.
+    Raises RuntimeError if the matrix is singular.
     """
     factors = _factors(matrix)
     return np.asarray(factors.U.diagonal()) if (factors.perm_r == factors.perm_c).all() else None
@@ -79,11 +80,12 @@ def _factors(matrix: csr_matrix) -> SuperLU:
 
 @dataclass(frozen=True)
 class LowRank:
-    """Y diag(signs) Y^T, block by block: parts that share no row, nor are coupled by the matrix it is added to.
+    """Low-rank matrix Y diag(signs) Y^T of independent blocks.
 
-    columns: (n, k), a part's columns on its own rows; zero where it has fewer than k.
-    signs: (r, k) of +1 or -1, for each part.
-    part: (n,) of each row.
+    Blocks share no rows, and the matrix they are added to does not couple them.
+    columns: (n, k), each block's columns on its own rows; zero if it has fewer than k.
+    signs: (r, k) of +1 or -1, for each block.
+    block: (n,) of each row.
     """
 
     columns: Array
@@ -92,7 +94,10 @@ class LowRank:
 
     @staticmethod
     def of(count: int, places: Sequence[Index], found: Sequence[tuple[Array, Array]]) -> LowRank:
-        """Of parts at places (f,) among so many nodes: their columns (f, 3, k) and signs (k,)."""
+        """Return the low-rank matrix of blocks.
+
+        count: number of nodes.  places: (f,) nodes of each block.  columns_and_signs: (f, 3, k) and (k,) of each block.
+        """
         most = max((len(signs) for _, signs in found), default=0)
         wide, every = np.zeros((count, 3, most)), np.ones((len(found), most))
         part = np.zeros(count, dtype=np.int64)
@@ -105,7 +110,7 @@ class LowRank:
 
     @cached_property
     def _sums(self) -> csr_matrix:
-        """(r, n), sums the rows of each part."""
+        """Matrix (r, n) that sums the rows of each block."""
         order = np.argsort(self.part, kind="stable")
         starts = np.searchsorted(self.part[order], np.arange(len(self.signs) + 1))
         return csr_matrix((np.ones(len(order)), order, starts), shape=(len(self.signs), len(order)))
@@ -115,13 +120,13 @@ class LowRank:
         return self.columns.shape[1] == 0 or len(self.signs) == 0
 
     def along(self, vector: Array) -> Array:
-        """Y^T v for a vector (n,), (r, k)."""
+        """Return Y^T v (r, k) for a vector v (n,)."""
         if len(self.signs) == 1:
             return (self.columns.T @ vector)[None]
         return np.asarray(self._sums @ (self.columns * vector[:, None]))
 
     def gram(self, spread: Array) -> Array:
-        """Y^T Z of each part for columns Z (n, k) alike, (r, k, k)."""
+        """Return Y^T Z (r, k, k) of each block, for columns Z (n, k) of the same layout."""
         if len(self.signs) == 1:
             return np.asarray((self.columns.T @ spread)[None])
         k = self.columns.shape[1]
@@ -129,7 +134,7 @@ class LowRank:
         return np.asarray(self._sums @ products).reshape(-1, k, k)
 
     def joined(self) -> LowRank:
-        """The same as one part, for matrices that couple the parts."""
+        """Return the same matrix as one block, for matrices that couple the blocks."""
         count, k = self.columns.shape
         wide = np.zeros((count, len(self.signs) * k))
         rows = np.arange(count)
@@ -138,28 +143,31 @@ class LowRank:
         return LowRank(wide, self.signs.reshape(1, -1), np.zeros(count, dtype=np.int64))
 
     def combined(self, columns: Array, amounts: Array) -> Array:
-        """Columns (n, k) alike times each part's amounts (r, k), summed: (n,)."""
+        """Return the sum (n,) of columns (n, k), weighted with each block's amounts (r, k)."""
         if len(self.signs) == 1:
             return np.asarray(columns @ amounts[0])
         return np.asarray((columns * amounts[self.part]).sum(axis=1))
 
 
 class LowRankUpdate:
-    """(A + Y S Y^T)^-1 from a solve with A, by Woodbury's formula; one small inverse for each part.
+    """(A + Y S Y^T)^-1 from a solve with A by Woodbury's formula, with one small inverse per block.
 
-    A may not couple the parts: then one solve serves the same column of all of them.
+    A must not couple the blocks: then one solve serves the same column of all of them.
     """
 
     def __init__(self, solve: Solve, update: LowRank) -> None:
         self._solve, self._update = solve, update
         if not update.empty:
             self._spread = solve(update.columns)
-            # A column that a part lacks is zero: any sign will do.
+            # Missing columns are zero, so that their sign is irrelevant.
             unit = np.eye(update.signs.shape[1]) * update.signs[:, None, :]
             self._small = np.linalg.inv(unit + update.gram(self._spread))
 
     def given(self, slots: Index) -> Array:
-        """What the update takes from A^-1 among nodes (a,), whose coordinates are rows 3k to 3k+2: (3a, 3a)."""
+        """Return the part (3a, 3a) that the update subtracts from A^-1 among nodes slots (a,).
+
+        Node k has the rows 3k to 3k+2.
+        """
         dof = (3 * slots[:, None] + np.arange(3)).ravel()
         if self._update.empty:
             return np.zeros((len(dof), len(dof)))

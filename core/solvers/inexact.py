@@ -1,8 +1,8 @@
-"""Inexact Newton steps by conjugate gradients, after some of L-BFGS: for sheets, of which no constant metric says much.
+"""Inexact Newton method for sheets: a few L-BFGS iterations, then Newton steps by conjugate gradients.
 
-L-BFGS takes the constant metric, conjugate gradients one that also knows how little a sheet resists across itself, with
-which they need ten steps or so at any resolution. Made positive, the Hessian of a sheet that is pressed together is the
-only one that leads downwards.
+A constant preconditioner represents sheets badly. L-BFGS uses it, while conjugate gradients use one that also
+represents the low bending stiffness, and need about ten steps at any resolution. The Hessian is projected, because the
+Hessian of a compressed sheet is indefinite and gives no descent direction.
 """
 
 from __future__ import annotations
@@ -19,40 +19,44 @@ from .line_search import farther, halved, search
 from .problem import Minimum, Outcome, Problem, Tolerance
 
 Product = Callable[[Array], Array]
-"""A matrix times a vector (f, 3)."""
+"""Function that multiplies a matrix with a vector (f, 3)."""
 
-# Iterations of L-BFGS to begin with.
+# Number of L-BFGS iterations at the start.
 _FIRST = 4
-# Conjugate gradients end at this part of the first error.
+# Relative residual at which conjugate gradients stop.
 _FORCING = 0.02
-# After more than so many, the metric is made to know the sheet as it lies now.
+# After more steps than this, the preconditioner is refined with the sheet's current shape.
 _SHARP = 12
-# After so many with that, as where a sheet is pressed into folds, the Hessian itself is factorised, and
-# is the metric of the step's other iterations; after so many with that, it is factorised anew.
+# After this many steps with the refined preconditioner, as for folded sheets, the Hessian is factorised and
+# preconditions the remaining iterations. After the second number of steps it is factorised again.
 _CHEAP, _LAGGED = 120, 25
-# How much smaller than the tolerance the error has to be where it is estimated by the metric alone.
+# Safety factor where the error is estimated by the preconditioner alone.
 _SAFE = 4.0
-# What folds may creep for tens of steps: after so many, or where a search finds nothing lower, this many times the
-# tolerance will do.
+# Folding sheets may creep for tens of steps. After this many iterations, or if the line search fails, the tolerance is
+# multiplied by the second number.
 _PATIENCE, _ROUGH = 20, 10.0
-# Where slivers leave nothing lower in Newton's way, in however short a step, this part of the motion will do.
+# If slivers prevent any decrease along Newton's direction, an error of this fraction of the motion is accepted.
 _STUCK = 0.05
 
 
 class Tangential(Problem, Protocol):
-    """A problem whose Hessian can be had as a product."""
+    """An objective whose Hessian is available as a product."""
 
     def tangent(self, v: Array) -> Product:
-        """The positive semi-definite Hessian at v, all of it."""
+        """Return the product with the positive semi-definite Hessian at v, including low-rank parts."""
         ...
 
     def sharpened(self, v: Array) -> Product:
-        """The same; from now on the metric knows more of it, as it is at v."""
+        """Return the same product, and refine the preconditioner with the Hessian at v."""
         ...
 
 
 def minimise_inexact(problem: Tangential, start: Array, tolerance: Tolerance, most: int = 60) -> Minimum:
-    """The error counts beside the motion alone: the first one of a step is that of a stretch which soon is gone."""
+    """Minimise an objective from start (f, 3) m/s.
+
+    The tolerance is relative to the motion alone, because the first error of a step is dominated by a stretch that
+    vanishes quickly.
+    """
     warm = minimise_lbfgs(problem, start, Tolerance(0.0, tolerance.absolute), most=_FIRST)
     v = warm.velocities if np.isfinite(warm.velocities).all() else start
     value, gradient = problem.value_gradient(v)
@@ -65,7 +69,7 @@ def minimise_inexact(problem: Tangential, start: Array, tolerance: Tolerance, mo
     for iteration in range(most + 1):
         motion = problem.motion(v)
         if first is not None:
-            # As large a part of the metric's estimate as before the last step.
+            # Assume the same ratio of error to preconditioned norm as before the last step.
             near = above * _size(problem, gradient)
             if _SAFE * near <= max(tolerance.relative * motion, tolerance.absolute):
                 error, outcome = near, Outcome.CONVERGED
@@ -77,7 +81,7 @@ def minimise_inexact(problem: Tangential, start: Array, tolerance: Tolerance, mo
             break
         error = float(np.sqrt(max(-slope, 0.0)))
         first = error if first is None else first
-        # By the metric as it is now.
+        # In the norm of the current preconditioner.
         above = error / max(size, 1e-300)
         bound = max(tolerance.relative * (motion if np.isfinite(motion) else first), tolerance.absolute)
         if error <= bound * (1.0 if iteration < _PATIENCE else _ROUGH):
@@ -101,11 +105,12 @@ def minimise_inexact(problem: Tangential, start: Array, tolerance: Tolerance, mo
 
 
 def _size(problem: Tangential, gradient: Array) -> float:
+    """Return the preconditioned norm of a gradient."""
     return float(np.sqrt(max(float(np.vdot(gradient, problem.precondition(gradient))), 0.0)))
 
 
 class _Directions:
-    """Newton's steps, about."""
+    """Approximate Newton directions, with refinement and factorisation on demand."""
 
     def __init__(self, problem: Tangential) -> None:
         self._problem = problem
@@ -113,7 +118,7 @@ class _Directions:
         self._sharp = False
 
     def at(self, v: Array, gradient: Array) -> tuple[Array, float]:
-        """Where to go, (f, 3), and how far that is by the problem's metric as it is now, see _size."""
+        """Return the direction (f, 3) at v, and the preconditioned norm of the gradient."""
         problem = self._problem
         if self._metric is not None:
             product = problem.tangent(v)
@@ -138,10 +143,10 @@ class _Directions:
 def conjugate(
     product: Product, precondition: Product, gradient: Array, most: int, forcing: float = _FORCING
 ) -> tuple[Array, int, float]:
-    """Minus the inverse of a matrix times a gradient (f, 3), about; its steps, most + 1 if those are too few; and the
-    first error, by the metric.
+    """Return minus the inverse of a matrix times a gradient (f, 3), by preconditioned conjugate gradients.
 
-    forcing: at which part of the first error it ends.
+    Also return the number of steps, max_steps + 1 if not converged, and the first preconditioned error norm. forcing:
+    relative residual at which to stop.
     """
     answer, left = np.zeros_like(gradient), -gradient
     spread = precondition(left)

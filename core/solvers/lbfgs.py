@@ -1,4 +1,4 @@
-"""L-BFGS with a prefactored metric in its middle, and a line search that works down to rounding.
+"""L-BFGS with a factorised preconditioner, and a line search that works down to rounding.
 
 Nocedal, Wright, *Numerical Optimization*, algorithm 7.4 (two loops).
 """
@@ -16,6 +16,10 @@ from .ways import Ways
 
 
 def minimise_lbfgs(problem: Problem, start: Array, tolerance: Tolerance, pairs: int = 20, most: int = 300) -> Minimum:
+    """Minimise an objective from start (f, 3) m/s by L-BFGS.
+
+    max_pairs: number of stored secant pairs.
+    """
     v = start
     value, gradient = problem.value_gradient(v)
     history = _Pairs(problem, pairs)
@@ -39,7 +43,7 @@ def minimise_lbfgs(problem: Problem, start: Array, tolerance: Tolerance, pairs: 
             direction = -problem.precondition(gradient)
             slope = float(np.vdot(gradient, direction))
             if slope > 0.0:
-                # The metric is not positive: nothing it says of the error is true.
+                # The preconditioner is not positive definite, so its error estimate is invalid.
                 outcome = Outcome.LINE_SEARCH
                 break
         error = np.sqrt(max(-slope, 0.0))
@@ -47,7 +51,7 @@ def minimise_lbfgs(problem: Problem, start: Array, tolerance: Tolerance, pairs: 
         if ways is not None:
             near = ways.near(v, direction, error)
         else:
-            # The motion is asked for where it decides.
+            # The motion norm is computed only if it is decisive.
             near = error <= tolerance.relative * first and error <= tolerance.relative * problem.motion(v)
         if near or error <= tolerance.absolute:
             outcome = Outcome.CONVERGED
@@ -63,7 +67,7 @@ def minimise_lbfgs(problem: Problem, start: Array, tolerance: Tolerance, pairs: 
             history.clear()
             continue
         if ways is not None and ways.last and np.array_equal(tried.v, v + direction):
-            # What it comes to is not asked for again, which would take a solve.
+            # The convergence of the last step is predicted. Checking it would take another solve.
             v, gradient, outcome, foreseen = tried.v, tried.gradient, Outcome.CONVERGED, 1
             break
         accepted = problem.accept(tried.v, tried.value, tried.gradient)
@@ -75,9 +79,9 @@ def minimise_lbfgs(problem: Problem, start: Array, tolerance: Tolerance, pairs: 
 
 
 class _Pairs:
-    """The last steps with what they changed of the gradient. What is told apart comes from the metric as it is now.
+    """Secant pairs of the last steps. The known part of each gradient change comes from the current preconditioner.
 
-    known: (step, change, 1 over their product) each.
+    pairs: (step, gradient change, 1 over their product) each.
     """
 
     def __init__(self, problem: Problem, most: int) -> None:
@@ -109,6 +113,7 @@ class _Pairs:
 
 
 def _two_loops(problem: Problem, history: deque[tuple[Array, Array, float]], gradient: Array) -> Array:
+    """Return the L-BFGS inverse Hessian times a gradient, (f, 3)."""
     q = gradient
     weights = []
     for step, change, inverse in reversed(history):

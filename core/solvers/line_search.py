@@ -1,7 +1,7 @@
-"""How far to go along a direction: far enough down, or where values only differ by rounding, flat enough.
+"""Backtracking line search with sufficient decrease, or small slopes where rounding hides the decrease.
 
-The approximate Wolfe condition of Hager, Zhang, *A New Conjugate Gradient Method with Guaranteed Descent* (2005), takes
-over from sufficient decrease where rounding hides it.
+The approximate Wolfe condition of Hager, Zhang, *A New Conjugate Gradient Method with Guaranteed Descent* (2005),
+replaces sufficient decrease where values differ by rounding only.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from .problem import Problem, Searched
 _SUFFICIENT = 1e-4
 _CURVATURE = 0.9
 _ROUNDING = 1e-15
-# Where a whole step leaves more than this part of the slope, more of them are taken at once; at most so many.
+# If a full step leaves more than this fraction of the slope, longer steps are tried; largest length.
 _STEEP, _FARTHEST = 0.7, 20.0
 
 Shorten = Callable[[float, float, float], float]
-"""A shorter length from the length tried, its decrease of the value, and the slope at the start."""
+"""Function of the length tried, the change of the value, and the slope at the start, that returns a shorter length."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """The end of a search. evaluations: of the potential.  found: whether it may be taken."""
+    """Result of a line search. evaluations: of the objective.  success: whether v may be accepted."""
 
     v: Array
     value: float
@@ -36,11 +36,12 @@ class Found:
 
 
 def halved(length: float, decrease: float, slope: float) -> float:
+    """Return half of the length."""
     return 0.5 * length
 
 
 def parabola(length: float, decrease: float, slope: float) -> float:
-    """The minimum of the parabola through what is known, kept within bounds."""
+    """Return the minimum of the interpolating parabola, limited to 0.1 to 0.5 times the length."""
     curvature = 2.0 * (decrease - length * slope)
     guess = -slope * length**2 / curvature if np.isfinite(curvature) and curvature > 0.0 else 0.0
     return min(max(guess, 0.1 * length), 0.5 * length)
@@ -49,7 +50,10 @@ def parabola(length: float, decrease: float, slope: float) -> float:
 def search(
     problem: Searched, v: Array, value: float, direction: Array, slope: float, shorten: Shorten, most: int
 ) -> Found:
-    """From v (f, 3) with its value along a direction (f, 3) with a negative slope, in at most so many tries."""
+    """Search from v (f, 3) along a direction (f, 3) with a negative slope, in at most max_tries evaluations.
+
+    value: psi at v.  reduce_step: chooses the next length after a rejected one.
+    """
     length = problem.largest_step(v, direction)
     trial, new_value, new_gradient = v, value, direction
     for tries in range(1, most + 1):
@@ -66,10 +70,10 @@ def search(
 
 
 def farther(problem: Problem, v: Array, direction: Array, slope: float, tried: Found) -> Found:
-    """Beyond a whole step, to where slopes seem to end, if that is lower.
+    """Return a lower point beyond a full step, or the result as it is.
 
-    A Hessian that was made positive is far too stiff along what folds: there each step ends nearly as steep as it
-    began. Values as search takes them; tried: what it found.
+    A projected Hessian is far too stiff along folding motions: there, full steps end almost as steep as they began.
+        Lengths are doubled while the value decreases.
     """
     if not np.array_equal(tried.v, v + direction):
         return tried

@@ -1,4 +1,4 @@
-"""Which solve a metric is: the factors of all nodes, those of a coarse grid and smoothing, or exact ones."""
+"""Choice of the preconditioner: single-precision factors, two levels, or double-precision factors."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from .factor import Solve, factorise
 from .multifrontal import Multifrontal, Symbolic, multifrontal
 from .two_level import TwoLevel, two_levels
 
-# Numbers of factors from which a solve waits for memory: beyond the caches, one of two levels is sooner.
+# Number of factor entries above which solves exceed the caches and a two-level preconditioner is faster.
 LARGE = 4_000_000
-# Nodes below which nothing is gained.
+# Number of nodes below which single precision saves no time.
 _FEW = 250
-# What a metric may miss of shapes that its matrix hardly resists, as a body's shifts and turns, and of a noise.
+# Largest relative error on soft shapes, such as rigid motions, and on noise.
 _MISSED = 0.05
-# Of the largest entry, what is added on the diagonal of a matrix that is exactly singular.
+# Diagonal shift of a singular matrix, relative to its largest entry.
 _LITTLE = 1e-12
 
 
 def soon(matrix: csr_matrix, places: Array, large: int = LARGE) -> TwoLevel | Multifrontal | None:
-    """A solve in single precision with a matrix (3n, 3n); None where that is not positive.
+    """Return a single-precision solve with a matrix (3n, 3n), or None if it is not positive definite.
 
-    Where factors would have more than so many numbers, one of two levels if that serves.  places: (n, 3) of the nodes.
+    A two-level solve is returned if the factors would exceed max_entries and it converges quickly.  places: (n, 3),
+    node positions.
     """
     symbolic = Symbolic.of(matrix, places)
     if symbolic.entries > large:
@@ -35,7 +36,10 @@ def soon(matrix: csr_matrix, places: Array, large: int = LARGE) -> TwoLevel | Mu
 
 
 def metric_of(matrix: csr_matrix, places: Array) -> Solve:
-    """A solve for what needs to be no more exact than a metric, of (3n, 3n) with nodes at places (n, 3)."""
+    """Return an approximate solve with a matrix (3n, 3n), for use as a preconditioner.
+
+    places: (n, 3), node positions.
+    """
     if len(places) >= _FEW:
         found = soon(matrix, places)
         if isinstance(found, TwoLevel) or (found is not None and _serves(found, matrix, places)):
@@ -43,13 +47,16 @@ def metric_of(matrix: csr_matrix, places: Array) -> Solve:
     try:
         return factorise(matrix)
     except RuntimeError:
-        # What lies free and hardly resists, as a frame of springs, may cancel to the last digit.
+        # A free and soft object, such as a frame of springs, may be exactly singular by cancellation.
         little = _LITTLE * float(np.abs(matrix.diagonal()).max(initial=0.0))
         return factorise((matrix + little * identity(matrix.shape[0])).tocsr())
 
 
 def _serves(solve: Solve, matrix: csr_matrix, places: Array) -> bool:
-    """Whether single precision is enough: not where a matrix resists some shapes a million times less than others."""
+    """Return whether single precision is sufficient for a solve.
+
+    It is not if the matrix resists some shapes 10^6 times less than others.
+    """
     x = (places - places.mean(axis=0)) / max(float(np.ptp(places, axis=0).max()), 1e-300)
     noise = np.random.default_rng(0).standard_normal((3 * len(places), 1))
     known = np.concatenate([shifts_and_turns(x).reshape(-1, 6), noise], axis=1)

@@ -1,4 +1,4 @@
-"""Modes of vibration: K a = lambda M a on some of the nodes."""
+"""Vibration modes: K a = lambda M a on a subset of the nodes."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ from .factor import Solve, factorise, symmetric_pivots
 from .multifrontal import Symbolic, multifrontal
 from .two_level import two_levels
 
-# Part of the mean diagonal by which a matrix that may be singular is shifted.
+# Shift of a possibly singular matrix, relative to its mean diagonal.
 _SHIFT = 1e-6
-# Coordinates up to which all eigenvalues can be had, in a few seconds.
+# Number of coordinates up to which a dense eigenvalue solve takes a few seconds.
 _DENSE = 3000
-# Where many eigenvalues may be nearly alike, the search ends after so many rounds.
+# Largest number of restarts where many eigenvalues may be nearly equal.
 _RESTARTS = 300
-# From so many coordinates on, factors in single precision serve. So many modes are looked for at once, so often.
+# Number of coordinates from which single-precision factors suffice; number of modes searched at once; largest number of
+# iterations.
 _MANY, _BESIDE, _ROUNDS = 750, 3, 40
-# Numbers of factors up to which they pay for so few solves; steps with two levels, which are not exact, until what is
-# left is smooth.
+# Number of factor entries up to which a factorisation pays off for so few solves; inverse iterations with the
+# approximate two-level solve, until the error is smooth.
 _ONCE, _TOWARDS = 20_000_000, 4
-# What may be left of a mode's balance, in parts of its eigenvalue, which is then wrong by its square.
+# Residual relative to the eigenvalue, whose relative error is the square of this.
 _LEFT = 1e-5
 
 
 def scaled(stiffness: csr_matrix, mass: Array, nodes: Index) -> tuple[csr_matrix, Array]:
-    """M^-1/2 K M^-1/2 of the nodes (f,), (3f, 3f) in 1/s^2, and the diagonal (3f,) of M^-1/2.
+    """Return M^-1/2 K M^-1/2 (3f, 3f) in 1/s^2 on nodes (f,), and the diagonal (3f,) of M^-1/2.
 
     stiffness: (3n, 3n) N/m.  mass: (n,) kg.
     """
@@ -46,10 +47,10 @@ def smallest_eigenvalue(
     singular: bool = False,
     places: Array | None = None,
 ) -> float:
-    """lambda_1 on the nodes, after the given number of rigid modes; 1/s^2.
+    """Return lambda_1 in 1/s^2 on nodes (f,), after the given number of rigid modes.
 
-    singular: whether more motions than those may meet no stiffness.  places: (n, 3) m, about where the nodes are, by
-    which those of large bodies are found sooner.
+    stiffness: (3n, 3n) N/m.  mass: (n,) kg.  singular: whether further motions may have no stiffness.  places: (n, 3)
+        m, approximate node positions, which speed up the search for large bodies.
     """
     block, root = scaled(stiffness, mass, nodes)
     wanted = rigid_modes + 1
@@ -60,9 +61,9 @@ def smallest_eigenvalue(
         soon = _iterated(block, root, places[nodes])
         if soon is not None:
             return soon
-    # A shift a little below zero keeps the factorisation regular where rigid motions make K singular. Where much does,
-    # it must not be far below the eigenvalues looked for, as a few rigid links would put the mean: they would be one
-    # cluster, in which nothing converges.
+    # A shift slightly below zero keeps the factorisation regular if rigid motions make K singular. If many motions have
+    # no stiffness, the shift must not be far below the eigenvalues, as the mean diagonal with a few rigid links would
+    # be: they would form one cluster, and nothing would converge.
     diagonal = block.diagonal()
     stiff = diagonal[diagonal > 0.0]
     scale = float(np.median(stiff) if singular and len(stiff) else diagonal.mean())
@@ -71,7 +72,7 @@ def smallest_eigenvalue(
     most = _RESTARTS if singular else None
     inverse = None
     if large:
-        # eigsh alone would factor it as if it was not symmetric.
+        # By default, eigsh would use a non-symmetric factorisation.
         solve = factorise((block - shift * identity(block.shape[0])).tocsr())
         inverse = LinearOperator(block.shape, matvec=solve, dtype=float)
     try:
@@ -79,13 +80,13 @@ def smallest_eigenvalue(
             block, k=wanted, sigma=shift, v0=start, return_eigenvectors=False, tol=1e-8, maxiter=most, OPinv=inverse
         )
     except ArpackError:
-        # Among so many that are nearly none, it is none.
+        # Among so many eigenvalues near zero, the smallest is zero.
         if singular or block.shape[0] > _DENSE:
             return 0.0
         values = np.linalg.eigvalsh(block.toarray())
     found = float(np.sort(values)[rigid_modes])
     if rigid_modes and _count_below(block, 0.5 * found) > rigid_modes:
-        # Of equal eigenvalues some were missed, as where a hinge turns freely beside the rigid motions.
+        # Some of several equal eigenvalues were missed, for example if a hinge turns freely besides the rigid motions.
         if block.shape[0] > _DENSE:
             return 0.0
         found = float(np.linalg.eigvalsh(block.toarray())[rigid_modes])
@@ -93,14 +94,15 @@ def smallest_eigenvalue(
 
 
 def _iterated(block: csr_matrix, root: Array, places: Array) -> float | None:
-    """The smallest eigenvalue of a positive definite M^-1/2 K M^-1/2 (3f, 3f); None where that is not, or not found so.
+    """Return the smallest eigenvalue of M^-1/2 K M^-1/2 (3f, 3f), or None if it is not positive definite or not
+    converged.
 
-    Knyazev, *Toward the Optimal Preconditioned Eigensolver* (2001), with the inverse in single precision.
+    Knyazev, *Toward the Optimal Preconditioned Eigensolver* (2001), with a single-precision inverse.
     root: (3f,) of M^-1/2.  places: (f, 3).
     """
     symbolic = Symbolic.of(block, places)
     if symbolic.entries > _ONCE:
-        # What is smooth is so of the places, not of what is scaled by the masses.
+        # Smoothness refers to displacements in space, without the scaling by masses.
         unscaled = block.multiply(1.0 / root[:, None]).multiply(1.0 / root[None, :]).tocsr()
         two = two_levels(unscaled, places)
         if two is not None:
@@ -112,7 +114,7 @@ def _iterated(block: csr_matrix, root: Array, places: Array) -> float | None:
 
 
 def _rescaled(solve: Solve, root: Array) -> Solve:
-    """With M^-1/2 K M^-1/2 from a solve with K."""
+    """Return a solve with M^-1/2 K M^-1/2 from a solve with K."""
 
     def rescaled(right: Array) -> Array:
         inverse = 1.0 / (root if right.ndim == 1 else root[:, None])
@@ -122,13 +124,16 @@ def _rescaled(solve: Solve, root: Array) -> Solve:
 
 
 def _near(block: csr_matrix, solve: Solve, steps: int) -> float | None:
-    """See _iterated. solve: about the inverse.  steps: of it until it is told about how large the eigenvalue is."""
+    """Return the smallest eigenvalue, see _smallest_by_iteration.
+
+    solve: approximate inverse.  steps: inverse iterations before the eigenvalue is estimated.
+    """
     start = np.random.default_rng(0).standard_normal((block.shape[0], _BESIDE))
     for _ in range(steps):
         start, _ = np.linalg.qr(solve(start))
     size = float(np.linalg.eigvalsh(start.T @ (block @ start))[0])
     with warnings.catch_warnings():
-        # What did not converge is seen below.
+        # Convergence is checked below.
         warnings.simplefilter("ignore")
         values, vectors = lobpcg(
             block,
@@ -144,7 +149,10 @@ def _near(block: csr_matrix, solve: Solve, steps: int) -> float | None:
 
 
 def _count_below(matrix: csr_matrix, bound: float) -> int:
-    """How many eigenvalues lie below a bound: as many as pivots are negative (Sylvester's law of inertia); or 0."""
+    """Return the number of eigenvalues below a bound, or 0 if the factorisation fails.
+
+    It is the number of negative pivots (Sylvester's law of inertia).
+    """
     try:
         pivots = symmetric_pivots(matrix - bound * identity(matrix.shape[0], format="csc"))
     except RuntimeError:
@@ -153,7 +161,7 @@ def _count_below(matrix: csr_matrix, bound: float) -> int:
 
 
 def smallest_above(stiffness: csr_matrix, mass: Array, nodes: Index, bound: float) -> float | None:
-    """The smallest eigenvalue on the nodes above a bound, 1/s^2; None where it cannot be found."""
+    """Return the smallest eigenvalue on the nodes above a bound, 1/s^2; None if it is not found."""
     block, _ = scaled(stiffness, mass, nodes)
     if block.shape[0] <= 24:
         values = np.linalg.eigvalsh(block.toarray())
@@ -161,7 +169,7 @@ def smallest_above(stiffness: csr_matrix, mass: Array, nodes: Index, bound: floa
         return float(above[0]) if len(above) else None
     start = np.random.default_rng(0).standard_normal(block.shape[0])
     try:
-        # Around the bound, those above it come first.
+        # With this shift, eigenvalues above the bound come first.
         values = eigsh(
             block, k=1, sigma=bound, which="LA", v0=start, return_eigenvectors=False, tol=1e-8, maxiter=_RESTARTS
         )
@@ -171,9 +179,9 @@ def smallest_above(stiffness: csr_matrix, mass: Array, nodes: Index, bound: floa
 
 
 def lowest_mode(stiffness: csr_matrix, mass: Array, nodes: Index, bound: float) -> Array | None:
-    """The shape (f, 3) of the mode with the smallest eigenvalue if that is below a bound < 0 (1/s^2); else None.
+    """Return the shape (f, 3) of the mode with the smallest eigenvalue if it is below a bound < 0 (1/s^2), else None.
 
-    Its largest node displacement is 1.
+    The largest node displacement is 1.
     """
     block, root = scaled(stiffness, mass, nodes)
     if block.shape[0] <= 24:
@@ -181,7 +189,7 @@ def lowest_mode(stiffness: csr_matrix, mass: Array, nodes: Index, bound: float) 
         return _shape(root * every[:, 0]) if values[0] < bound else None
     shift = bound
     while _count_below(block, shift):
-        # From below all of them the smallest is the nearest.
+        # Seen from below all eigenvalues, the smallest is the nearest.
         shift *= 4.0
     if shift == bound:
         return None
@@ -190,7 +198,7 @@ def lowest_mode(stiffness: csr_matrix, mass: Array, nodes: Index, bound: float) 
 
 
 def first_mode(stiffness: csr_matrix, mass: Array, nodes: Index, bound: float = 0.0) -> Array:
-    """The shape (f, 3) of the first mode above a bound (1/s^2), its largest node displacement being 1."""
+    """Return the shape (f, 3) of the first mode above a bound (1/s^2); the largest node displacement is 1."""
     block, root = scaled(stiffness, mass, nodes)
     if bound > 0.0 and block.shape[0] > 24:
         _, vectors = eigsh(block, k=1, sigma=bound, which="LA", v0=np.ones(len(root)))
@@ -203,7 +211,7 @@ def first_mode(stiffness: csr_matrix, mass: Array, nodes: Index, bound: float = 
 
 
 def _shape(displacements: Array) -> Array:
-    """(f, 3), the largest node displacement being 1, of displacements (3f,)."""
+    """Return displacements (3f,) as (f, 3), scaled to a largest node displacement of 1."""
     shape = displacements.reshape(-1, 3)
     shape = shape / np.linalg.norm(shape, axis=1).max()
     # The sign of an eigenvector is arbitrary; the largest component shall be positive.
@@ -211,7 +219,7 @@ def _shape(displacements: Array) -> Array:
 
 
 def largest_eigenvalue(stiffness: csr_matrix, mass: Array) -> float:
-    """Of all nodes, 1/s^2. stiffness: (3f, 3f) N/m.  mass: (f,) kg."""
+    """Return the largest eigenvalue on all nodes, 1/s^2. stiffness: (3f, 3f) N/m.  mass: (f,) kg."""
     root = diags(1.0 / np.sqrt(mass.repeat(3)))
     start = np.random.default_rng(0).standard_normal(3 * len(mass))
     matrix = (root @ stiffness @ root).tocsr()

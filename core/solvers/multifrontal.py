@@ -1,8 +1,8 @@
-"""Cholesky factors of a large symmetric positive definite matrix, front by front, in single precision.
+"""Multifrontal Cholesky factorisation of large symmetric positive definite matrices, in single precision.
 
-For what needs no more: the metric of a search. A product with one dense matrix per front goes up the tree of nested
-dissection and one with a part of it down, so that the inverse is symmetric, and so fast as memory is read: on the way
-down what a front's own rows have found on the way up is known.
+Its accuracy is sufficient for preconditioners. The forward pass up the tree of nested dissection multiplies one dense
+matrix per front, the backward pass down a part of it, because it reuses the results of a front's own rows. The inverse
+is therefore symmetric, and solves run at memory speed.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ from ..native.library import library
 from .dissection import dissect
 from .single import in_single
 
-# Pieces into which a child's rows may fall in its parent's before they are added by columns.
+# Largest number of contiguous runs of a child's rows for which blocks are added instead of columns.
 _RUNS = 20
 
 
 @dataclass(frozen=True)
 class _Front:
-    """start, stop: of its own rows, in the order of elimination.  others: (r,) rows of its ancestors that it changes.
+    """Factors of a front.
 
-    up: (stop - start + r, stop - start), [A^-1; B A^-1] of its own matrix A and what is below, B, column by column.
+    start, stop: its own rows in elimination order.  ancestor_rows: (r,) later rows that it updates.
+    columns: (stop - start + r, stop - start), [A^-1; B A^-1] of its own matrix A and the part B below, column-major.
     """
 
     start: int
@@ -39,10 +40,13 @@ class _Front:
 
 
 class Multifrontal:
-    """A solve with a matrix."""
+    """A solve with a factorised matrix."""
 
     def __init__(self, fronts: list[_Front], order: Index) -> None:
-        """order: (n,) the matrix's rows as they are eliminated."""
+        """Create the solve, compiled if the kernel is available.
+
+        order: (n,) the matrix's rows in elimination order.
+        """
         self._fronts, self._order = fronts, order
         kernel, self._compiled = library(), None
         if kernel is not None and fronts:
@@ -53,15 +57,15 @@ class Multifrontal:
 
     @property
     def entries(self) -> int:
-        """Numbers that are kept."""
+        """Number of stored entries."""
         return sum(front.up.size for front in self._fronts)
 
     def __call__(self, right: Array) -> Array:
-        """The inverse times right (n,) or (n, k)."""
+        """Return the inverse times right (n,) or (n, k)."""
         return in_single(self.columns, right)
 
     def columns(self, right: Single) -> Single:
-        """The inverse times right (n,) or (n, k), in single precision."""
+        """Return the inverse times right (n,) or (n, k), in single precision."""
         if self._compiled is not None and right.ndim == 1:
             return self._compiled.solve(right)
         x = right[self._order]
@@ -83,9 +87,10 @@ class Multifrontal:
 
 
 def multifrontal(matrix: csr_matrix, places: Array, symbolic: Symbolic | None = None) -> Multifrontal | None:
-    """Factors of a symmetric (3n, 3n) with nodes at places (n, 3); None where a pivot is not positive.
+    """Return a solve with a symmetric matrix (3n, 3n) with nodes at places (n, 3), or None if it is not positive
+    definite.
 
-    symbolic: of its pattern, where that is known.
+    symbolic: of the matrix's pattern, if known.
     """
     symbolic = symbolic or Symbolic.of(matrix, places)
     return symbolic.factorised(matrix, np.float32) or symbolic.factorised(matrix, np.float64)
@@ -93,10 +98,11 @@ def multifrontal(matrix: csr_matrix, places: Array, symbolic: Symbolic | None = 
 
 @dataclass(frozen=True)
 class Symbolic:
-    """Which rows each front has: what depends on the pattern alone.
+    """Symbolic factorisation: the rows of each front, which depend only on the matrix's pattern.
 
-    order: (3n,) rows as they are eliminated.  bounds: (f, 2) the rows of each front.  others: those of its ancestors.
-    children: fronts by their places.
+    order: (3n,) rows in elimination order.  bounds: (f, 2) own rows of each front.  ancestor_rows: later rows it
+        updates.
+    children: indices of fronts.
     """
 
     order: Index
@@ -106,6 +112,7 @@ class Symbolic:
 
     @staticmethod
     def of(matrix: csr_matrix, places: Array) -> Symbolic:
+        """Return the symbolic factorisation of a matrix (3n, 3n) with nodes at places (n, 3)."""
         count = len(places)
         coupled = matrix.tocoo()
         pattern = csr_matrix(
@@ -136,12 +143,12 @@ class Symbolic:
 
     @property
     def entries(self) -> int:
-        """Numbers that factors would have."""
+        """Number of entries of the factors."""
         fronts = zip(self.bounds, self.others, strict=True)
         return sum((last - first + len(far)) * (last - first) for (first, last), far in fronts)
 
     def factorised(self, matrix: csr_matrix, kind: type[np.floating[Any]]) -> Multifrontal | None:
-        """kind: in which precision it is factored. None where a pivot is not positive."""
+        """Return the solve, factorised in precision dtype, or None if a pivot is not positive."""
         ordered = matrix.tocsr()[self.order][:, self.order].tocsr().astype(kind)
         cholesky, inverted = (spotrf, strtri) if kind is np.float32 else (dpotrf, dtrtri)
         local = np.zeros(len(self.order), dtype=np.int64)
@@ -174,10 +181,10 @@ class Symbolic:
 
 
 def _add(front: Array, child: Array, rows: Index) -> None:
-    """What a child leaves, (r, r), at rows (r,) of its parent's."""
+    """Add a child's update matrix (r, r) to a front at rows (r,)."""
     cuts = np.flatnonzero(np.diff(rows) != 1) + 1
     runs = [(a, b, int(rows[a])) for a, b in pairwise([0, *cuts, len(rows)]) if b > a]
-    # Below the diagonal alone it is read.
+    # Only the lower triangle is used.
     for number, (a, b, p) in enumerate(runs):
         if len(runs) > _RUNS:
             front[rows[a:], p : p + b - a] += child[a:, a:b]

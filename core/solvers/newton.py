@@ -1,7 +1,7 @@
-"""Newton's method with a direct factorisation: the reference and the fallback.
+"""Newton's method with a direct factorisation: the reference solver and the fallback.
 
-The Hessian is made positive only where it is not: made so always, as by [SRD], it is too stiff where an element is
-compressed, and the last digits come slowly (docs/validation/srd.md has the counts).
+The Hessian is projected to positive definite only where it is indefinite. Projected always, as by [SRD], it is too
+stiff where elements are compressed, and the last digits converge slowly (docs/validation/srd.md has the counts).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from .problem import Minimum, Outcome, Problem, Tolerance
 
 
 def minimise_newton(problem: Problem, start: Array, tolerance: Tolerance, most: int = 60) -> Minimum:
+    """Minimise an objective from start (f, 3) m/s by Newton's method."""
     v = start
     value, gradient = problem.value_gradient(v)
     first, error, evaluations = None, np.inf, 1
@@ -29,7 +30,7 @@ def minimise_newton(problem: Problem, start: Array, tolerance: Tolerance, most: 
             outcome = Outcome.NOT_FINITE
             break
         if slope > 0.0:
-            # Only a Hessian that was not made positive leads upwards; a maximum is no answer.
+            # Only an indefinite Hessian gives an ascent direction; a maximum is not a solution.
             outcome = Outcome.LINE_SEARCH
             break
         error = np.sqrt(-slope)
@@ -51,7 +52,7 @@ def minimise_newton(problem: Problem, start: Array, tolerance: Tolerance, most: 
 
 
 def _direction(problem: Problem, v: Array, gradient: Array) -> Array:
-    """Newton's step: with the Hessian itself where that curves up, which it does near a minimum, else made so."""
+    """Return Newton's step (f, 3), with a projected Hessian if the exact one is indefinite."""
     positive = factorise_positive(problem.hessian(v, False))
     if positive is not None:
         direction = -LowRankUpdate(positive, problem.low_rank)(gradient.reshape(-1)).reshape(v.shape)
@@ -62,7 +63,7 @@ def _direction(problem: Problem, v: Array, gradient: Array) -> Array:
 
 
 def one_newton(problem: Problem, start: Array, tolerance: Tolerance) -> Minimum:
-    """A single full Newton step, which is all that many solvers take of backward Euler."""
+    """Take a single full Newton step, as many solvers do for backward Euler."""
     _, gradient = problem.value_gradient(start)
     solve = LowRankUpdate(factorise(problem.hessian(start, True)), problem.low_rank)
     direction = -solve(gradient.reshape(-1)).reshape(start.shape)

@@ -1,4 +1,4 @@
-"""What a minimiser needs to know, and what it answers."""
+"""Interfaces of the minimisers: objectives, tolerances and results."""
 
 from __future__ import annotations
 
@@ -13,75 +13,78 @@ from .factor import LowRank
 
 
 class Outcome(Enum):
-    """How a minimisation ended, as a sentence for the artist."""
+    """Result of a minimisation, as a sentence for messages."""
 
     CONVERGED = "The step converged."
-    ITERATIONS = "The step used up its iterations before it reached the tolerance."
-    LINE_SEARCH = "The step found no way to lower its potential any further."
-    TOUCHING = "The step did not find what touches what at its end."
-    NOT_FINITE = "The step ran into numbers without bounds."
+    ITERATIONS = "The step reached its maximum number of iterations before it converged."
+    LINE_SEARCH = "The line search of the step found no lower energy."
+    TOUCHING = "The contacts of the step did not converge."
+    NOT_FINITE = "The step produced numbers that are not finite."
 
 
 class Searched(Protocol):
-    """A smooth function of velocities v (f, 3) m/s."""
+    """A smooth function psi of velocities v (f, 3) m/s."""
 
     value_noise: float
-    """Differences of values up to this are rounding."""
+    """Differences of values up to this are due to rounding."""
 
     def value_gradient(self, v: Array) -> tuple[float, Array]:
-        """psi in W s and its gradient (f, 3) in N."""
+        """Return psi in W s and its gradient (f, 3) in N."""
         ...
 
     def largest_step(self, v: Array, direction: Array) -> float:
-        """The largest part, at most 1, of a direction (f, 3) from v that may be tried."""
+        """Return the largest fraction, at most 1, of a direction (f, 3) that may be tried from v."""
         ...
 
 
 class Problem(Searched, Protocol):
-    """With a metric near to its Hessian."""
+    """An objective with a preconditioner H near its Hessian."""
 
     def precondition(self, gradient: Array) -> Array:
-        """The inverse of the metric applied to a gradient: velocities (f, 3) m/s."""
+        """Return H^-1 times a gradient: velocities (f, 3) m/s."""
         ...
 
     def motion(self, v: Array) -> float:
-        """How large the motion at v is by the estimate that the error has, sqrt(W s); infinite where not known."""
+        """Return the size of the motion at v in the norm of the error estimate, sqrt(W s); infinite if unknown."""
         ...
 
     def way(self, v: Array) -> float:
-        """How far the motion at v takes the node that it takes farthest, m/s; infinite where not known."""
+        """Return the largest displacement of a node at v per unit of time, m/s; infinite if unknown."""
         ...
 
     def secant(self, v: Array) -> tuple[Array, Array] | None:
-        """A way (f, 3) m/s that is known to change the gradient by (f, 3) N before a search from v; None for none."""
+        """Return a secant pair for a search from v, or None if unknown.
+
+        The pair is a step (f, 3) m/s and its gradient change (f, 3) N.
+        """
         ...
 
     def accept(self, v: Array, value: float, gradient: Array) -> Accepted:
-        """Is told where the search has come to, with psi and its gradient there; may change the problem a little."""
+        """Accept v with its psi and gradient as the search's current point; may change the objective slightly."""
         ...
 
     def apart(self, step: Array) -> Array | None:
-        """What the metric's part for what is told apart, see Accepted, makes of a step (f, 3), N; None for nothing."""
+        """Return the known part of H times a step (f, 3) in N, see AcceptedPoint; None if there is none."""
         ...
 
     def hessian(self, v: Array, project: bool) -> csr_matrix:
-        """The Hessian, (3f, 3f) kg/s, for Newton's method; with project, its positive semi-definite part."""
+        """Return the Hessian (3f, 3f) kg/s for Newton's method; with project, made positive semi-definite."""
         ...
 
     @property
     def low_rank(self) -> LowRank:
-        """What the Hessian has beside hessian(v)."""
+        """Low-rank part of the Hessian, which hessian(v) does not contain."""
         ...
 
 
 @dataclass(frozen=True)
 class Accepted:
-    """What a problem says of the point that a search has come to.
+    """Response of an objective to an accepted point.
 
     value, gradient: of psi from now on.
-    apart: (f, 3) N, what of the gradient's change since the last point the metric knows better than a secant; None
-        for nothing.
-    fresh: whether the metric is another one since.
+    known_gradient_change: (f, 3) N, the part of the gradient's change since the last point that the preconditioner
+        represents better than a secant; None if there is none.
+    preconditioner_changed: whether the preconditioner has changed since the last point.
     """
 
     value: float
@@ -92,12 +95,17 @@ class Accepted:
 
 @dataclass(frozen=True)
 class Tolerance:
-    """relative: stop when the error estimate falls to this part of the first one of the step.
+    """Convergence tolerances of a minimisation.
 
-    The error is estimated by sqrt(g^T H^-1 g), the length of the Newton step in the Hessian's own metric: all
-    modes count by their energy, and the tolerance shrinks with the motion, so that a slow tail is not frozen (a
-    bound in newtons would be). absolute: the same estimate below which a change means nothing, in sqrt(W s).
-    ways: whether relative is a part of the nodes' ways instead, where the problem knows them, see Ways.
+    relative: stop when the error estimate falls to this fraction of the first one of the step.
+
+    The error estimate is sqrt(g^T H^-1 g), the length of the Newton step in the norm of the Hessian. All modes count by
+    their energy, and the tolerance shrinks with the motion, so that a slow decay does not freeze, as it would with a
+    bound in newtons.
+
+    absolute: an error estimate that is negligible, in sqrt(W s).
+    by_displacement: whether relative refers to the nodes' displacements instead, if the objective knows them, see
+        DisplacementCriterion.
     """
 
     relative: float
@@ -107,9 +115,10 @@ class Tolerance:
 
 @dataclass(frozen=True)
 class Minimum:
-    """velocities: (f, 3).  residual: final over first error estimate.  force: norm of the gradient, N.
+    """Result of a minimisation.
 
-    first: the first error estimate, sqrt(W s).
+    velocities: (f, 3) m/s.  residual: final over first error estimate.  gradient_norm: N.
+    first_error: the first error estimate, sqrt(W s).
     """
 
     velocities: Array

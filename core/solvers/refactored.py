@@ -1,4 +1,7 @@
-"""Newton's method by conjugate gradients on factors of its own Hessian, made anew where these are old."""
+"""Newton's method by conjugate gradients, preconditioned by factors of an earlier Hessian.
+
+The factors are renewed when conjugate gradients need too many steps.
+"""
 
 from __future__ import annotations
 
@@ -14,42 +17,42 @@ from .inexact import conjugate
 from .line_search import halved, search
 from .problem import Accepted, Minimum, Outcome, Searched, Tolerance
 
-# Conjugate gradients end at this part of the first error, and after so many steps on old factors, or on new ones.
+# Relative residual at which conjugate gradients stop, and their largest number of steps on stale and on fresh factors.
 _FORCING, _OLD, _NEW = 3e-2, 24, 60
-# What rounding leaves of the potential, as a square of the error: where it is there already, nothing is to be found.
+# Relative rounding error of the potential, as a square of the error estimate: smaller errors cannot be resolved.
 _ROUNDED = 1e-14
 
-# The metric's estimate of the error has to be so many times smaller than it may be, to be taken for it.
+# Safety factor on the preconditioner's error estimate.
 _SAFE = 4.0
 
 Factorise = Callable[[csr_matrix], Solve]
 
 
 class Curved(Searched, Protocol):
-    """A function with a Hessian that is positive, low_rank aside."""
+    """An objective whose Hessian is positive definite, apart from low_rank."""
 
     def motion(self, v: Array) -> float:
-        """How large the motion at v is by the estimate that the error has, sqrt(W s)."""
+        """Return the size of the motion at v in the norm of the error estimate, sqrt(W s)."""
         ...
 
     @property
     def low_rank(self) -> LowRank:
-        """What the Hessian has beside matrix(v)."""
+        """Low-rank part of the Hessian, which sparse_hessian(v) does not contain."""
         ...
 
     def matrix(self, v: Array) -> csr_matrix:
-        """All of the Hessian but low_rank."""
+        """Return the Hessian without low_rank."""
         ...
 
     def accept(self, v: Array, value: float, gradient: Array) -> Accepted:
-        """See problem.Problem."""
+        """Accept a point, see PreconditionedObjective.accept()."""
         ...
 
 
 def minimise_refactored(
     problem: Curved, start: Array, tolerance: Tolerance, factorised: Factorise, most: int = 60
 ) -> Minimum:
-    """start: (f, 3).  factorised: a solve with a matrix, about."""
+    """Minimise an objective from start (f, 3) m/s. factorise: returns an approximate solve with a matrix."""
     v = start
     value, gradient = problem.value_gradient(v)
     first, error, evaluations = None, np.inf, 1
@@ -61,7 +64,7 @@ def minimise_refactored(
     for iteration in range(most + 1):
         rounded = float(np.sqrt(_ROUNDED * abs(value)))
         if first is not None and metric is not None:
-            # As large a part of the metric's estimate as before the last step.
+            # Assume the same ratio of error to preconditioned norm as before the last step.
             error = above * _size(metric, gradient)
             bound = max(tolerance.relative * min(first, problem.motion(v)), tolerance.absolute, rounded)
             if _SAFE * error <= bound:
@@ -99,10 +102,13 @@ def minimise_refactored(
 
 
 def _size(metric: Callable[[Array], Array], gradient: Array) -> float:
+    """Return the preconditioned norm of a gradient."""
     return float(np.sqrt(max(float(np.vdot(gradient, metric(gradient))), 0.0)))
 
 
 def _product(matrix: csr_matrix, low: LowRank) -> Callable[[Array], Array]:
+    """Return a function that multiplies the Hessian with a vector (f, 3)."""
+
     def product(way: Array) -> Array:
         flat = way.ravel()
         found = matrix @ flat
@@ -114,4 +120,5 @@ def _product(matrix: csr_matrix, low: LowRank) -> Callable[[Array], Array]:
 
 
 def _shaped(solve: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """Return a solve for right-hand sides of shape (f, 3)."""
     return lambda right: np.asarray(solve(right.ravel()).reshape(right.shape))

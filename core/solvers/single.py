@@ -1,4 +1,4 @@
-"""Solves in single precision for right sides of any size."""
+"""Single-precision solves for right-hand sides of any magnitude."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..arrays import Array, Single
 
 
 def in_single(solve: Callable[[Single], Single], right: Array) -> Array:
-    """What a solve in single precision makes of right, of any shape, scaled so that no power of ten is out of reach."""
+    """Return a single-precision solve for a right-hand side of any shape, scaled to avoid overflow and underflow."""
     scale = float(np.abs(right).max(initial=0.0))
     if not (np.isfinite(scale) and scale > 0.0):
         return np.full(right.shape, 0.0 if scale == 0.0 else np.nan)

@@ -1,10 +1,10 @@
-"""A solve with a very large symmetric positive definite matrix, about: a coarse grid's factors, and smoothing.
+"""Two-level preconditioner for very large symmetric positive definite matrices: coarse-grid factors and smoothing.
 
-For the metric of a search where the factors of all nodes would take longer to be read than anything else does. What is
-smooth is found on a grid twice as coarse as the nodes, whose matrix is P^T A P; what is left beside, at the nodes, by
-Chebyshev's polynomials before and after, alike, so that the inverse is symmetric. Brandt, *Multi-level adaptive
-solutions to boundary-value problems* (1977); Adams, Brezina, Hu, Tuminaro, *Parallel multigrid smoothing: polynomial
-versus Gauss-Seidel* (2003).
+It is used where reading the factors of all nodes would dominate the cost. Smooth errors are removed on a grid twice as
+coarse as the nodes, with the matrix P^T A P. The remaining errors are smoothed at the nodes by the same Chebyshev
+polynomial before and after, which keeps the inverse symmetric. Brandt, *Multi-level adaptive solutions to
+boundary-value problems* (1977); Adams, Brezina, Hu, Tuminaro, *Parallel multigrid smoothing: polynomial versus
+Gauss-Seidel* (2003).
 """
 
 from __future__ import annotations
@@ -20,32 +20,36 @@ from ..native.library import library
 from .multifrontal import Multifrontal, Symbolic
 from .single import in_single
 
-# The grid's cells, in lengths of what couples two nodes.
+# Size of the grid cells in lengths of couplings between nodes.
 _COARSE = 1.75
-# Nodes of the grid that carry less than this much of a node are left out: they would hardly be held.
+# Grid nodes with a smaller sum of weights are left out, because they would hardly be constrained.
 _LEAST = 0.3
-# Smoothing takes what is above this part of the largest eigenvalue; that is found by so many products, a little more is
-# taken for it.
+# Smoothing covers eigenvalues above this fraction of the largest one, which is estimated by this many products and
+# multiplied by a safety factor.
 _SMOOTHED, _PRODUCTS, _SAFE = 0.2, 12, 1.05
-# Where it serves conjugate gradients come within this part, in so many of their steps.
+# The solve is accepted if conjugate gradients reach this relative residual in this many steps.
 _STEPS, _NEAR = 6, 1e-3
 
 
 class TwoLevel:
-    """The inverse of a matrix, about; symmetric and positive. In single precision, as if the blocks on the diagonal
-    were 1."""
+    """Approximate inverse of a matrix, symmetric and positive definite.
+
+    In single precision, after scaling the diagonal blocks to identity.
+    """
 
     def __init__(
         self, scaled: csr_matrix, inverse: Single, spread: csr_matrix, coarse: Multifrontal, blocks: Blocks | None
     ) -> None:
-        """scaled: (3n, 3n), L^-1 A L^-T with the Cholesky factors L of A's blocks on the diagonal.
+        """Create the preconditioner from its parts, and estimate the largest eigenvalue.
 
-        inverse: (n, 3, 3), L^-1.  spread: (3n, 3c), L^T P.  coarse: a solve with P^T A P.  blocks: the first, compiled.
+        scaled: (3n, 3n), L^-1 A L^-T with the Cholesky factors L of A's diagonal blocks.
+        inverse: (n, 3, 3), L^-1.  prolongation: (3n, 3c), L^T P.  coarse: a solve with P^T A P.  blocks: scaled,
+            compiled.
         """
         self._scaled, self._inverse, self._coarse, self._blocks = scaled, inverse, coarse, blocks
         self._spread, self._gathered = spread, spread.T.tocsr()
         top = _largest(scaled)
-        # Chebyshev's iteration of two steps from nothing, on [_SMOOTHED top, top].
+        # Two-step Chebyshev iteration from zero on [_SMOOTHED_FRACTION largest, largest].
         middle, half = 0.5 * top * (1.0 + _SMOOTHED), 0.5 * top * (1.0 - _SMOOTHED)
         ratio = half / middle
         second = ratio / (2.0 - ratio**2)
@@ -54,7 +58,10 @@ class TwoLevel:
 
     @staticmethod
     def of(matrix: csr_matrix, places: Array) -> TwoLevel | None:
-        """Of a matrix (3n, 3n) whose nodes are at places (n, 3); None where it is not positive."""
+        """Return the preconditioner of a matrix (3n, 3n), or None if it is not positive definite.
+
+        places: (n, 3), node positions.
+        """
         count = len(places)
         blocks = matrix.tobsr((3, 3))
         rows = np.repeat(np.arange(count), np.diff(blocks.indptr))
@@ -83,17 +90,18 @@ class TwoLevel:
         return TwoLevel(scaled, inverse.astype(np.float32), carried, coarse, compiled)
 
     def __call__(self, right: Array) -> Array:
-        """The inverse times right (3n,) or (3n, k)."""
+        """Return the inverse times right (3n,) or (3n, k)."""
         return in_single(self._turned, right)
 
     def _turned(self, right: Single) -> Single:
-        """The same in single precision."""
+        """Return the inverse times right in single precision."""
         shape = (len(self._inverse), 3, -1)
         b = np.einsum("nij,njk->nik", self._inverse, right.reshape(shape))
         x = self._solved(b.reshape(right.shape)).reshape(shape)
         return np.asarray(np.einsum("nji,njk->nik", self._inverse, x).reshape(right.shape))
 
     def _solved(self, b: Single) -> Single:
+        """Return the scaled inverse times b by smoothing, coarse correction and smoothing."""
         x = self._smoothed(b)
         left = b - self._times(x)
         more = self._spread @ self._coarse.columns(self._gathered @ left)
@@ -108,7 +116,7 @@ class TwoLevel:
         return product
 
     def _smoothed(self, b: Single) -> Single:
-        """A polynomial of the matrix times b."""
+        """Return the smoothing polynomial of the scaled matrix times b."""
         found = self._times(b)
         found *= -self._twice
         found += self._once * b
@@ -116,7 +124,7 @@ class TwoLevel:
 
 
 def _grid(places: Array, size: float) -> tuple[csr_matrix, Array]:
-    """How much of each corner of a grid's cells is at places (n, 3): (n, c), and where those corners are, (c, 3)."""
+    """Return interpolation weights (n, c) from grid corners to places (n, 3), and the corners' positions (c, 3)."""
     where = (places - places.min(axis=0)) / size + 0.5
     cell = np.floor(where).astype(np.int64)
     part = where - cell
@@ -140,7 +148,7 @@ def _grid(places: Array, size: float) -> tuple[csr_matrix, Array]:
 
 
 def _largest(matrix: csr_matrix) -> float:
-    """About the largest eigenvalue, and hardly below it."""
+    """Return an estimate of the largest eigenvalue that is hardly ever too small."""
     v = np.random.default_rng(0).standard_normal(matrix.shape[0]).astype(np.float32)
     for _ in range(_PRODUCTS):
         v = matrix @ (v / np.linalg.norm(v))
@@ -148,14 +156,18 @@ def _largest(matrix: csr_matrix) -> float:
 
 
 def two_levels(matrix: csr_matrix, places: Array) -> TwoLevel | None:
-    """Of a matrix (3n, 3n) with nodes at places (n, 3), where that serves."""
+    """Return a two-level preconditioner of a matrix (3n, 3n), or None if it converges slowly.
+
+    places: (n, 3), node positions.
+    """
     found = TwoLevel.of(matrix, places)
     return found if found is not None and serves(found, matrix) else None
 
 
 def serves(solve: Any, matrix: csr_matrix) -> bool:
-    """Whether conjugate gradients with it come near soon, for a noise: not where a matrix is nearly incompressible,
-    thin or long.
+    """Return whether conjugate gradients with this preconditioner converge quickly for random noise.
+
+    They do not if the matrix is nearly incompressible, or the body thin or long.
     """
     left = np.random.default_rng(0).standard_normal(matrix.shape[0])
     way = at = solve(left)

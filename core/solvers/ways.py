@@ -1,4 +1,4 @@
-"""When a search is near enough to its end: by how far the nodes have to go, as one sees it (docs/physics.md, 1.6)."""
+"""Convergence criterion by visible node displacements (docs/physics.md, 1.6)."""
 
 from __future__ import annotations
 
@@ -9,34 +9,35 @@ import numpy as np
 from ..arrays import Array
 from .problem import Problem
 
-# Of the tolerance, what one step may leave: what steps leave adds up.
+# Fraction of the tolerance that one step may use, because errors of steps add up.
 _PART = 0.5
-# What goes on as it went needs no change of its velocities: of such a motion the tolerance is this part as large.
+# A steady motion needs no change of its velocities; its tolerance is this fraction of the usual one.
 _STEADY = 0.1
-# The largest ratio of two steps one after the other that is believed: beyond it a search says nothing of its end.
+# Largest ratio of successive steps that still predicts the remaining distance.
 _SLOWEST = 0.9
-# Steps that have to be known before the end of the next one is foreseen, and how far it may be off: the first two
-# ratios of a search differ by up to a hundred, later ones by a third.
+# Number of known steps needed to predict the next one, and the margin of the predicted ratio: the first two ratios
+# differ by up to a factor of 100, later ones by a third.
 _KNOWN, _CARE = 3, 1.5
 
 
 class Ways:
-    """How far the nodes still have to go, by the longest of their ways, from the lengths |d| of a search's steps.
+    """Convergence by the largest remaining node displacement, estimated from the lengths |d| of a search's steps.
 
-    Steps that shrink by a ratio r leave |d|/(1 - r) where the next one is d. Where a search is slow its steps are
-    uneven, short in directions in which more is left: so the ratio is the largest of the last two and their mean over
-    the whole search, and |d|/(1 - r)^2 is taken for what is left.
+    If steps shrink by a ratio r, |d|/(1 - r) remains when the next step is d. Slow searches have uneven steps, short in
+    directions where more remains. The ratio is therefore the largest of the last two ratios and the mean one of the
+    search, and |d|/(1 - r)^2 is used as the remaining distance.
 
-    A slender body hardly moves by what is wrong of its stretch; but the force of it, remembered, bends it in the next
-    step, by as much more as it is stiffer along than across. How much stiffer than its first mode what is left is,
-    says the step: its part of the motion by energy, over its part by ways. So the first, times that, has to be as small
-    (docs/decisions/0025).
+    The stretch error of a slender body causes little displacement. But its force enters the history and bends the body
+    in the next step, more strongly by the ratio of axial to bending stiffness. The step estimates that ratio: the error
+    relative to the motion by energy, over the same by displacement. The error by energy times this ratio has to meet
+    the tolerance, too (docs/decisions/0025).
     """
 
     def __init__(self, problem: Problem, start: Array, relative: float) -> None:
-        """start: (f, 3) m/s, where the search begins.  relative: see Tolerance.
+        """Start the criterion of a search.
 
-        begun: m/s, the way there; infinite where it is not known.
+        start: (f, 3) m/s, start of the search.  relative: see Tolerance.
+        start_displacement: m/s, the objective's max_displacement() at the start; infinite if unknown.
         """
         self._problem, self._start, self._relative = problem, start, relative
         self._steps: list[float] = []
@@ -44,13 +45,14 @@ class Ways:
         self.begun = problem.way(start)
 
     def near(self, v: Array, direction: Array, error: float) -> bool:
-        """Whether v (f, 3) is near enough. To be asked at each iteration.
+        """Return whether v (f, 3) has converged. Call it in each iteration.
 
-        direction: (f, 3) m/s, where it leads on.  error: of v by energy, see Tolerance.
+        direction: (f, 3) m/s, the next step.  error: energy error estimate of v, see Tolerance.
         """
         self._steps.append(longest(direction))
         turn = longest(v - self._start)
-        # No way is longer than that of the start and the turn together. Most iterations need not look at it.
+        # Displacements are bounded by those of the start and the change together, so most iterations skip the exact
+        # ones.
         bound = _PART * self._relative * max(turn, _STEADY * (self.begun + turn))
         if min(1.0, _CARE * self._ratio) * self._left > bound:
             self._enough = 0.0
@@ -59,33 +61,35 @@ class Ways:
         self._enough = _PART * self._relative * max(turn, _STEADY * way)
         most = max(turn, way)
         if self._steps[-1] > 0.0 and most > 0.0:
-            # The motion is that of the way: as much larger where the turn is.
+            # The motion norm belongs to the displacement; scale it up if the change is larger.
             part = error * way / (self._problem.motion(v) * most) if way > 0.0 else np.inf
             self._force = part * max(1.0, part * most / self._steps[-1])
         return self._left <= self._enough and self._force <= self._relative
 
     @property
     def last(self) -> bool:
-        """Whether what the next step leads to is near enough, if it is taken as a whole."""
+        """Return whether the point after the next full step is predicted to be converged."""
         ratio = _CARE * self._ratio
         known = len(self._steps) >= _KNOWN and self._enough > 0.0
         return known and ratio * self._left <= self._enough and ratio * self._force <= self._relative
 
     @property
     def _ratio(self) -> float:
+        """Estimated ratio of successive steps."""
         known = self._steps[-_KNOWN:]
         ratios = [after / before for before, after in pairwise(known) if before > 0.0]
-        # The first step is the longest by far, and tells of the start.
+        # The first step depends on the start and is by far the longest; it is left out.
         if len(self._steps) > _KNOWN and self._steps[1] > 0.0:
             ratios.append((self._steps[-1] / self._steps[1]) ** (1.0 / (len(self._steps) - 2)))
         return min(max(ratios), _SLOWEST) if ratios else 1.0
 
     @property
     def _left(self) -> float:
+        """Estimated remaining displacement, m/s."""
         ratio = self._ratio
         return self._steps[-1] / (1.0 - ratio) ** 2 if ratio < 1.0 else np.inf
 
 
 def longest(ways: Array) -> float:
-    """The length of the longest of vectors (f, 3)."""
+    """Return the largest norm of vectors (f, 3)."""
     return float(np.sqrt(np.einsum("fi,fi->f", ways, ways).max(initial=0.0)))

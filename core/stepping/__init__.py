@@ -1,1 +1,1 @@
-"""One substep: the dials' law, the inertia, the minimisation."""
+"""One substep: the law of the dials, the inertia and the minimisation."""

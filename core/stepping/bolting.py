@@ -1,8 +1,8 @@
-"""What a step must not do: throw what is touched faster than anything around it moves and it can swing.
+"""Guard against runaway steps: velocities above those of all surrounding motion and of free elastic swinging.
 
-What the waveform law remembers of an elastic force is a dead load in the next step. Where contacts crush a body so far
-that it snaps through, its own force lets go of that load, and the minimum lies a body's length away, however short the
-step is.
+The history of the waveform law applies the previous elastic force as a dead load. If contacts crush a body until it
+snaps through, its elastic force no longer balances that load. The minimum then lies a body length away, however short
+the step is.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from ..system.state import State
 from ..system.system import System
 from .controls import Controls
 
-# Times the speeds that there are: landings come to 0.9, what snaps through to hundreds.
+# Largest speed relative to the surrounding speeds: landings reach 0.9, snap-through reaches hundreds.
 _MOST = 1.0
 
 
 def bolts(system: System, state: State, inputs: Inputs, h: float, controls: Controls, velocities: Array) -> bool:
-    """Whether a step of h s from the state to velocities (n, 3) m/s is such a throw."""
+    """Return whether a step of h s from the state to velocities (n, 3) m/s is a runaway step."""
     fastest = [longest(rows(velocities, region.free)) for region in system.regions]
     swings = []
     for region, law in zip(system.regions, controls.laws, strict=True):
         size = float(np.ptp(rows(system.rest, region.free), axis=0).max(initial=0.0))
         found = law.coefficients(h)
-        # What swings by all of its size, w = sqrt(lambda_1 / throw).
+        # Speed of a swing with the region's size as amplitude, w = sqrt(lambda_1 / reference_inertia_ratio).
         swings.append(size * float(np.sqrt(np.max(found.q / (h * found.s * found.throw)))))
 
     def thrown(around: float) -> bool:
         return any(fast > _MOST * (around + swing) for fast, swing in zip(fastest, swings, strict=True))
 
     around = longest(state.velocities)
-    # Of most steps that is enough: what moves around them only adds to it, and may have many points.
+    # Most steps pass this cheap test. The full surrounding speed is only larger, and may need many points.
     return thrown(around) and thrown(max(around, _led(inputs) / h) + h * longest(_pulls(system, inputs)))
 
 
 def _led(inputs: Inputs) -> float:
-    """m, the farthest that anything animated goes in the step."""
+    """Return the largest displacement of animated points in the step, m."""
     ways = []
     for one in inputs:
         ways.append(one.end - one.start)
@@ -49,5 +49,5 @@ def _led(inputs: Inputs) -> float:
 
 
 def _pulls(system: System, inputs: Inputs) -> Array:
-    """(k, 3) m/s^2, what fields make of all nodes, or of any."""
+    """Return the external accelerations of all nodes, (n, 3) m/s^2, or (1, 3) if they are uniform."""
     return np.atleast_2d(system.pull(inputs, np.arange(len(system.rest))))

@@ -1,4 +1,4 @@
-"""The reference motion of a region during a step: what is no deformation (docs/physics.md section 2)."""
+"""Reference motion of a region during a step: the motion that counts as no deformation (docs/physics.md section 2)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from ..system.system import System
 class Piece:
     """The free nodes of a region that lie in one block.
 
-    block: its place in the system.
-    rows: which of the region's free nodes.
-    nodes: (k,) their numbers in the block.
+    block_index: index of the block in the system.
+    rows: rows of these nodes among the region's free nodes.
+    nodes: (k,) node numbers in the block.
     """
 
     block: int
@@ -30,7 +30,7 @@ class Piece:
 
 
 def pieces(system: System, region: Region) -> tuple[Piece, ...]:
-    """A region's pieces, in the order of its free nodes."""
+    """Return the slices of a region by block, in the order of its free nodes."""
     found = []
     for place, part in enumerate(system.slices):
         first, last = (int(k) for k in np.searchsorted(region.free, [part.start, part.stop]))
@@ -41,10 +41,10 @@ def pieces(system: System, region: Region) -> tuple[Piece, ...]:
 
 @dataclass(frozen=True)
 class Moment:
-    """A system at the start of a step.
+    """System, state and inputs at the start of a step.
 
-    start, end: places (p, 3) m of all pins, in the order of System.pinned.
-    h: s, the length of the step.
+    pin_start, pin_end: (p, 3) m, positions of all pins at the start and end of the step, in the order of System.pinned.
+    h: length of the step, s.
     """
 
     system: System
@@ -56,25 +56,26 @@ class Moment:
 
     @staticmethod
     def of(system: System, state: State, inputs: Inputs, h: float) -> Moment:
+        """Create the context of a step of h s."""
         start, end = (np.concatenate([getattr(one, side) for one in inputs]) for side in ("start", "end"))
         return Moment(system, state, inputs, start, end, h)
 
     def weight(self, nodes: Index) -> Array:
-        """What pulls nodes (k,) from outside, (k, 3) N."""
+        """Return the external forces on nodes (k,), (k, 3) N."""
         return rows(self.system.mass, nodes)[:, None] * self.system.pull(self.inputs, nodes)
 
     def pins(self, held: Index) -> Index:
-        """Places of held nodes among the pins."""
+        """Return the indices of pinned nodes among all pins."""
         return np.searchsorted(self.system.pinned, held)
 
 
 @dataclass(frozen=True)
 class Carried:
-    """The reference motion at a region's free nodes (f,).
+    """Velocity of the reference motion at the free nodes (f,) of a region.
 
-    here, home: (f, 3) m/s, displacements in the step over its length, of where the nodes are and of their undeformed
-        places.
-    turn: (3, 3), or (f, 3, 3) where each node has its own.
+    at_current, at_undeformed: (f, 3) m/s, displacement in the step divided by its length, at the nodes' current and
+        undeformed positions.
+    rotation: (3, 3), or (f, 3, 3) if each node has its own.
     """
 
     here: Array
@@ -83,7 +84,7 @@ class Carried:
 
 
 def carried(moment: Moment, region: Region, parts: Sequence[Piece]) -> Carried:
-    """parts: the region's pieces."""
+    """Return the reference velocity of a region. slices: see region_slices()."""
     x = rows(moment.state.positions, region.free)
     if not len(region.held):
         return Carried(np.zeros_like(x), np.zeros_like(x), np.eye(3))
@@ -106,35 +107,38 @@ def carried(moment: Moment, region: Region, parts: Sequence[Piece]) -> Carried:
 
 
 def _rigidly(moment: Moment, region: Region) -> Carried:
-    """The rigid motion of the pins."""
+    """Return the reference velocity given by the best rigid motion of the region's pins."""
     rest, x = rows(moment.system.rest, region.free), rows(moment.state.positions, region.free)
     place = moment.pins(region.held)
     start, end = rows(moment.start, place), rows(moment.end, place)
     if np.array_equal(start, end):
-        # Without rounding, so that what is still is seen to be.
+        # Exactly zero without rounding errors, so that later tests recognise a region at rest.
         return Carried(np.zeros_like(x), np.zeros_like(x), np.eye(3))
     turn, shift = rigid_motion(start, end)
-    # Pins that leave it free to swing do not say where it is; the body itself does.
+    # Pins that leave the region free to swing do not define its position; use the body itself.
     known = (rest, x) if region.rigid_modes else (rows(moment.system.rest, region.held), start)
     placed, moved = rigid_motion(*known)
     undeformed = rest @ placed.T + moved
-    # The displacement of a node that goes with the pins, over h: a steady turn then leaves nothing behind.
+    # Displacement of a node that moves with the pins, over h: a steady turn then causes no deformation.
     way = turn - np.eye(3)
     return Carried((x @ way.T + shift) / moment.h, (undeformed @ way.T + shift) / moment.h, turn)
 
 
 def turned(turn: Array, vectors: Array) -> Array:
-    """Vectors (f, 3) turned by one rotation (3, 3), or each by its own (f, 3, 3)."""
+    """Rotate vectors (f, 3) by one rotation (3, 3), or each by its own (f, 3, 3)."""
     return np.asarray(vectors @ turn.T if turn.ndim == 2 else (turn @ vectors[:, :, None])[:, :, 0])
 
 
 def spread(values: Array, parts: Sequence[Piece]) -> Array:
-    """Of each block (b,), at the free nodes of a region (f,)."""
+    """Expand one value per block (b,) to the free nodes of a region (f,)."""
     return np.repeat(values[[part.block for part in parts]], [len(part.nodes) for part in parts])
 
 
 def held_ahead(moment: Moment, region: Region, ahead: Array) -> Array:
-    """Where the nodes that hold the region end (p, 3) m; the soft ones as the free nodes ahead (f, 3)."""
+    """Return the predicted end positions of a region's pins, (p, 3) m.
+
+    Soft pins move with the predicted free nodes (f, 3).
+    """
     held = moment.end[moment.pins(region.held)]
     spot = np.minimum(np.searchsorted(region.free, region.held), len(region.free) - 1)
     soft = region.free[spot] == region.held

@@ -1,4 +1,4 @@
-"""A step in which things may touch: contacts are found, the minimum with them, and then looked for again."""
+"""Step with contacts: detect contacts, minimise with them, and repeat until the contact set has converged."""
 
 from __future__ import annotations
 
@@ -31,29 +31,29 @@ from .rigid_part import adrift, balanced, drift
 from .sleep import touch_dials
 from .touching import Meeting, Stopped
 
-# How often contacts are looked for anew where a step has come out.
+# Contact detections at the end of a step.
 _PASSES = 3
-# What has moved by less than this part of the contact distance since contacts were looked for touches the same.
+# Contacts are detected again after displacements above this fraction of the contact distance.
 _STAYED = 0.02
-# How often what is pressed too far in is tried with harder contacts.
+# Penalty increases for contacts that penetrate too far.
 _HARDENED = 3
-# A search of more iterations went far: where it ends is looked at exactly.
+# Minimisations with more iterations moved far, so their end gets an exact intersection test.
 _FAR = 60
-# What rests is slower than so many times what gravity makes of a step.
+# Speed limit of a region at rest, relative to the speed that gravity adds in one step.
 _SLOW = 3.0
-# Friction that pulls with more than this part of what it can is about to give way.
+# Friction above this fraction of the Coulomb limit counts as close to sliding.
 _STRAINED = 0.7
 
-# A kind of step's problem.
 _Kind = TypeVar("_Kind", bound=Meeting)
 
 
 @dataclass(frozen=True)
 class ContactStep:
-    """Of one step of h s.
+    """Contact solve of one step of h s.
 
-    memory: what the last one left of its contacts; None at the start of a shot.  impacts: by what touches.
-    held: how regions are held by what they rest on.
+    contact_history: contacts at the end of the last step; None at the start of a shot.
+    impacts: by pair of region indices.
+    support_modes: damped rigid modes of supported regions, by region index.
     """
 
     system: System
@@ -70,7 +70,7 @@ class ContactStep:
     def of(
         system: System, state: State, inputs: Inputs, h: float, controls: Controls, thorough: bool = False
     ) -> ContactStep:
-        """thorough: see Detection."""
+        """Create the contact solve of a step. thorough: see Detection."""
         assert system.contact is not None
         factors = controls.factors(len(system.blocks))
         moment = Moment.of(system.contact, state.positions, [one.touching for one in inputs], factors, h)
@@ -86,14 +86,17 @@ class ContactStep:
 
     @property
     def _fall(self) -> float:
-        """m/s that what pulls makes of a step."""
+        """Largest speed that external accelerations add in one step, m/s."""
         return self.h * float(
             np.linalg.norm(self.system.pull(self.inputs, np.arange(len(self.system.rest))), axis=-1).max()
         )
 
     @property
     def _stayed(self) -> float:
-        """m, what moved by no more than this touches what it touched. Sheets, which fold, are looked at again."""
+        """Displacement up to which contacts are not detected again, m.
+
+        Negative for sheets and threads, which can fold: their contacts are always detected again.
+        """
         if self.detection.model.threads or any(block.is_sheet for block in self.system.blocks):
             return -1.0
         moment = self.detection.moment
@@ -101,11 +104,11 @@ class ContactStep:
 
     @property
     def _predicted(self) -> Array:
-        """(n, 3) m, where all would be at the step's end if nothing acted on it."""
+        """Positions at the end of the step without any forces, (n, 3) m."""
         return self.system.placed(self.state.positions + self.h * self.state.velocities, self.inputs)
 
     def ahead(self, blocks: Collection[int]) -> float:
-        """m, how much deeper some blocks would be in things, or things in them, if nothing stopped what moves."""
+        """Return the predicted increase of penetration depth of some blocks without contact forces, m."""
         if self.memory is None:
             return 0.0
         x = self._predicted
@@ -121,8 +124,12 @@ class ContactStep:
         guess: Array | None,
         tolerance: float,
     ) -> tuple[_Kind, Minimum]:
-        """made: the problem with what contacts make of the regions.  guess: velocities (f, 3) to start from."""
-        # What is predicted falls and swings through what it lies on; what was before does not.
+        """Minimise with contacts until the contact set has converged. Returns the problem and its minimum.
+
+        make_problem: creates the problem for a contact environment.
+        guess: initial velocities (f, 3) m/s, or None.
+        """
+        # Free prediction would tunnel through supports. The previous velocities do not.
         x, known = self._predicted, self.memory or ContactMemory()
         rows = self.detection(x)
         pressing = known.pressed(rows.key)
@@ -141,7 +148,7 @@ class ContactStep:
         while True:
             problem.touch(rows, pressing, v)
             noise = problem.noise + (problem.contacts.noise(problem.positions(v), self.h) if problem.contacts else 0.0)
-            # Where it starts near its end, a part of what it starts with would be too little.
+            # Near the minimum, a tolerance relative to the initial error would be too strict.
             enough = noise if attempt == 0 else max(noise, tolerance * min(first, problem.motion(v)))
             minimum = minimiser(problem, v, Tolerance(tolerance, enough))
             first = minimum.first if attempt == 0 else first
@@ -171,7 +178,7 @@ class ContactStep:
             if more != around.touched:
                 around = replace(around, touched=more)
                 problem = made(around)
-        # Steps that are cut short would dent what flows otherwise at each frame rate.
+        # Shortened steps would make plastic dents depend on the frame rate.
         dented = {k for k, block in enumerate(self.system.blocks) if flows(block, self.state.memory)}
         moment = self.detection.moment
         if minimum.outcome is Outcome.CONVERGED and (iterations > _FAR or doubtful(moment, found, x, dented)):
@@ -182,13 +189,13 @@ class ContactStep:
         return problem, replace(minimum, iterations=iterations, evaluations=evaluations)
 
     def _touched(self, rows: Rows, pressing: Mask) -> frozenset[int]:
-        """The regions on which rows press."""
+        """Return the indices of regions whose nodes take part in the masked contacts (k,)."""
         nodes = np.zeros(len(self.system.rest), dtype=bool)
         nodes[rows.weights.indices[pressing[rows.of]]] = True
         return frozenset(k for k, region in enumerate(self.system.regions) if nodes[region.free].any())
 
     def _grounds(self, rows: Rows, pressing: Array) -> dict[int, Ground]:
-        """What regions at rest rest on. pressing: (k,) N."""
+        """Return the supports of regions at rest, by region index. normal_force: (k,) N."""
         found: dict[int, Ground] = {}
         slow = _SLOW * self._fall
         if self._strained(rows, pressing):
@@ -205,13 +212,16 @@ class ContactStep:
         return found
 
     def _strained(self, rows: Rows, pressing: Array) -> bool:
-        """Whether friction is about to give way, so that what it holds is not at rest. pressing: (k,) N."""
+        """Return whether friction is close to sliding, so that supported regions are not at rest.
+
+        normal_force: (k,) N.
+        """
         most = float(rows.friction @ pressing)
         stretch = np.linalg.norm((self.memory or ContactMemory()).stretch(rows.key), axis=1)
         return most > 0.0 and float(rows.stiffness @ stretch) > _STRAINED * most
 
     def _leaving(self) -> frozenset[int]:
-        """The regions that hit something and are on their way out, pressed together as they are."""
+        """Return the indices of regions that rebound from an impact and are still compressed."""
         found = {
             k
             for one in self.impacts.values()
@@ -221,7 +231,10 @@ class ContactStep:
         return frozenset(k for k in found if k >= 0 and overshoot(self.controls.laws[k]) >= 0.0)
 
     def after(self, problem: Stopped, v: Array, last: bool) -> State:
-        """The state after the step with velocities (f, 3) m/s. last: whether no shorter one is tried."""
+        """Return the state after the step with velocities (f, 3) m/s.
+
+        Motion that ends in an intersection is truncated if is_final is set, as no shorter step follows.
+        """
         state, moment = problem.state_after(v), self.detection.moment
         if last and state.is_finite and (crossing := passes(moment, state.positions)):
             v, blocks = cut_back(self.system, moment, problem, v, crossing)
@@ -229,7 +242,7 @@ class ContactStep:
         return self.ended(problem, state)
 
     def ended(self, problem: Meeting, state: State) -> State:
-        """The state after the step, with what its contacts leave."""
+        """Return the state after the step with rebounds applied and contact history added."""
         energy, x, system = problem.contacts, state.positions, self.system
         kept, found = ContactMemory(), []
         if energy is not None:
@@ -246,7 +259,7 @@ class ContactStep:
         memory[shared(system, DIALS)] = touch_dials(self.inputs)
         memory[shared(system, HELD)] = self._holdings(problem, state, impacts, kept)
         state = replace(state, velocities=v, memory=memory)
-        # Where a dent is deepest nothing of it moves: what it springs back with is in its shape.
+        # At its deepest, a dent is at rest. Its elastic energy for the rebound is in its shape.
         turned = {
             k
             for one in impacts
@@ -256,7 +269,7 @@ class ContactStep:
         return self._reset(state, opened(self.impacts, impacts) | turned)
 
     def _reset(self, state: State, regions: set[int]) -> State:
-        """Without what is remembered of the deformation's motion in regions where it would make dents grow."""
+        """Return the state with the deformation history of some regions reset, where it would make dents grow."""
         past = Remembered.of(self.system, state)
         if not regions or past is None:
             return state
@@ -270,7 +283,7 @@ class ContactStep:
         return replace(state, memory=replace(past, velocity=velocity, rate=rate).kept(self.system, state.memory))
 
     def _holdings(self, problem: Meeting, state: State, impacts: list[Impact], kept: ContactMemory) -> Array:
-        """(r, NUMBERS), see Holding."""
+        """Return the packed support modes of all regions, (r, SUPPORT_MODES_SIZE); zero rows without support."""
         numbers = np.zeros((len(self.system.regions), NUMBERS))
         energy = problem.contacts
         if energy is None:

@@ -1,4 +1,4 @@
-"""What the dials set for a step, and what is to say of it."""
+"""Settings that the dials give for a step, and the report of a step."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ from .law import InertiaLaw
 
 @dataclass(frozen=True)
 class YarnDials:
-    """What the dials say of the yarns of woven cloth (docs/weave.md).
+    """Dials for the yarns of woven cloth (docs/explanation/woven-cloth.md).
 
-    friction: Coulomb's number.  grip: N, that presses the yarns of each crossing together even where nothing pulls.
-    drag: N s/m of sliding.  stretch, bend: s, times the stiffness, by rates of strain; rayleigh: by the tangent.
+    friction: Coulomb coefficient.
+    grip: N, normal force at each crossing even without tension.
+    drag: N s/m, resistance to sliding.
+    stretch, bend: s, damping over stiffness.
+    rayleigh: whether this damping multiplies the tangent instead of the strain rates.
 
-    Where nothing is said, as where it is looked for where something hangs, nothing slides.
+    The defaults prevent sliding, as the search for the hanging shape needs.
     """
 
     friction: float = 1.0
@@ -31,14 +34,14 @@ class YarnDials:
 
 @dataclass(frozen=True)
 class Controls:
-    """What the dials set for one system.
+    """Settings that the dials give for one system.
 
-    laws: one for each region.
-    follow_through: phi, 1 is physical; one for all blocks, or one for each.
-    tolerance: of the solver.
-    stiffness: factor on what is elastic, for a material that stiffens during the shot; for all blocks, or for each.
-        The laws' eigenvalues go with it.
-    yarns: of each block that is woven.
+    laws: one per region.
+    follow_through: phi, 1 is physical; one value for all blocks or one per block.
+    tolerance: tolerance of the solver.
+    stiffness: factor on the elastic energies, for a material that stiffens during the shot; one value or one per block.
+        The eigenvalues of the laws already include it.
+    yarns: one per woven block.
     """
 
     laws: tuple[InertiaLaw, ...]
@@ -48,23 +51,23 @@ class Controls:
     yarns: tuple[YarnDials, ...] = ()
 
     def throws(self, blocks: int) -> Array:
-        """(b,) follow-through of each block."""
+        """Return the follow-through of each block, (b,)."""
         return np.broadcast_to(np.asarray(self.follow_through, dtype=float), blocks)
 
     def factors(self, blocks: int) -> Array:
-        """(b,) stiffness factor of each block."""
+        """Return the stiffness factor of each block, (b,)."""
         return np.broadcast_to(np.asarray(self.stiffness, dtype=float), blocks)
 
 
 @dataclass(frozen=True)
 class StepReport:
-    """How a step went.
+    """Result of a step.
 
-    outcome: of the worst part.
-    iterations, evaluations: of the solver, in all parts.
-    substeps: parts that the step was cut into.
-    residual: of the worst part, see solvers.problem.Minimum.
-    helped: how often another way had to be tried: calmer coefficients, or Newton's method.
+    outcome: of the worst substep.
+    iterations, evaluations: sums over all substeps.
+    substeps: number of substeps.
+    residual: of the worst substep, see solvers.problem.Minimum.
+    fallback_count: how many times a fallback was used: fallback coefficients or Newton's method.
     """
 
     outcome: Outcome

@@ -1,8 +1,8 @@
-"""The last resort of a step that ends with one thing in another: they go only as far as nobody sees it.
+"""Last-resort handling of a step that ends in an intersection: truncate the motion before it is visible.
 
-Contacts are penalties, and where a body is crushed a search may end beyond all that it looked for, however short its
-step is. As all were in front of each other when it began, a part of their way is free. What one sees then is at most a
-body that waits for a frame.
+Contacts are penalties. Where a body is crushed, the minimum may lie beyond all detected contacts, however short the
+step is. The step began without intersections, so a part of the motion is free. At worst, a body stands still for a
+frame.
 """
 
 from __future__ import annotations
@@ -17,21 +17,25 @@ from ..contact.passing import DEEP, Pair, begun, depth, grouped, looked_at, pass
 from ..system.system import System
 from .touching import Meeting
 
-# How often the way is cut in halves to find how much of it is free.
+# Bisection steps to find the intersection-free fraction of the motion.
 _HALVINGS = 8
-# What is cut back ends in front of where it could be seen by this part.
+# The depth left after truncation, as a fraction of the depth that becomes visible.
 _BEFORE = 0.5
 
 
 def cut_back(
     system: System, moment: Moment, problem: Meeting, v: Array, crossing: Sequence[Pair]
 ) -> tuple[Array, frozenset[int]]:
-    """Velocities (f, 3) m/s as v (f, 3), but for blocks that end in something; and which blocks (places) these are.
+    """Truncate the motion of blocks that end in an intersection.
 
-    Those that are in each other go on together as they do in the mean, which keeps their momentum, and by a part of
-    what is beside it; where that is not free, by a part of all. What its animation moves into a body stays in it.
+    Returns velocities (f, 3) m/s, changed only for these blocks, and the indices of these blocks.
+    Intersecting blocks move on with their mean velocity, which conserves their momentum, and a fraction of the
+    remaining
+    motion. If that is not free of intersections, they move by a fraction of their whole motion. An intersection caused
+    by
+    a block's own animation remains.
 
-    crossing: the pairs of surfaces that end in each other, see passes().
+    intersecting_pairs: pairs of surfaces that intersect at the end, see new_intersections().
     """
     surfaces, known = moment.model.surfaces, list(crossing)
     while True:
@@ -42,7 +46,7 @@ def cut_back(
             found = _free(system, moment, problem, changed, among, mine)
             if found is not None:
                 changed, blocks = found, blocks | among
-        # What is held back may be in the way of others.
+        # Truncated blocks may block the way of other ones.
         more = [pair for pair in passes(moment, problem.positions(changed)) if pair not in known]
         if not more:
             return changed, blocks
@@ -52,9 +56,11 @@ def cut_back(
 def _free(
     system: System, moment: Moment, problem: Meeting, v: Array, blocks: frozenset[int], crossing: Sequence[Pair]
 ) -> Array | None:
-    """Velocities as v (f, 3) but for some blocks, which go as far as nothing of them ends in another one.
+    """Return velocities (f, 3) m/s with some blocks truncated to the last intersection-free motion.
 
-    crossing: pairs of surfaces of theirs.  None where these are in each other even if they stay.
+    Returns None if the pairs intersect even without motion.
+
+    intersecting_pairs: intersecting pairs of the surfaces of these blocks.
     """
     surfaces = moment.model.surfaces
     nodes = np.concatenate([np.arange(len(system.rest))[system.slices[block]] for block in sorted(blocks)])

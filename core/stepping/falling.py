@@ -1,7 +1,7 @@
-"""Down to near where something hangs, from however it is held: what swings past it is stopped where it is fastest.
+"""Dynamic relaxation towards the hanging shape, with kinetic damping.
 
-Otter, Cassell, Hobbs, *Dynamic Relaxation* (1966), with Cundall's kinetic damping: motion finds its way down an arc in
-a few steps where a search for the lowest place, which may not stretch on its way, creeps.
+Otter, Cassell, Hobbs, *Dynamic Relaxation* (1966), with Cundall's kinetic damping: the motion stops at each peak of the
+kinetic energy. It follows an arc in a few steps, where a descent of the energy along an inextensible body creeps.
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ from .law import BackwardEulerLaw
 from .remembered import forgotten
 from .step import Stepper
 
-# Of the time in which a pendulum swings through a radian.
+# Time step, as a fraction of the time in which a pendulum of the body's size swings through one radian.
 _STEP = 0.2
-# It hangs where it is never faster than this part of what a fall through its size makes.
+# The state is at rest if its peak speed stays below this fraction of the speed after a fall through its size.
 _SLOW = 2e-3
 _MOST = 120
 
 
 def fallen(stepper: Stepper, state: State, inputs: Inputs, controls: Controls) -> State:
-    """The state near to rest with the pins where they are. controls: of which the laws are not asked.
+    """Return a state near rest under the pins' current positions.
 
-    Where nothing pulls it stays as it is; where a step fails, as far as it came.
+    controls: the laws are replaced by backward Euler.
+    Without external acceleration the state is returned unchanged. If a step fails, the last state is returned at rest.
     """
     system = stepper.system
     pull = float(np.linalg.norm(system.pull(inputs, np.arange(len(system.rest))), axis=-1).max(initial=0.0))
@@ -56,6 +57,6 @@ def fallen(stepper: Stepper, state: State, inputs: Inputs, controls: Controls) -
 
 
 def stopped(state: State) -> State:
-    """A state at rest, of which nothing is remembered that moves."""
+    """Return the state at rest, without the history of its motion."""
     kept = {key: value for key, value in forgotten(state.memory).items() if key.partition(OF)[2] not in (SPEEDS, STILL)}
     return State.at_rest(state.positions, state.time, kept)

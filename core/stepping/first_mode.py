@@ -1,4 +1,4 @@
-"""DampSim's first law, for comparison and for nets: the first mode follows it, others rest earlier.
+"""First law, for comparison and for nets: the first mode follows the dials, all other modes settle earlier.
 
 x(t) = e^{-a t} (cos w t + a/w sin w t)      released from rest, overshoot o = e^{-pi a/w} > 0
 x(t) = e^{-a t}                              overshoot 0, [You]
@@ -16,17 +16,19 @@ from ..arrays import Array
 from .law import Coefficients
 from .waveform import REST_FRACTION, clear_of_threshold, last_crossing, visible_swings
 
-# As for the waveform law; only the first mode's own loss has to be allowed for here.
+# As for the waveform law, but only the numerical damping of the first mode needs an allowance.
 _CLEARANCE = (0.05, 0.05)
 
 
 @dataclass(frozen=True)
 class FirstModeLaw:
-    """decay: a in 1/s.  frequency: w in rad/s, 0 for no overshoot.  eigenvalue: lambda_1 in 1/s^2.
+    """Law whose first mode follows the dials.
 
-    pace: (f,) painted parts of the settle time at the free nodes.
-    slack: whether some motions are slower than the first mode, as in a net: they would grow where kappa exceeds 1.
-    stops: whether the settle time counts from a stop, not from a release.
+    decay: a in 1/s.  frequency: w in rad/s, 0 for no overshoot.  eigenvalue: lambda_1 in 1/s^2.
+    settle_scale: (f,) painted factors on the settle time at the free nodes.
+    has_slack_modes: whether some motions are slower than the first mode, as in a net. They would grow if kappa exceeded
+        1.
+    counts_from_stop: whether the settle time counts from a stop of the pins instead of a release.
     """
 
     decay: float
@@ -38,7 +40,7 @@ class FirstModeLaw:
     waveform: ClassVar[bool] = False
 
     def coefficients(self, h: float) -> Coefficients:
-        """The (kappa, s) whose discrete roots are e^{(-a +- i w) h}."""
+        """Return the (kappa, s) whose discrete roots are e^{(-a +- i w) h}."""
         time = h if self.pace is None else h / self.pace
         kappa: float | Array
         if self.frequency == 0.0:
@@ -55,7 +57,7 @@ class FirstModeLaw:
     calmer = coefficients
 
     def released(self, times: float | Array) -> float | Array:
-        """x(t) at times (k,) in s after a release from 1, at rest."""
+        """Return the deflection x(t) at times (k,) s after a release from 1 at rest."""
         envelope: float | Array = np.exp(-self.decay * times)
         if self.frequency == 0.0:
             return envelope
@@ -64,14 +66,18 @@ class FirstModeLaw:
 
     @property
     def lead(self) -> float:
-        """When the largest swing comes after what the settle time counts from, s."""
+        """Time from the start of the settle time to the largest swing, s."""
         return math.atan2(self.frequency, self.decay) / self.frequency if self.stops and self.frequency else 0.0
 
 
 def first_mode_law(
     settle: float, overshoot: float, eigenvalue: float, slack: bool = False, stops: bool = False
 ) -> FirstModeLaw:
-    """settle: rest time in s, > 0.  overshoot: in [0, 1).  eigenvalue: lambda_1 in 1/s^2.  slack, stops: see there."""
+    """Return the first-mode law for the given dials.
+
+    settle: rest time in s, > 0.  overshoot: in [0, 1).  eigenvalue: lambda_1 in 1/s^2.
+    has_slack_modes, counts_from_stop: see FirstModeLaw.
+    """
     if overshoot <= 0.0:
         return FirstModeLaw(-math.log(REST_FRACTION) / settle, 0.0, eigenvalue, slack=slack, stops=stops)
     ratio = -math.pi / math.log(clear_of_threshold(overshoot, _CLEARANCE))

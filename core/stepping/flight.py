@@ -1,4 +1,4 @@
-"""What a region does that its pins leave it free to do: it flies, swings and turns as nature has it.
+"""Rigid motion of a region within the freedom left by its pins: free flight, swinging and turning.
 
 docs/physics.md section 2, "Rigid part".
 """
@@ -17,16 +17,16 @@ from .carrier import Carried, Moment, held_ahead, turned
 
 @dataclass(frozen=True)
 class Flight:
-    """A region's rigid motion in a step, from where its reference motion carries it.
+    """Predicted rigid motion of a region in a step, applied after its reference motion.
 
-    places: (f, 3) m, there.
-    turn: (3, 3).
-    ahead: (f, 3) m, where the rigid motion leads.
-    centre: (3,) m there, what is turned about: the pins' mean, or None for the centre of mass.
-    linear: (3,) kg m/s, angular: (3,) kg m^2/s about the centre, momenta relative to the reference motion.
-    axes: (3, r), see free_spin.
-    basis: (f, 3, k), R ahead.
-    exact: whether nothing elastic changes the momenta, as a spring at a soft pin does.
+    reference_positions: (f, 3) m, positions after the reference motion.
+    rotation: (3, 3).
+    positions: (f, 3) m, positions after the rigid motion.
+    centre: (3,) m, centre of rotation after the reference motion: the mean of the pins; None for the centre of mass.
+    linear_momentum: (3,) kg m/s, angular_momentum: (3,) kg m^2/s about the centre, relative to the reference motion.
+    free_axes: (3, r), see free_spin.
+    basis: (f, 3, k), rigid basis R at the predicted positions.
+    conserves_momenta: whether no elastic force changes the momenta, as the spring of a soft pin does.
     """
 
     places: Array
@@ -41,10 +41,13 @@ class Flight:
 
 
 def fly(moment: Moment, region: Region, motion: Carried, force: Array) -> Flight:
-    """force: (f, 3) N, all that acts on the rigid motion, at the step's start.
+    """Predict the rigid motion of a region in a step.
 
-    The step's momenta are those of displacements, taken at their ends; with the forces of its start this is the
-    leapfrog, which keeps a pendulum's height (docs/decisions/0009).
+    The momenta of the step are those of its displacements, taken at their ends. With the forces at the start of the
+    step
+    this is the leapfrog scheme, which conserves the height of a pendulum (docs/decisions/0009).
+
+    force: (f, 3) N, total force on the rigid motion at the start of the step.
     """
     system, state, h = moment.system, moment.state, moment.h
     free, mass = region.free, rows(system.mass, region.free)
@@ -66,7 +69,9 @@ def fly(moment: Moment, region: Region, motion: Carried, force: Array) -> Flight
 
 
 def restored(flight: Flight, mass: Array, positions: Array, h: float) -> tuple[Array, Array]:
-    """Positions (f, 3) m at the step's end with the flight's momenta, and the turn (3, 3) that they were turned by.
+    """Project end positions (f, 3) m onto the predicted momenta.
+
+    Returns the projected positions and the rotation (3, 3) that was applied.
 
     mass: (f,) kg.
     """
@@ -81,10 +86,13 @@ def restored(flight: Flight, mass: Array, positions: Array, h: float) -> tuple[A
 
 
 def yielding(flight: Flight, dead: Array, mass: Array, h: float) -> Array:
-    """How a dead load changes the rigid part's inertia where the body turns, (k, k) in the basis, 1/s.
+    """Return the first-order change of rigid inertia by a dead load where the body turns, (k, k) in the basis, 1/s.
 
-    dead: (f, 3) N on the nodes.  What is remembered of the elastic force does not turn with the body in the step; its
-    torque is compensated to first order: -h W^T H W with the spins W of the basis.
+    The remembered elastic force does not rotate with the body in the step. The matrix -h W^T H W with the spins W of
+    the
+    basis compensates its torque to first order.
+
+    dead_load: (f, 3) N at the nodes.
     """
     centre = flight.centre if flight.centre is not None else mass @ flight.ahead / mass.sum()
     offset = flight.ahead - centre

@@ -1,4 +1,4 @@
-"""What flows at the end of a step (docs/physics.md section 9)."""
+"""Plastic update at the end of a step (docs/physics.md section 9)."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from ..system.system import System
 from ..system.term import Memory
 from .remembered import pushed_anew
 
-# A flow that changes no component by more than this is at rest.
+# Flow changes up to this value in every component are ignored.
 _LEAST = 1e-10
-# Mean strain, of the elements of a term, that may have flowed until the stiffness at rest is found anew.
+# Mean change of plastic strain in a term's elements that requires a new stiffness at rest.
 _STALE = 0.2
 
 
 @dataclass(frozen=True)
 class Flowing:
-    """What a block does at the end of a step.
+    """Plastic update of a block at the end of a step.
 
-    yielding: how it flows; None where it does not.  reset: whether all that flowed is taken back instead.
+    yield_surface: None if the block does not flow.
+    reset: whether the plastic strain is removed.
     """
 
     yielding: Yielding | None = None
@@ -34,7 +35,7 @@ class Flowing:
 
 
 def begun(block: Block) -> Memory:
-    """What the memory has of a block where a shot begins, if any of it flows."""
+    """Return the plastic history of a block at the start of a shot; empty if no element can flow."""
     found: dict[str, Array] = {}
     for term in plastic(block):
         found |= {f"{block.name}{OF}{name}": value for name, value in term.begin().items()}
@@ -42,19 +43,21 @@ def begun(block: Block) -> Memory:
 
 
 def plastic(block: Block) -> list[Plastic]:
-    """The terms of a block whose elements may flow."""
+    """Return the terms of a block whose elements can flow."""
     return [term for term in block.terms if isinstance(term, Plastic)]
 
 
 def flows(block: Block, memory: Memory) -> bool:
-    """Whether a memory knows of a block that flows, or has flowed."""
+    """Return whether a history contains plastic flow of a block, present or past."""
     return any(f"{block.name}{OF}{term.name}" in memory for term in plastic(block))
 
 
 def flowed(system: System, state: State, flowing: Sequence[Flowing]) -> State:
-    """The state after what flows at the end of a step. flowing: of the first blocks; others do not flow.
+    """Apply the plastic update at the end of a step.
 
-    Nothing moves by it; the elastic force, which the waveform law remembers, is that of what has flowed.
+    Positions stay unchanged. The elastic force in the history of the waveform law becomes that of the updated flow.
+
+    updates: of the first blocks; other blocks do not flow.
     """
     memory: Memory = state.memory
     for place, one in enumerate(flowing):
@@ -75,13 +78,14 @@ def flowed(system: System, state: State, flowing: Sequence[Flowing]) -> State:
 
 
 def _after(term: Plastic, before: Array, positions: Array, yielding: Yielding | None) -> Array:
+    """Return the flow of a term after the plastic update at given positions."""
     return before if yielding is None else term.flow.flowed(before, positions, yielding)
 
 
 def settled(system: System, state: State) -> State:
-    """The state at a frame's end, with the flow at which the stiffness is to be found from now on.
+    """Update the flow that defines the stiffness at rest, at the end of a frame.
 
-    That is decided by what flowed alone, so that a bake that was killed goes on as if it had not been.
+    The decision depends on the plastic flow alone, so an interrupted bake resumes identically.
     """
     memory = dict(state.memory)
     for block in system.blocks:

@@ -1,10 +1,11 @@
-"""How fibres follow what is keyed for them: thrown by it as a body is by its pins (docs/physics.md section 11).
+"""Lag of fibres behind their keyed contraction: an inertial response like that to pins (docs/physics.md section 11).
 
-With r the keyed contraction and r + e the one that the fibres have, the lag e is the deflection of the dialled law,
+With r the keyed contraction and r + e the actual one, the lag e is the deflection of the law set by the dials,
 
     e'' + 2 a e' + (a^2 + w^2) e = -phi r'',     without overshoot  e'' + 3 a e' + 2 a^2 e = -phi r'',
 
-solved exactly for a rate r' that is constant in each step. After a stop of r, Settle and Bounce lead e to nothing.
+solved exactly for a rate r' that is constant in each step. After a stop of r, the lag decays as set by Settle and
+Bounce.
 """
 
 from __future__ import annotations
@@ -15,14 +16,19 @@ from ..arrays import Array
 from .waveform import SECOND, WaveformLaw
 
 LAG = "contraction lag"
-"""Under which a block's memory keeps (3,): e, e' in 1/s, and the last step's r' in 1/s."""
+"""History key of the lag state of a block, (3,): e, e' in 1/s, and r' of the last step in 1/s."""
 
-# Below these parts of the fibres' length, what is left of the lag is over: what rests may sleep.
+# A lag below this fraction of the fibre length is set to zero, so that bodies at rest can sleep.
 _OVER = 1e-7
 
 
 def lagged(law: WaveformLaw, kept: Array, way: float, h: float, throw: float) -> Array:
-    """What is kept after a step of h s in which r goes by a way. kept: (3,), see LAG.  throw: phi."""
+    """Advance the contraction lag by a step of h s.
+
+    Returns the new lag state (3,), see LAG_KEY.
+
+    lag_state: (3,), see LAG_KEY.  contraction_change: change of r in the step.  follow_through: phi.
+    """
     e, speed, before = (float(value) for value in kept)
     rate = way / h
     e, speed = _swung(law, e, speed - throw * (rate - before), h)
@@ -32,11 +38,11 @@ def lagged(law: WaveformLaw, kept: Array, way: float, h: float, throw: float) ->
 
 
 def _swung(law: WaveformLaw, e: float, speed: float, h: float) -> tuple[float, float]:
-    """The law's deflection and its rate h s later, with nothing that throws it."""
+    """Return the free response of the lag and its rate after h s."""
     a, w = law.decay, law.frequency
     if w == 0.0:
         slow, fast = np.exp(-a * h), np.exp(-SECOND * a * h)
-        # Of the two roots -a and -SECOND a.
+        # Amplitudes of the two roots -a and -SECOND a.
         first = (speed + SECOND * a * e) / ((SECOND - 1.0) * a)
         second = e - first
         return float(first * slow + second * fast), float(-a * (first * slow + SECOND * second * fast))

@@ -1,4 +1,4 @@
-"""Contacts that are looked for again where a step has come out, beside those that it was minimised with."""
+"""Convergence of the contact set: compare contacts detected at the end of a step with those it was solved with."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from ..contact.hardening import SEEN
 from ..contact.memory import ContactMemory
 from ..contact.rows import ContactEnergy, Rows
 
-# Contact distances by which a contact may be missed, or be another one there than it was taken for.
+# Gap tolerances for a missing contact and for a changed one, in contact distances.
 _MISSED, _OTHER = 0.1, 0.3
-# The part of all that presses by which a contact may push another way than it was taken for.
+# Tolerated force of contacts with a changed normal, as a fraction of the total normal force.
 _TURNED = 0.01
 
 
 def same(rows: Rows, found: Rows, x: Array) -> bool:
-    """Whether what was found where the step ends is what it was minimised with."""
+    """Return whether the contacts detected at the end of the step agree with those of its minimisation."""
     before, now = (ContactEnergy(one, np.zeros(len(one))).at(x) for one in (rows, found))
     place = ContactMemory.of(rows.key, rows.begun, np.ones(len(rows)), rows.distance)
     spot = place.places(found.key)
@@ -27,7 +27,7 @@ def same(rows: Rows, found: Rows, x: Array) -> bool:
     there = ~missing
     was, here = before.gap[order][spot[there]], now.gap[there]
     other = np.abs(np.minimum(was, 0.0) - np.minimum(here, 0.0)) > _OTHER * found.distance[there]
-    # By another normal it is pushed another way, and so to and fro from step to step.
+    # A changed normal turns the force, which would then alternate from step to step.
     turned = np.linalg.norm(rows.normal[order][spot[there]] - found.normal[there], axis=1)
     pushed = np.maximum(before.force[order][spot[there]], now.force[there])
     if other.any() or (turned * pushed).max(initial=0.0) > _TURNED * now.force.sum():
@@ -38,18 +38,21 @@ def same(rows: Rows, found: Rows, x: Array) -> bool:
 
 
 def deeper(rows: Rows, x: Array, memory: ContactMemory) -> Array:
-    """(k,) m, how much deeper inside things are at x than they were when the step began; negative in front."""
+    """Return the increase of penetration depth at x since the start of the step, (k,) m; negative outside."""
     behind = -ContactEnergy(rows, np.zeros(len(rows))).at(x).gap - rows.out
     return np.asarray(behind - memory.depth(rows.key))
 
 
 def gone_through(found: Rows, x: Array, memory: ContactMemory) -> bool:
-    """Whether something is where it can be seen, deeper inside than it was when the step began."""
+    """Return whether a contact has tunnelled: it penetrates visibly and deeper than at the start of the step."""
     return bool((deeper(found, x, memory) > SEEN * found.distance).any())
 
 
 def carried(rows: Rows, found: Rows, x: Array) -> Array:
-    """(k,) N that contacts pressed with when they were last minimised; new ones with what they do now."""
+    """Return warm-start normal forces for new contacts, (k,) N.
+
+    Known contacts keep the normal force of the last minimisation. New ones get the force at their current gap.
+    """
     now = ContactEnergy(found, np.zeros(len(found))).at(x).force
     old = ContactEnergy(rows, np.zeros(len(rows))).at(x).force
     memory = ContactMemory.of(rows.key, rows.begun, old, rows.distance)

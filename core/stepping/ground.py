@@ -1,4 +1,4 @@
-"""What a body remembers of what it stands on or hits: impacts, and how it is held (docs/physics.md section 7)."""
+"""Contact history of a body: its impacts and its supports (docs/physics.md section 7)."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from ..system.state import State
 from ..system.system import System
 from .rigid_part import Rigid, flies
 
-# An approach is an impact above this speed in m/s, and above so many times what gravity makes of a step.
+# Minimum approach speed of an impact: in m/s, and relative to the speed that gravity adds in one step.
 _IMPACT, _FALL = 0.2, 3.0
-# A rebound begins where the approach is slower than this part of what it was.
+# The rebound begins when the approach has slowed down to this fraction of its first speed.
 _TURNED = 0.25
-# From so many steps in contact on a body may be at rest.
+# Steps in contact after which a region may count as at rest.
 _STEADY = 2
-# An impact is over when its rebound is slower than this part of what gravity makes of a step.
+# An impact ends when its rebound is slower than this fraction of the speed that gravity adds in one step.
 _OVER = 0.1
-# What moves by less than this part of the contact distance otherwise than the rest of it does not turn.
+# A surface translates if its points' displacements differ by less than this fraction of the contact distance.
 _EVEN = 1e-6
-# Numbers of an Impact, as frames keep it.
+# Length of a packed Impact in cached frames.
 IMPACT = 11
 
 
 @dataclass(frozen=True)
 class Touch:
-    """A region and what presses on it.
+    """Resultant of the contacts between a region and another region or a kinematic surface.
 
-    region: its place.  other: the place of the other region, -1 for what only its animation moves.
-    force: (3,) N on the region.  centre: (3,) m, of the pressure.
-    support: (3,) m/s, of what is touched where that has no region.
+    region: index of the region.  other: index of the other region, -1 for a kinematic surface.
+    force: (3,) N on the region.  centre: (3,) m, centre of pressure.
+    support_velocity: (3,) m/s, velocity of the kinematic surface; used only if other is -1.
     """
 
     region: int
@@ -44,15 +44,18 @@ class Touch:
 
     @property
     def normal(self) -> Array:
+        """Unit direction of the force, (3,)."""
         return np.asarray(self.force / np.linalg.norm(self.force))
 
 
 @dataclass(frozen=True)
 class Impact:
-    """Of a region and what presses on it.
+    """Contact history of a region and the region or surface that it touches.
 
-    steps: for how long.  speed: m/s of the approach; 0 where it was slow, or is over.  rebound: m/s, the most that may
-    be left of it; negative until it has turned.  normal: (3,).  support: (3,) m/s, as in Touch.
+    contact_steps: number of steps in contact.
+    approach_speed: m/s, of the approach; 0 if it was slow or the impact is over.
+    rebound_speed: m/s, upper limit of the separation speed; negative until the motion has reversed.
+    normal: (3,).  support_velocity: (3,) m/s, see ContactResultant.
     """
 
     region: int
@@ -64,10 +67,12 @@ class Impact:
     support: Array = field(default_factory=lambda: np.zeros(3))
 
     def packed(self) -> list[float]:
+        """Return the impact as a list of IMPACT_SIZE numbers."""
         return [self.region, self.other, self.steps, self.speed, self.rebound, *self.normal, *self.support]
 
     @staticmethod
     def unpacked(numbers: Array | None) -> dict[tuple[int, int], Impact]:
+        """Return the impacts in an array (k, IMPACT_SIZE) by pair of regions; empty for any other shape."""
         if numbers is None or numbers.ndim != 2 or numbers.shape[1] != IMPACT:
             return {}
         found = [
@@ -78,7 +83,7 @@ class Impact:
 
 
 def region_of_nodes(system: System) -> Index:
-    """(n,) the place of each free node's region, -1 for hard pins."""
+    """Return the region index of each free node, (n,); -1 for hard pins."""
     found = np.full(len(system.rest), -1)
     for place, region in enumerate(system.regions):
         found[region.free] = place
@@ -86,7 +91,7 @@ def region_of_nodes(system: System) -> Index:
 
 
 def touches(system: System, energy: ContactEnergy, positions: Array, h: float) -> list[Touch]:
-    """What presses on what at positions (n, 3) m, a step of h s after its start."""
+    """Return the contact resultants at positions (n, 3) m, h s after the start of the step."""
     rows, at = energy.rows, energy.at(positions)
     pressing = np.flatnonzero(at.force > 0.0)
     if not len(pressing):
@@ -99,7 +104,7 @@ def touches(system: System, energy: ContactEnergy, positions: Array, h: float) -
         entries = np.flatnonzero(way * data > 0.0)
         row, part = some.of[entries], way * data[entries]
         region = np.full(len(pressing), -1)
-        # That of each row's first one.
+        # Use the region of the first node in each row.
         region[row[::-1]] = where[nodes[entries[::-1]]]
         total = np.maximum(some.side(way), 1e-30)
         ways = part[:, None] * positions[nodes[entries]]
@@ -108,7 +113,7 @@ def touches(system: System, energy: ContactEnergy, positions: Array, h: float) -
     (first, front), (second, back) = sides
     pull, speed = at.force[pressing, None] * some.normal, some.drift / h
     own, partner = np.concatenate([first, second]), np.concatenate([second, first])
-    # Of two regions once, of the one with the lower place.
+    # Count each pair of regions once, for the region with the lower index.
     mine = np.flatnonzero((own >= 0) & ((partner < 0) | (own < partner)))
     numbers = np.column_stack(
         [np.concatenate([pull, -pull]), np.concatenate([front, back]), np.concatenate([-speed, speed])]
@@ -118,7 +123,7 @@ def touches(system: System, energy: ContactEnergy, positions: Array, h: float) -
     of, count = of.reshape(-1), len(pairs)
     sizes = np.bincount(of, size, minlength=count)
     numbers = numbers[mine]
-    # Forces are summed, places and speeds are means by how hard they press.
+    # Forces are summed. Positions and velocities are means weighted by normal force.
     numbers[:, 3:] *= (size / sizes[of])[:, None]
     sums = np.stack([np.bincount(of, one, minlength=count) for one in numbers.T], axis=1)
     return [
@@ -129,9 +134,9 @@ def touches(system: System, energy: ContactEnergy, positions: Array, h: float) -
 
 
 def support(rows: Rows, pressing: Array, velocities: Array, free: Index, h: float) -> Array:
-    """(3,) m/s of what presses on the nodes free (f,) of a region, in the mean by how hard.
+    """Return the mean velocity of everything that presses on a region, weighted by normal force, (3,) m/s.
 
-    pressing: (k,) N.  velocities: (n, 3) m/s of all nodes.
+    normal_force: (k,) N.  velocities: (n, 3) m/s of all nodes.  free: (f,) nodes of the region.
     """
     mine = np.zeros(len(velocities), dtype=bool)
     mine[free] = True
@@ -145,16 +150,16 @@ def support(rows: Rows, pressing: Array, velocities: Array, free: Index, h: floa
 
 
 def is_even(rows: Rows, pressing: Array, count: int, free: Index) -> bool:
-    """Whether what presses on the nodes free (f,) of a region is moved by its animation alone, and does not turn.
+    """Return whether a region is touched only by kinematic surfaces that translate uniformly.
 
-    pressing: (k,) N.  count: of all nodes.
+    normal_force: (k,) N.  count: number of all nodes.  free: (f,) nodes of the region.
     """
     mine = np.zeros(count)
     mine[free] = 1.0
     some = np.flatnonzero((pressing > 0.0) & (rows.weights @ mine != 0.0))
     if not len(some) or (abs(rows.weights) @ (1.0 - mine))[some].any():
         return False
-    # Seen from the region's side, as in support().
+    # Signs as seen from the region, as in support_velocity().
     ways = rows.drift[some] * np.sign(rows.weights @ mine)[some, None]
     return bool(np.abs(ways - ways[0]).max() <= _EVEN * float(rows.distance[some].min()))
 
@@ -169,10 +174,13 @@ def impacted(
     h: float,
     fall: float,
 ) -> tuple[list[Impact], Array]:
-    """The impacts after a step, and velocities (n, 3) m/s with their rebounds as dialled.
+    """Update the impacts after a step and apply their restitution.
 
-    before, after: positions and velocities (n, 3).  bounces: of each region, the speed after an impact over that
-    before it; negative where no law says.  fall: m/s that gravity makes in a step.
+    Returns the impacts and velocities (n, 3) m/s.
+
+    start, end: positions and velocities (n, 3).
+    restitution: per region, separation speed over approach speed; negative if its law does not define one.
+    gravity_speed: m/s that gravity adds in a step.
     """
     x, v = after[0], after[1].copy()
     impacts, seen = [], set()
@@ -206,36 +214,40 @@ def impacted(
 
 
 def hard(system: System, touch: Touch, before: tuple[Array, Array], after: Array, fall: float) -> float:
-    """The speed of an approach in m/s where it is an impact, else 0.
+    """Return the approach speed in m/s if it counts as an impact, else 0.
 
-    before: positions and velocities (n, 3).  after: positions (n, 3), where the pressure's centre is known.
+    start: positions and velocities (n, 3) at the start.  end: positions (n, 3) m at which the centre of pressure is
+        known.
     """
     speed = -float(_meeting(system, touch, after, *before) @ touch.normal)
     return speed if speed > max(_IMPACT, _FALL * fall) else 0.0
 
 
 def leaving(system: System, impact: Impact, state: State) -> bool:
-    """Whether what has turned is on its way out."""
+    """Return whether the pair of an impact is separating at more than half its rebound speed."""
     way = _approach(system, (impact.region, impact.other), impact.support, state.positions, state.velocities)
     return float(way @ impact.normal) > 0.5 * impact.rebound
 
 
 def _bounce(bounces: list[float], pair: tuple[int, int]) -> float:
+    """Return the restitution of a pair: the mean of its regions, negative if one of them is."""
     own = [bounces[k] for k in pair if k >= 0]
     return min(own) if min(own) < 0.0 else float(np.mean(own))
 
 
 def _approach(system: System, pair: tuple[int, int], support: Array, x: Array, v: Array) -> Array:
-    """The velocity of a region against what it touches, (3,) m/s, of the centres of mass."""
+    """Return the relative velocity of a pair at the centres of mass, (3,) m/s."""
     own = Rigid.of(system, pair[0], x, v).velocity
     return own - (support if pair[1] < 0 else Rigid.of(system, pair[1], x, v).velocity)
 
 
 def _meeting(system: System, touch: Touch, there: Array, x: Array, v: Array) -> Array:
-    """The velocity of a region against what it touches, (3,) m/s, where it is pressed: with what it turns.
+    """Return the relative velocity of a pair at the centre of pressure, including rotation, (3,) m/s.
 
-    Of the centres alone it would drive what rolls: there it goes up and down while nothing of it hits anything.
-    there: positions (n, 3) m at which the centre of the pressure is known.  x, v: (n, 3), of the motion asked for.
+    The velocities of the centres alone would excite rolling bodies, whose centre moves up and down without any impact.
+
+    there: positions (n, 3) m at which the centre of pressure is known.
+    x, v: (n, 3), positions and velocities of the motion to evaluate.
     """
 
     def own(region: int) -> Array:
@@ -247,9 +259,11 @@ def _meeting(system: System, touch: Touch, there: Array, x: Array, v: Array) -> 
 def _pushed(
     system: System, pair: tuple[int, int], centre: Array | None, normal: Array, change: float, x: Array, v: Array
 ) -> Array:
-    """Velocities after an impulse along a normal that changes those of two bodies there against each other by so much.
+    """Apply an impulse along a normal that changes the relative velocity of a pair by a given amount.
 
-    centre: where, (3,) m; through their own centres if None.
+    Returns velocities (n, 3) m/s.
+
+    centre: (3,) m, point of application; None for the centres of mass.
     """
     if change == 0.0:
         return v
@@ -259,7 +273,7 @@ def _pushed(
         return v
     levers = [np.zeros(3) if centre is None else centre - body.centre for _, _, body in bodies]
     spins = [body.turned(np.cross(lever, normal)) for (_, _, body), lever in zip(bodies, levers, strict=True)]
-    # How much a unit of impulse changes the velocity there.
+    # Change of relative velocity per unit impulse.
     gives = [
         1.0 / body.mass + float(np.cross(spin, lever) @ normal)
         for (_, _, body), lever, spin in zip(bodies, levers, spins, strict=True)
@@ -272,17 +286,17 @@ def _pushed(
 
 
 def opened(known: Mapping[tuple[int, int], Impact], impacts: list[Impact]) -> set[int]:
-    """Regions of which the last contact has just opened."""
+    """Return the regions that have just lost their last contact."""
     before = {k for pair in known for k in pair if k >= 0}
     return before - {k for one in impacts for k in (one.region, one.other) if k >= 0}
 
 
 def steady(known: Mapping[tuple[int, int], Impact]) -> set[int]:
-    """Regions that have been in contact for long enough to rest."""
+    """Return the regions that have been in contact for enough steps to be at rest."""
     return {k for pair, one in known.items() if one.steps >= _STEADY for k in pair if k >= 0}
 
 
 def rebound_before(known: Mapping[tuple[int, int], Impact], one: Impact) -> float:
-    """The rebound of an impact when the step began; below 0 where there was none."""
+    """Return the rebound speed of an impact at the start of the step, m/s; negative if there was none."""
     past = known.get((one.region, one.other))
     return -1.0 if past is None else past.rebound

@@ -1,4 +1,4 @@
-"""What the weight does to the first eigenvalues of what hangs (docs/decisions/0004)."""
+"""Geometric stiffness: the effect of weight on the first eigenvalues of hanging bodies (docs/decisions/0004)."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from ..system.region import Region
 from ..system.state import State
 from ..system.system import System
 
-# Slower motions of a hanging net than this many g/l are slack, not swings.
+# Motions of a hanging net with an eigenvalue below this many g/l are slack, not swings.
 _SLOWEST = 0.3
 _CHAIN = 1.446
-# What is slower than this part of a chain's is no bending.
+# Eigenvalues below this fraction of a chain's do not belong to bending.
 _NONE = 1e-2
-# m/s^2, the weight that a weightless net is slowed as if it had.
+# Gravity assumed for weightless nets, m/s^2.
 _USUAL = 9.81
 
 
 def hanging(system: System, state: State, factors: Array) -> tuple[Region, ...]:
-    """The regions with what the weight adds to lambda_1 where it hangs still in a state (docs/decisions/0004).
+    """Return the regions with the eigenvalue that weight adds to lambda_1 in a hanging state (docs/decisions/0004).
 
-    factors: (b,) on each block's stiffness.
+    factors: (b,) stiffness factor of each block.
     """
     first = float(factors[0])
     stiff = system.tangent(state, factors / first)
@@ -39,16 +39,18 @@ def hanging(system: System, state: State, factors: Array) -> tuple[Region, ...]:
 
 
 def floored(system: System, factors: Array) -> tuple[Region, ...]:
-    """The regions of a system that does not hang, as it falls or has no weight: nets have at least a chain's lambda_1.
+    """Return the regions of a system that does not hang: nets get at least the lambda_1 of a hanging chain.
 
-    factors: (b,) on each block's stiffness.
+    This applies to systems that fall or have no weight.
+
+    factors: (b,) stiffness factor of each block.
     """
     found = []
     for region in system.regions:
         material = system.eigenvalue(region, factors)
         least = 0.0 if region.stiff else pendulum(system, region, system.rest)
         if not region.stiff and all(system.blocks[k].is_sheet for k in np.unique(system.owner()[region.free])):
-            # Of a sheet it is not known yet: one of card may swing faster than it would hang.
+            # The eigenvalue of a sheet at rest is unknown so far: stiff card may swing faster than it would hang.
             still = State.at_rest(system.rest)
             own = smallest_above(system.tangent(still, factors, True), system.mass, region.free, _NONE * least)
             least = max(least, own or 0.0)
@@ -57,7 +59,7 @@ def floored(system: System, factors: Array) -> tuple[Region, ...]:
 
 
 def pendulum(system: System, region: Region, positions: Array) -> float:
-    """lambda_1 = 1.446 g/l of a chain as long as a region hangs down in positions (n, 3); 1/s^2.
+    """Return lambda_1 = 1.446 g/l of a chain as long as a region hangs down in positions (n, 3), 1/s^2.
 
     (j/2)^2 = 1.446 with the first zero j of Bessel's J_0: the hanging chain of Bernoulli.
     """
@@ -65,12 +67,15 @@ def pendulum(system: System, region: Region, positions: Array) -> float:
 
 
 def slowest_swing(system: System, region: Region, positions: Array) -> float:
-    """What is slower than this, 1/s^2, in a net at positions (n, 3) is slack, and no swing."""
+    """Return the eigenvalue below which modes of a net at positions (n, 3) are slack motions, not swings, 1/s^2."""
     return _SLOWEST * _drop(system, region, positions)
 
 
 def _drop(system: System, region: Region, positions: Array) -> float:
-    """g over how far a region hangs below its highest pin, or its extent where nothing holds it; 1/s^2."""
+    """Return g over the height from the lowest free node to the highest pin, 1/s^2.
+
+    A region without pins uses its extent.
+    """
     pull = float(np.linalg.norm(system.gravity))
     free = positions[region.free]
     length = float(np.ptp(free, axis=0).max(initial=0.0))
@@ -81,9 +86,9 @@ def _drop(system: System, region: Region, positions: Array) -> float:
 
 
 def _net_eigenvalue(system: System, region: Region, state: State, factors: Array) -> float:
-    """lambda_1 of a net where it hangs, 1/s^2, without what slack springs push across their direction.
+    """Return lambda_1 of a hanging net, 1/s^2, without the compressive geometric stiffness of its springs.
 
-    Of ropes with it, as of volumes: one that stands is softer by its weight (docs/decisions/0004).
+    Ropes include it, as volumes do: weight softens a rope that stands (docs/decisions/0004).
     """
     bound = slowest_swing(system, region, state.positions)
     ropes = all(system.blocks[k].is_rope for k in np.unique(system.owner()[region.free]))

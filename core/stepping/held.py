@@ -1,10 +1,10 @@
-"""The drag on the rigid motion of what rests on something, so that it comes to rest as dialled (physics.md section 7).
+"""Damping of the rigid motion of supported bodies, so that they settle on time (physics.md section 7).
 
-With S = R^T M (K + C)^-1 M R = V diag(1/l_k) V^T the rigid motion along V_k swings in what holds it as
+With S = R^T M (K + C)^-1 M R = V diag(1/l_k) V^T the rigid motion along V_k swings on its contacts as
 
     (1/l + 1/w^2) y'' + (2a/w^2 + c/l) y' + y = 0,      c_k = l_k max(0, 2z sqrt(1/l_k + 1/w^2) - 2a/w^2)
 
-R are the rigid motions in a basis that does not depend on rounding: three shifts and three turns.
+R are the rigid motions in a basis that does not depend on rounding: three translations and three rotations.
 """
 
 from __future__ import annotations
@@ -25,30 +25,31 @@ from ..system.system import System
 from .law import InertiaLaw
 from .waveform import REST_FRACTION, SECOND, WaveformLaw
 
-# Part of the stiffness's mean diagonal, as if a spring from everywhere to where it is: what slides is free.
+# Regularisation, as a fraction of the mean diagonal stiffness. It acts as weak springs to the current position, so
+# sliding bodies stay free.
 _FREE = 1e-11
-# It is found anew where this part of what holds changed.
+# The modes are recomputed after this relative change of the contacts.
 _RENEW = 0.25
-# The drag over the decay with which what swings without overshoot on something firm rests when it is dialled to,
-# and the square of that decay over l below which it is firm: there critical damping asks for as much.
+# Ratio of the damping to the decay rate at which a body without overshoot settles on time on a firm support, and the
+# limit of decay^2 / l below which a support is firm. There, critical damping requires the same.
 _FIRM, _FIRMLY = 0.59, 1.0 / 8.7
-# What rounding may leave of a number, in parts of it.
+# Relative rounding error.
 _ROUNDED = 1e-6
-# Of a Holding, as frames keep it.
+# Length of packed support modes in cached frames.
 NUMBERS = 80
-# What turns a body that leans may be this part of what the contacts resist, to be remembered as its place in space:
-# from a quarter on it swings more and more.
+# Largest destabilising ratio at which the remembered force of a leaning body stays fixed in space. From 0.25 on its
+# swings would grow.
 _LEANS = 0.2
 
 
 @dataclass(frozen=True)
 class Holding:
-    """How what is pressed holds a region's rigid motion.
+    """Rigid modes of a region on its contacts.
 
-    pressed, sticking: how many nodes are pressed, and how many of the contacts do not slide.
-    softness: (6,) s^2, 1/l_k.
-    shapes: (6, 6), a column each, in shifts and turns about the centre of mass; M-orthonormal.
-    resists: (6, 6) N/m, N and N m, what the contacts have against shifts and turns about that centre.
+    pressed_count: number of nodes under contact forces.  sticking_count: number of contacts that do not slide.
+    compliance: (6,) s^2, 1/l_k.
+    shapes: (6, 6), one column per mode, in translations and rotations about the centre of mass; M-orthonormal.
+    contact_stiffness: (6, 6) N/m, N and N m, of the contacts against translations and rotations about that centre.
     """
 
     pressed: int
@@ -58,25 +59,27 @@ class Holding:
     resists: Array = field(default_factory=lambda: np.zeros((6, 6)))
 
     def packed(self) -> Array:
+        """Return the modes as an array of SUPPORT_MODES_SIZE numbers."""
         numbers = [float(self.pressed), float(self.sticking)]
         return np.concatenate([numbers, self.softness, self.shapes.ravel(), self.resists.ravel()])
 
     @staticmethod
     def unpacked(numbers: Array) -> Holding | None:
+        """Return the modes in an array of SUPPORT_MODES_SIZE numbers; None for a region without support."""
         if not numbers[0] > 0.0:
             return None
         shapes, resists = numbers[8:44].reshape(6, 6), numbers[44:].reshape(6, 6)
         return Holding(int(numbers[0]), int(numbers[1]), numbers[2:8], shapes, resists)
 
     def leaning(self, offset: Array, force: Array) -> float:
-        """How much a force that stays as it is in space turns it on, over what the contacts resist; at most.
+        """Return the largest ratio of a dead load's destabilising stiffness to the contact stiffness.
 
         offset: (f, 3) m from the centre of mass.  force: (f, 3) N, a gradient.
         """
         product = offset.T @ force
         H = 0.5 * (product + product.T) - np.trace(product) * np.eye(3)
         sizes, axes = np.linalg.eigh(H)
-        # Ways (6, k) whose squares add up to what turns it on, if anything does.
+        # Displacements (6, k) whose squares sum to the destabilising part of the load stiffness.
         ways = np.zeros((6, 3))
         ways[3:] = axes * np.sqrt(np.maximum(sizes, 0.0))
         values, vectors = np.linalg.eigh(self.resists)
@@ -90,9 +93,12 @@ class Holding:
 
 @dataclass(frozen=True)
 class Ground:
-    """What a region rests on, in a step.
+    """Support of a region at rest during a step.
 
-    held: how.  drag: (6,) 1/s, see drag().  support: (3,) m/s, how it moves.  even: whether it does not turn or deform.
+    modes: rigid modes on the support.
+    damping: (6,) 1/s, see modal_damping().
+    velocity: (3,) m/s, of the support.
+    is_translating: whether the support neither rotates nor deforms.
     """
 
     held: Holding
@@ -101,14 +107,14 @@ class Ground:
     even: bool = True
 
     def upright(self, offset: Array, dead: Array) -> bool:
-        """Whether the contacts hold it so firmly that all that is remembered of it may stay as it is in space.
+        """Return whether the contacts are firm enough to keep the remembered force fixed in space.
 
-        offset: (f, 3) m from the centre of mass.  dead: (f, 3) N, what is remembered, as a gradient.
+        offset: (f, 3) m from the centre of mass.  dead_load: (f, 3) N, the remembered force, as a gradient.
         """
         return self.even and self.held.leaning(offset, dead) < _LEANS
 
     def matrix(self, offset: Array, momenta: Array) -> Array:
-        """The drag in a basis R of rigid motions, (k, k) 1/s.
+        """Return the damping in a basis R of rigid motions, (k, k) 1/s.
 
         offset: (f, 3) m from the centre of mass.  momenta: (3f, k), M R.
         """
@@ -118,10 +124,11 @@ class Ground:
 
 @dataclass(frozen=True)
 class Around:
-    """What contacts make of a system's regions in a step.
+    """Contacts of a system's regions in a step.
 
-    touched: places of those on which something presses.  grounds: what others rest on, by place.
-    hit: those on their way out of an impact, pressed together as they are: nothing of it is remembered.
+    touched_regions: indices of regions under contact forces.
+    supports: of regions at rest, by region index.
+    rebounding_regions: indices of regions that rebound from an impact. They are still compressed and get no history.
     """
 
     touched: frozenset[int] = frozenset()
@@ -130,7 +137,7 @@ class Around:
 
 
 def fields(offset: Array) -> Array:
-    """Three shifts and three turns at offsets (f, 3) from a centre: (3f, 6)."""
+    """Return three translations and three rotations at offsets (f, 3) from a centre, (3f, 6)."""
     return shifts_and_turns(offset).reshape(-1, 6)
 
 
@@ -143,9 +150,10 @@ def holding(
     pressed: int,
     sticking: int,
 ) -> Holding:
-    """elastic, contacts: (3n, 3n) N/m, stiffness.
+    """Compute the rigid modes of a region on its contacts.
 
-    pressed, sticking: see Holding.
+    elastic, contacts: (3n, 3n) N/m, stiffness.
+    pressed_count, sticking_count: see SupportModes.
     """
     free, mass = region.free, system.mass[region.free]
     dof = (3 * free[:, None] + np.arange(3)).ravel()
@@ -157,7 +165,7 @@ def holding(
     G = fields(offset)
     momenta = mass.repeat(3)[:, None] * G
     inertia, soft = G.T @ momenta, momenta.T @ factorise(own.tocsr())(momenta)
-    # S y = M y / l with shapes that are orthonormal in M.
+    # Solve S y = M y / l for M-orthonormal shapes.
     root = np.linalg.cholesky(inertia + 1e-12 * np.trace(inertia) * np.eye(6))
     inverse = np.linalg.inv(root)
     softness, vectors = np.linalg.eigh(inverse @ (0.5 * (soft + soft.T)) @ inverse.T)
@@ -165,7 +173,7 @@ def holding(
 
 
 def drag(held: Holding, law: InertiaLaw) -> Array:
-    """(6,) 1/s, c_k of each shape."""
+    """Return the damping c_k of each mode, (6,) 1/s; zero without a waveform law or with painted settle times."""
     if not isinstance(law, WaveformLaw) or law.pace is not None:
         return np.zeros(6)
     inverse, slow = _own(law)
@@ -180,40 +188,41 @@ def drag(held: Holding, law: InertiaLaw) -> Array:
 
 
 def overshoot(law: InertiaLaw) -> float:
-    """Of a dialled law, 0 to 1; negative where none is dialled."""
+    """Return the overshoot of a law, 0 to 1; negative if the law does not define one."""
     if not isinstance(law, WaveformLaw):
         return -1.0
     return math.exp(-math.pi * law.decay / law.frequency) if law.frequency > 0.0 else 0.0
 
 
 def soonest(held: Holding, law: InertiaLaw, shares: Array) -> float:
-    """Before which what is held so does not come to rest, s: its rigid motion is as slow as what it stands on.
+    """Return the earliest time at which a supported body comes to rest, s.
 
-    That of critically damped motions that a stop kicks (7.12).  shares: (6,) how far each shape swings over the
-    largest swing, 0 to 1.
+    The rigid motion is as slow as the support. The time is that of critically damped motions after a stop (7.12).
+
+    shares: (6,) amplitude of each mode relative to the largest swing, 0 to 1.
     """
-    # What slides freely is not held, and what swings by less than is rest anyway is at rest.
+    # Skip modes that slide freely and modes whose amplitude counts as at rest.
     some = (held.softness < 1.0 / _SLIDES) & (shares > REST_FRACTION)
     if not some.any() or not isinstance(law, WaveformLaw):
         return 0.0
-    # t e^-t, over its peak e^-1, falls below this part for the last time there.
+    # Last time at which t e^-t, relative to its peak e^-1, falls below this fraction.
     times = -lambertw(-REST_FRACTION / (math.e * shares[some]), -1).real
     return float((times * np.sqrt(held.softness[some] + _own(law)[0])).max())
 
 
 def _own(law: WaveformLaw) -> tuple[float, float]:
-    """1/w^2 in s^2 and 2a/w^2 in s of the law."""
+    """Return 1/w^2 in s^2 and 2a/w^2 in s of the law."""
     a, w = law.decay, law.frequency
     if w > 0.0:
         return 1.0 / (a * a + w * w), 2.0 * a / (a * a + w * w)
     return 1.0 / (SECOND * a * a), (1.0 + SECOND) / (SECOND * a)
 
 
-# 1/s^2, what is held less than so is free to slide.
+# Eigenvalue below which a mode counts as free to slide, 1/s^2.
 _SLIDES = 1.0
 
 
 def renewed(held: Holding, pressed: int, sticking: int) -> bool:
-    """Whether so many other nodes are pressed, or so many contacts begun or ceased to slide, that it is another one."""
+    """Return whether the numbers of pressed nodes or sticking contacts changed enough to recompute the modes."""
     changed = abs(pressed - held.pressed) > _RENEW * held.pressed
     return changed or abs(sticking - held.sticking) > _RENEW * max(sticking, held.sticking)

@@ -1,4 +1,4 @@
-"""The predicted velocity and the inertia of one region for one step (docs/physics.md section 2)."""
+"""Predicted velocity and inertia of one region for one step (docs/physics.md section 2)."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ from .held import Ground
 from .law import Coefficients
 from .potentials import AtStart
 
-# Where a flight is known, the rigid part's inertia over its own: the elastic forces of a step's start, up to a hundred
-# times the weight of those at its end, must not turn what they do not turn with (docs/decisions/0009).
+# Extra rigid inertia, relative to the body's own, where the rigid prediction is exact. Elastic forces at the start of
+# the step reach a hundred times the weight of those at its end. They must not turn the body (docs/decisions/0009).
 _FIRM = 1e4
-# A metric has at least this part of the rigid inertia: with dead loads that pull at a body psi has less where it turns,
-# and the stiffness that makes up for it is not in the metric.
+# Least rigid inertia of a preconditioner, relative to the body's own. Dead loads that pull at a body reduce the inertia
+# of psi against rotation, and the compensating stiffness is not in the preconditioner.
 _LEAST = 0.25
-# From this theta q on the inertia is at most a third of what resists, and a metric leaves it out.
+# Above this theta q the inertia is at most a third of the total resistance, and a preconditioner omits it.
 _LIGHT = 2.0
 
 
 @dataclass(frozen=True)
 class RegionTerms:
-    """What one region adds to psi, at its free nodes (f,).
+    """Contribution of one region to psi, at its free nodes (f,).
 
-    reference: (f, 3) m/s of the undeformed places, see State.
-    predicted: (f, 3) m/s, the velocity that the step starts from.
+    reference_velocity: (f, 3) m/s, of the undeformed positions, see State.
+    predicted_velocity: (f, 3) m/s, initial velocity of the step.
     load: (f, 3) N.
     inertia: (f,) kg/s.
-    columns, signs: (f, 3, k), (k,) of the low rank part of the inertia.
-    metric: the same two for a metric, which is positive; None where they are.
-    rotation: (3, 3), how the region is turned since rest.
-    ahead: (f, 3) m, where the nodes come to if nothing deforms any further; of the waveform law only.
-    turn: (3, 3) or (f, 3, 3), by which the undeformed body turns in the step.
-    flight: the rigid motion that pins leave, if any.
+    columns, signs: (f, 3, k) and (k,), low-rank part of the inertia.
+    rotation: (3, 3), of the region since rest.
+    preconditioner_terms: positive columns and signs for a preconditioner; None if columns and signs are positive.
+    predicted_positions: (f, 3) m, end positions without further deformation; waveform law only.
+    step_rotation: (3, 3) or (f, 3, 3), rotation of the undeformed body in the step.
+    rigid_prediction: rigid motion within the freedom left by the pins, if any.
     """
 
     reference: Array
@@ -62,13 +62,16 @@ class RegionTerms:
 def region_terms(
     moment: Moment, region: Region, parts: Sequence[Piece], coefficients: Coefficients, throws: Array
 ) -> RegionTerms:
-    """parts: the region's pieces.  throws: (b,) follow-through of each block."""
+    """Return the inertia of a region under a law that controls the first mode only.
+
+    slices: of the region, see region_slices().  follow_through: (b,) of each block.
+    """
     system, state, h = moment.system, moment.state, moment.h
     free, x = region.free, state.positions[region.free]
     mass = system.mass[free]
     motion = carried(moment, region, parts)
     here, undeformed = motion.here, motion.home
-    # docs/decisions/0005: what is left when the acceleration that is felt is taken out of Newton's law.
+    # docs/decisions/0005: the remainder of Newton's law without the reference acceleration.
     u = state.velocities[free] - here + (undeformed - state.reference[free])
     basis = np.zeros((len(free), 3, 0))
     kappa = np.broadcast_to(coefficients.kappa, len(free))[:, None]
@@ -76,7 +79,7 @@ def region_terms(
     if region.rigid_modes and not coefficients.is_backward_euler(h):
         coast, rest = _coast(system, region, state, u, h)
         predicted = here + coast + kappa * rest
-        # The basis belongs to the end of the step, where inner forces have no torque.
+        # The basis is taken at the end of the step, where internal forces have no torque.
         ahead = x + h * (here + coast)
         basis = rigid_basis(ahead, held_ahead(moment, region, ahead), mass)
     fields = basis.reshape(3 * len(free), -1)
@@ -108,9 +111,10 @@ def waveform_terms(
     touched: bool = False,
     ground: Ground | None = None,
 ) -> RegionTerms:
-    """Of a law that every mode follows. parts, throws: see region_terms.  begin: what the last step left.
+    """Return the inertia of a region under a waveform law, which controls all modes.
 
-    touched: whether a contact may press on the region.  ground: what it rests on; None where it does not.
+    slices, follow_through: see first_mode_inertia().  start_forces: history at the start of the step.
+    is_touched: whether contacts may act on the region.  support: None if the region is not at rest on a support.
     """
     system, state, h = moment.system, moment.state, moment.h
     free, x = region.free, rows(state.positions, region.free)
@@ -123,12 +127,12 @@ def waveform_terms(
     load = weight - phi * throw * mass[:, None] * acceleration
     dead = rows(begin.dead, free)
     if begin.elastic is not None and not touched:
-        # What something presses is out of balance without it.
+        # Under contact forces the elastic force alone is not balanced.
         fresh = np.broadcast_to(coefficients.sigma * coefficients.fresh, len(free))[:, None]
         dead = dead - fresh * (rows(begin.elastic, free) - weight)
     u, dead = turned(motion.turn, rows(begin.velocity, free)), turned(motion.turn, dead)
-    # What is held so that it hardly turns remembers its force as it is in space: else the weight of what leans would
-    # turn it at once, and the rest of it as slowly as dialled.
+    # A firmly supported body keeps its remembered force fixed in space. Otherwise the weight of a leaning body would
+    # turn it at once, and the remaining force as slowly as the dials set.
     lies = ground is not None and ground.upright(x - mass @ x / mass.sum(), -dead)
     ahead, turn, flight = x + h * motion.here, motion.turn, None
     fields = momenta = np.zeros((3 * len(free), 0))
@@ -141,7 +145,7 @@ def waveform_terms(
         fields = flight.basis.reshape(3 * len(free), -1)
         momenta = (mass[:, None, None] * flight.basis).reshape(fields.shape)
         u = u - (fields @ (momenta.T @ u.ravel())).reshape(-1, 3)
-        # To set right the momenta of what a contact might have pressed would feed back all that it is out by.
+        # Correcting momenta that a contact may have changed would feed the whole error back.
         alone = flight.exact and not touched and not any(_pushed(system.blocks[part.block]) for part in parts)
         flight = replace(flight, exact=alone)
         more = np.zeros((fields.shape[1],) * 2)
@@ -159,9 +163,9 @@ def waveform_terms(
         more = more + drag
     load = load if lies else load - dead
     if flight is not None:
-        # What acts on the rigid part is in the flight.
+        # Forces on the rigid part are already in the rigid prediction.
         load = load - (momenta @ (fields.T @ load.ravel())).reshape(-1, 3)
-    # Beside the elastic force of its end, which turns with it, it has all of its torque.
+    # Added in full: its torque acts beside the elastic force at the end of the step, which turns with the body.
     load = load - dead if lies else load
     inertia = mass / coefficients.s
     uniform = np.ndim(coefficients.s) == 0
@@ -186,29 +190,30 @@ def waveform_terms(
 
 
 def resisting(inertia: Array, laws: Sequence[Coefficients], firm: bool) -> Array:
-    """What a metric counts of the inertia (f,). firm: see step.Stepper.
+    """Return the part of the inertia (f,) that a preconditioner includes. is_pinned_solid: see step.Stepper.
 
-    Of modes that all follow the waveform, theta h K resists more than M/s by theta q in the first one, and by more in
-    the others. Without M/s the factors serve all dials, keyed ones too (docs/decisions/0035).
+    Under waveform laws theta h K exceeds M/s by a factor of theta q in the first mode, and by more in the others.
+    Without
+    M/s one factorisation serves all dials, keyed ones too (docs/decisions/0035).
     """
     light = firm and all(law.waveform and np.min(law.theta * law.q) >= _LIGHT for law in laws)
     return np.zeros_like(inertia) if light else inertia
 
 
 def _lifted(more: Array, h: float) -> Array | None:
-    """What is beside 1/h of the rigid inertia, (r, r), so that their sum is positive; None where it is."""
+    """Return the rigid inertia beside 1/h, (r, r), raised so that the sum is positive; None if it already is."""
     values, vectors = np.linalg.eigh(more)
     least = (_LEAST - 1.0) / h
     return None if (values >= least).all() else np.asarray((vectors * np.maximum(values, least)) @ vectors.T)
 
 
 def _pushed(block: Block) -> bool:
-    """Whether more than elasticity and weight may act on a block."""
+    """Return whether forces other than elasticity and weight may act on a block."""
     return any(term.factor is Factor.FIXED for term in block.terms)
 
 
 def _steadied(turn: Array) -> float | Array:
-    """Of a turn by an angle t, (t/2)^2/sin^2(t/2): what the centripetal acceleration of its chords falls short by."""
+    """Return (t/2)^2/sin^2(t/2) for a rotation by t, the ratio of centripetal acceleration to that of its chords."""
     cosine = np.clip(0.5 * (np.trace(turn, axis1=-2, axis2=-1) - 1.0), -1.0, 1.0)
     half = 0.5 * np.arccos(cosine)
     factor = np.where(half > 1e-4, (half / np.sin(np.maximum(half, 1e-4))) ** 2, 1.0)
@@ -218,9 +223,10 @@ def _steadied(turn: Array) -> float | Array:
 def low_rank(
     fields: Array, momenta: Array, inertia: Array, h: float, uniform: bool, more: Array | None = None
 ) -> tuple[Array, Array]:
-    """What M Pi / h + (I - Pi)^T D (I - Pi) has beyond the diagonal D: columns (3f, k) and their signs (k,).
+    """Return the low-rank part of M Pi / h + (I - Pi)^T D (I - Pi) beyond its diagonal D: columns (3f, k), signs (k,).
 
-    fields, momenta: R and M R, (3f, r).  inertia: D = M/s at the free nodes (f,).  more: (r, r) beside 1/h, 1/s.
+    fields, momenta: R and M R, (3f, r).  inertia: D = M/s at the free nodes (f,).
+    extra_rigid_inertia: (r, r) beside 1/h, 1/s.
     """
     count = fields.shape[1]
     if count == 0:
@@ -231,7 +237,7 @@ def low_rank(
         values, vectors = np.linalg.eigh((1.0 / h - float(np.trace(inner)) / count) * np.eye(count) + more)
         return momenta @ (vectors * np.sqrt(np.abs(values))), np.where(values < 0.0, -1.0, 1.0)
     if uniform:
-        # D R = M R / s: then the whole is (1/h - 1/s) (M R)(M R)^T.
+        # D R = M R / s, so the whole is (1/h - 1/s) (M R)(M R)^T.
         weight = 1.0 / h - float(np.trace(inner)) / count
         return np.sqrt(abs(weight)) * momenta, np.full(count, np.sign(weight))
     eye = np.eye(count)
@@ -243,10 +249,11 @@ def low_rank(
 
 
 def _coast(system: System, region: Region, state: State, u: Array, h: float) -> tuple[Array, Array]:
-    """Split velocities u (f, 3) into the displacement over h that keeps the rigid momenta, and the deformation's rest.
+    """Split velocities u (f, 3) into a momentum-conserving rigid displacement over h and the deformation velocity.
 
-    physics.md takes the rigid part at the old positions, which loses angular momentum at a rate of h times the spin
-    squared. Here the body turns by a finite rotation, and the rest turns with it.
+    The split at the old positions, as in physics.md, loses angular momentum at a rate of h times the squared spin. Here
+    the
+    body turns by a finite rotation, and the deformation velocity turns with it.
     """
     free, mass = region.free, system.mass[region.free]
     x = state.positions[free]

@@ -1,4 +1,4 @@
-"""What the waveform law keeps of a step, whose momenta are set right where nothing outside changed them."""
+"""Deformation history written at the end of a step; corrects momenta where no external force changed them."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from .sleep import still_steps, stillness
 
 @dataclass(frozen=True)
 class Ending:
-    """A step of h s from a state, at its end.
+    """State and terms of a step of h seconds at its end.
 
-    terms, coefficients: of each region.  factors: (b,) on each block's stiffness.
-    hit: regions of which nothing is remembered, see StepProblem.
-    stopped: regions that are kept from going on as they did: likewise, and their momenta are as they are.
+    region_inertias, coefficients: one per region.  stiffness_factors: (b,) stiffness factor of each block.
+    separating_regions: regions without history, see StepProblem.
+    truncated_regions: regions whose motion was truncated. They get no history, and their momenta are not corrected.
     """
 
     system: System
@@ -41,10 +41,13 @@ class Ending:
     stopped: Set[int]
 
     def kept(self, x: Array, velocities: Array, begin: AtStart) -> Remembered:
-        """Of a step that ends at positions and velocities (n, 3), whose momenta are set right."""
+        """Return the history of a step that ends at positions x and velocities (n, 3).
+
+        Modifies x and velocities in place: the momenta of free regions are corrected.
+        """
         system, h = self.system, self.h
         force, velocity, rate = self.potentials.elastic(x), np.zeros_like(x), np.zeros_like(x)
-        # What pushes from outside changes the momenta.
+        # External forces change the momenta, which are then not corrected.
         pushed = [self.potentials.pushed(x, region.free) for region in system.regions]
         for place, (terms, region, outer) in enumerate(zip(self.terms, system.regions, pushed, strict=True)):
             if terms.ahead is None or terms.turn is None:
@@ -64,7 +67,7 @@ class Ending:
             rate[free] = 0.0
         still = stillness(system, self.inputs, self.coefficients, h, x - self.state.positions)
         pulls = tuple(one.pull for one in self.inputs)
-        # What is held back does not rest, however still it is.
+        # A truncated region is not at rest, however still it is.
         counts = still_steps(begin.past, self.factors, still and not self.stopped, pulls)
         if begin.force is None:
             return Remembered(velocity, None, None, counts, pulls)

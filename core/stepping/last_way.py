@@ -1,4 +1,4 @@
-"""What the last step tells of the Hessian, before a search begins (docs/physics.md section 1)."""
+"""Secant pair of the last step, which warm-starts the search (docs/physics.md section 1)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .inertia import RegionTerms
 from .law import Coefficients
 from .potentials import AtStart
 
-# By how much, in parts, what a prediction pulls with may be off from going on as in the last step.
+# Relative deviation up to which the predicted force change may differ from that of the last step.
 _STEADY = 0.03
 
 
@@ -24,21 +24,21 @@ def secant(
     ahead: Array,
     h: float,
 ) -> tuple[Array, Array] | None:
-    """The deformation's last velocity (f, 3) m/s, and how fast it changed the elastic force (f, 3) N/s; both turned
-    as the body turns in this step. None where they would mislead.
+    """Return the last deformation velocity (f, 3) m/s and elastic force rate (f, 3) N/s, both rotated with the body.
 
-    A search's prediction goes on along that way. Where the force does not go on as it did, as in a slender body that a
-    straight line stretches, a direction made from it leads ten times too far. What nothing holds is left alone too: no
-    direction of its search may change its momenta.
+    Return None where the pair would mislead. The prediction continues along this velocity. If the force does not
+    continue with it, as in a slender body that straight motion stretches, a direction built from the pair is ten
+    times too long. Unpinned regions have no pair either: no search direction may change their momenta.
 
-    terms: of each region, at its slots among the free nodes (f,).  ahead: (n, 3) N, the elastic force where the search
-    begins.  Forces are over the stiffness factors, see Remembered.
+    region_inertias: of each region, with its indices among the free nodes (f,).
+    elastic_gradient: (n, 3) N, at the start of the search.
+    Forces are divided by the stiffness factors, see DeformationHistory.
     """
     past = begin.past
     if past is None or past.force is None or past.rate is None or begin.force is None:
         return None
     if past.still[:, 0].any():
-        # What hardly moves tells of rounding.
+        # A nearly still body yields only rounding errors.
         return None
     step, rate = np.zeros((len(free), 3)), np.zeros((len(free), 3))
     found = wanted = 0.0

@@ -1,4 +1,4 @@
-"""Laws of a region's deformation: what they make of a substep (docs/physics.md section 2)."""
+"""Laws of a region's deformation and their coefficients for a substep (docs/physics.md section 2)."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from ..arrays import Array
 
 @dataclass(frozen=True)
 class Coefficients:
-    """Of one substep, each a number, or one for each free node of the region (f,).
+    """Coefficients of one substep: numbers, or one value for each free node of the region (f,).
 
-    kappa: remembered part of the deformation's velocity.
-    s: inertia time, s (its inertia is M/s).
-    theta: part of the elastic force that is taken at the substep's end; the rest, 1 - theta, at its start.
-    sigma: remembered part of what the elastic force changed by.
-    throw: inertia with which the deformation feels the reference motion's acceleration, over its mass.
-    q: h s lambda_1.
-    fresh: what the elastic force is taken to have changed by before the first substep, in parts of what it is out of
-        balance: it then is at rest at the substep's start, not half a substep earlier.
-    decay: 1/s, how fast the deformation comes to rest; 0 where the law does not say.
-    waveform: whether all modes follow the dialled waveform, for which the force and the deformation's own velocity are
-        kept; else the present form of [You], for which velocities are enough.
+    kappa: retained fraction of the deformation velocity.
+    inertia_time: s, in seconds (the inertia is M/s).
+    theta: fraction of the elastic force taken at the end of the substep; the rest, 1 - theta, is taken at its start.
+    sigma: retained fraction of the last change of the elastic force.
+    reference_inertia_ratio: inertia with which the deformation responds to the reference motion's acceleration, over
+        its mass.
+    first_mode_stiffness_ratio: q = h s lambda_1, the ratio of the first mode's stiffness to its inertia.
+    initial_force_change: change of the elastic force assumed before the first substep, as a fraction of the unbalanced
+        force. With it the body is at rest at the start of that substep, not half a substep earlier.
+    decay_rate: of the deformation, 1/s; 0 where the law does not define it.
+    is_waveform: whether all modes follow the waveform law, which needs a history of the force and the deformation
+        velocity; otherwise the present form of [You], which needs velocities only.
     """
 
     kappa: float | Array
@@ -38,28 +39,28 @@ class Coefficients:
     waveform: bool = False
 
     def is_backward_euler(self, h: float) -> bool:
-        """Whether nothing is left of the split into rigid motion and deformation."""
+        """Return whether the law reduces to backward Euler, without a split into rigid motion and deformation."""
         return not self.waveform and bool(np.all(self.kappa == 1.0) and np.all(self.s == h))
 
 
 class InertiaLaw(Protocol):
-    """How a region's deformation remembers and resists, for a substep of h seconds."""
+    """Law of a region's deformation: its history and its inertia in a substep of h seconds."""
 
     @property
     def waveform(self) -> bool:
-        """As in its coefficients."""
+        """Whether all modes follow the waveform law, see Coefficients."""
         ...
 
     def coefficients(self, h: float) -> Coefficients: ...
 
     def calmer(self, h: float) -> Coefficients:
-        """Coefficients for a substep that fails with the usual ones."""
+        """Return the fallback coefficients, for a substep that fails with the usual ones."""
         ...
 
 
 @dataclass(frozen=True)
 class BackwardEulerLaw:
-    """No damping but that of backward Euler itself: kappa = 1, s = h."""
+    """Backward Euler with its numerical damping only: kappa = 1, s = h."""
 
     waveform: ClassVar[bool] = False
 
@@ -71,7 +72,7 @@ class BackwardEulerLaw:
 
 @dataclass(frozen=True)
 class FixedLaw:
-    """kappa and s = tau by name, for those who know [You]."""
+    """Law with kappa and s = tau given directly, for users who know [You]."""
 
     kappa: float
     tau: float
@@ -85,7 +86,7 @@ class FixedLaw:
 
 @dataclass(frozen=True)
 class JoinedLaw:
-    """Laws of bodies that links join to one region. parts: each with the number of free nodes that follow it."""
+    """Laws of bodies that links join to one region. parts: each law with the number of free nodes that follow it."""
 
     parts: tuple[tuple[InertiaLaw, int], ...]
 

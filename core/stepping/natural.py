@@ -1,7 +1,7 @@
-"""Bounce = Nature: the overshoot with which what swings keeps its real weight (docs/decisions/0016).
+"""Natural Bounce: the overshoot at which a swinging body keeps its real weight (docs/decisions/0016).
 
-A law with a^2 + w^2 = lambda_1 has the inertia time s = h of nature: what follows it falls, swings and is thrown as it
-would be, and yet rests when it is dialled to.
+A law with a^2 + w^2 = lambda_1 has the natural inertia time s = h. A body that follows it falls, swings and is thrown
+as in nature, and still comes to rest at the settle time.
 """
 
 from __future__ import annotations
@@ -13,20 +13,23 @@ import numpy as np
 from ..arrays import Array
 from .waveform import REST_FRACTION, visible_swings
 
-# Overshoots that are looked at.
+# Overshoots among which the search takes place.
 _CANDIDATES = np.concatenate([[0.001], np.linspace(0.002, 0.97, 1936)])
-# Peaks keep clear of REST_FRACTION, as far as they can: the last one that is seen is above the first number, the next
-# one below the second; else a neighbouring mode, which loses a bit more or less, would rest a swing earlier or later.
-# No overshoot above 0.58, 0.83 and 0.90 can: of many swings, one more or less matters less.
+# Peaks keep clear of REST_FRACTION where possible: the last visible peak is above the first number, the next one below
+# the second. Otherwise a neighbouring mode, which loses slightly more or less, would rest a swing earlier or later.
+# Overshoots above 0.58, 0.83 and 0.90 cannot keep clear: one swing more or less of many matters less.
 _CLEAR = ((0.013, 0.0075), (0.0115, 0.0095), (0.0105, 0.0095), (0.01, 0.01))
-# What keeps clear is taken where the weight is nature's within this factor.
+# A clear overshoot is accepted if its weight is within this factor of the natural one.
 _HEAVY = 1.35
 
 
 def natural_overshoot(settle: float, eigenvalue: float, stops: bool) -> float:
-    """settle: s.  eigenvalue: lambda_1 in 1/s^2.  stops: whether the settle time counts from a stop, not a release.
+    """Return the overshoot at which a swinging body keeps its real weight.
 
-    Where so short a settle time is wanted that nothing heavy calms in it, what is nearest: hardly an overshoot.
+    settle: s.  eigenvalue: lambda_1 in 1/s^2.
+    counts_from_stop: whether the settle time counts from a stop, not a release.
+
+    Where the settle time is too short for any overshoot, return the nearest one, which is almost none.
     """
     wanted = eigenvalue * settle**2
     if wanted < _table(stops, *_CLEAR[0])[1].min():
@@ -36,12 +39,12 @@ def natural_overshoot(settle: float, eigenvalue: float, stops: bool) -> float:
 
 
 def shortest(eigenvalue: float, stops: bool) -> float:
-    """The settle time in s below which what swings has to be lighter than in nature."""
+    """Return the settle time in s below which a swinging body has to be lighter than in nature."""
     return float(np.sqrt(_table(stops, *_CLEAR[0])[1].min() / eigenvalue))
 
 
 def _nearest(table: tuple[Array, Array], wanted: float) -> tuple[float, float]:
-    """The overshoot whose square is nearest to one that is wanted, and how far that is, as a logarithm."""
+    """Return the overshoot whose squared frequency is nearest to the wanted one, and their distance as a logarithm."""
     overshoots, squares = table
     off = np.abs(np.log(squares / wanted))
     best = int(off.argmin())
@@ -50,13 +53,13 @@ def _nearest(table: tuple[Array, Array], wanted: float) -> tuple[float, float]:
 
 @lru_cache(maxsize=8)
 def _table(stops: bool, seen: float, unseen: float) -> tuple[Array, Array]:
-    """Overshoots (k,) that keep clear, and a^2 + w^2 of their laws for a settle time of a second, 1/s^2."""
+    """Return overshoots (k,) that keep clear, and a^2 + w^2 of their laws for a settle time of 1 s, 1/s^2."""
     swings = np.array([visible_swings(one) for one in _CANDIDATES])
     clear = (swings == 0) | (_CANDIDATES**swings >= seen)
     clear &= _CANDIDATES ** (swings + 1) <= unseen
     overshoots, swings = _CANDIDATES[clear], swings[clear]
     ratio = -np.pi / np.log(overshoots)
-    # With a = 1: between the last peak that is seen and the next zero |x| falls through REST_FRACTION once.
+    # With a = 1: between the last visible peak and the next zero, |x| falls through REST_FRACTION once.
     low, high = swings * np.pi / ratio, (swings + 1) * np.pi / ratio
     sign = np.where(swings % 2 == 0, 1.0, -1.0)
     for _ in range(60):

@@ -1,4 +1,4 @@
-"""All potentials of one step, and what the waveform law has of them at the step's start (docs/physics.md section 2)."""
+"""Potential of one step: terms, links and contacts; and its forces at the step's start (docs/physics.md section 2)."""
 
 from __future__ import annotations
 
@@ -24,18 +24,19 @@ from .tangent import Part, Tangent
 
 @dataclass(frozen=True)
 class Share:
-    """theta and sigma, see law.Coefficients: numbers where all nodes have the same, else (n,) each."""
+    """Weights theta and sigma, see law.Coefficients: numbers where all nodes have the same, else (n,) each."""
 
     theta: float | Array
     sigma: float | Array
 
     @property
     def uniform(self) -> bool:
+        """Whether all nodes have the same weights."""
         return np.ndim(self.theta) == 0 and np.ndim(self.sigma) == 0
 
 
 def shared_out(stepper: Prefactored, coefficients: Sequence[Coefficients]) -> Share:
-    """theta and sigma of all nodes from those of each region."""
+    """Return theta and sigma of all nodes, from the coefficients of each region."""
     found = [(one.theta, one.sigma) for one in coefficients]
     if not found:
         return Share(1.0, 0.0)
@@ -46,19 +47,19 @@ def shared_out(stepper: Prefactored, coefficients: Sequence[Coefficients]) -> Sh
     for region, (theta, sigma) in zip(stepper.system.regions, found, strict=True):
         slots = stepper.slot[region.free]
         both[slots, 0], both[slots, 1] = theta, sigma
-    # Hard pins go with the free node beside them.
+    # Hard pins take the weights of the nearest free node.
     return Share(both[stepper.beside, 0], both[stepper.beside, 1])
 
 
 class Potentials:
-    """What the terms, links and contacts of a system add to a step.
+    """Potential of the terms, links and contacts of a system in one step.
 
-    rounding: differences of values up to this are rounding, J.
-    contacts: what touches; None where nothing does.
+    rounding: energy differences up to this are rounding errors, J.
+    contacts: active contacts; None if there are none.
     """
 
     def __init__(self, system: System, state: State, inputs: Inputs, factors: Array, theta: float | Array) -> None:
-        """factors: (b,) on each block's stiffness.  theta: the part of what is elastic that counts, see Share."""
+        """factors: (b,) stiffness factor of each block.  theta: weight of the elastic energies, see ThetaWeights."""
         self._system, self._factors = system, factors
         uniform = np.ndim(theta) == 0
         self._theta = float(theta) if uniform else 1.0
@@ -78,11 +79,11 @@ class Potentials:
         self._known: list[tuple[Array, float, Array, Array | None]] = []
 
     def _joined(self) -> tuple[list[TetElasticity], list[tuple[int, float, Energy, bool]]]:
-        """What of the blocks' elasticity is evaluated as one, with its factors, and all that is not."""
+        """Return the blocks' elastic energies that are evaluated in one batch, scaled, and all other energies."""
         here = {(place, id(energy)): scale for place, scale, energy, elastic in self._energies if elastic}
         together, gone = [], set()
         for one in self._system.joined:
-            # What flows, or counts in parts, is another energy in each step.
+            # Plastic and partly weighted energies are new objects in each step.
             keys = [(place, id(energy)) for place, energy in one.parts]
             if all(key in here for key in keys):
                 scales = np.ones(len(self._system.blocks))
@@ -93,11 +94,11 @@ class Potentials:
         return together, [one for one in self._energies if (one[0], id(one[2])) not in gone]
 
     def touch(self, contacts: ContactEnergy | None) -> None:
-        """From now on with other contacts."""
+        """Replace the active contacts."""
         self.contacts, self._last = contacts, None
 
     def value_gradient(self, x: Array) -> tuple[float, Array]:
-        """J, and the gradient (n, 3) N at positions (n, 3) m."""
+        """Return the energy in J, and its gradient (n, 3) N at positions (n, 3) m."""
         value, elastic, other = self._terms_at(x)
         if self.contacts is not None:
             potential, slope = self.contacts.value_gradient(x)
@@ -111,9 +112,10 @@ class Potentials:
         return value, gradient if other is None else gradient + other
 
     def _terms_at(self, x: Array) -> tuple[float, Array, Array | None]:
-        """What does not know of contacts: J, and the gradients (n, 3) N of what is elastic and of what is not.
+        """Return the contact-free energy in J, and its elastic and non-elastic gradients (n, 3) N.
 
-        With other contacts a search begins where it came to, or at one of two places that were compared.
+        Two evaluations are cached: after a change of contacts, a search restarts at its last position or at one of two
+        compared ones.
         """
         for known in self._known:
             if np.array_equal(known[0], x):
@@ -137,28 +139,28 @@ class Potentials:
         return value, elastic, other
 
     def elastic(self, x: Array) -> Array:
-        """(n, 3) N, the gradient of the blocks' elastic energies over each one's stiffness factor, theta apart."""
+        """Return the gradient (n, 3) N of the blocks' elastic energies over their stiffness factors, without theta."""
         return self._at(x)[1] / _each(self._system, self._factors)
 
     def shared(self, force: Array, nodes: Index) -> Array:
-        """What of forces (k, 3) N at nodes (k,), over their blocks' stiffness factors, counts in a step with theta."""
+        """Scale forces (k, 3) N at nodes (k,), over their blocks' stiffness factors, by those factors and theta."""
         each = _each(self._system, self._factors)
         return np.asarray(force * self._theta * (each if isinstance(each, float) else each[nodes]))
 
     def pushed(self, x: Array, nodes: Index) -> bool:
-        """Whether what is not elastic, as a contact, acts on any of the nodes at positions (n, 3) m."""
+        """Return whether a non-elastic force, such as a contact, acts on any of the nodes at positions (n, 3) m."""
         other = self._at(x)[2]
         return other is not None and bool(other[nodes].any())
 
     def _at(self, x: Array) -> tuple[Array, Array, Array | None]:
-        """Gradients (n, 3) N as of the last evaluation, which mostly was there."""
+        """Return the gradients (n, 3) N of the last evaluation, after a new one at x if that was elsewhere."""
         if self._last is None or not np.array_equal(self._last[0], x):
             self.value_gradient(x)
         assert self._last is not None
         return self._last
 
     def hessian(self, x: Array, project: bool) -> csr_matrix:
-        """(3n, 3n) N/m; with project, its positive semi-definite part."""
+        """Return the Hessian (3n, 3n) N/m; with project, its positive semi-definite part."""
         system = self._system
         parts = [csr_matrix((3 * len(block.rest),) * 2) for block in system.blocks]
         for place, scale, energy, material in self._energies:
@@ -172,7 +174,7 @@ class Potentials:
         return total.tocsr()
 
     def tangent(self, x: Array) -> Tangent:
-        """The same positive part in the form in which it is found soonest."""
+        """Return the positive semi-definite part of the Hessian as a sum of blocks, which is cheap to assemble."""
         system, found = self._system, []
         for place, scale, energy, material in self._energies:
             factor, part = (scale * self._theta if material else scale), system.slices[place]
@@ -189,19 +191,19 @@ class Potentials:
 
 
 def _each(system: System, factors: Array) -> float | Array:
-    """The blocks' stiffness factors (b,) at the nodes (n, 1), or the one number."""
+    """Return the blocks' stiffness factors (b,) at the nodes (n, 1), or the single factor."""
     return float(factors[0]) if len(factors) == 1 else factors[system.owner()][:, None]
 
 
 @dataclass(frozen=True)
 class AtStart:
-    """What the waveform law has of the last step when one starts.
+    """History and forces of the waveform law at the start of a step.
 
     velocity: (n, 3) m/s, of the deformation alone.
-    force: (n, 3) N, see Remembered; None where theta is not the same everywhere.
-    dead: (n, 3) N, (1 - theta) g - sigma h g' of the elastic force g and its rate of change.
-    past: what was remembered; None at the start of a shot.
-    elastic: (n, 3) N, all that is elastic, at the start of a shot; None later.
+    elastic_gradient: (n, 3) N, see DeformationHistory; None where theta differs between nodes.
+    dead_load: (n, 3) N, (1 - theta) g - sigma h g' of the elastic force g and its rate of change.
+    history: history of the last step; None at the start of a shot.
+    initial_elastic_force: (n, 3) N, the total elastic force at the start of a shot; None later.
     """
 
     velocity: Array
@@ -212,11 +214,14 @@ class AtStart:
 
 
 def at_start(system: System, state: State, inputs: Inputs, factors: Array, h: float, share: Share) -> AtStart:
-    """factors: (b,) on each block's stiffness. Where nothing is remembered, u and g' are none."""
+    """Return the forces at the start of a step. Without a history, the velocity and g' are zero.
+
+    factors: (b,) stiffness factor of each block.
+    """
     x, past = state.positions, Remembered.of(system, state)
     velocity = np.zeros_like(x) if past is None else past.velocity
     before = x - h * velocity
-    # Soft pins pull at where they are when the step starts, and fibres as they do there.
+    # Soft pins and fibres act here as at the start of the step.
     begun = tuple(one.begun() for one in inputs)
     found = [(place, energy) for place, factor, energy in system.prepared(state, begun) if factor is Factor.MATERIAL]
 
@@ -233,7 +238,7 @@ def at_start(system: System, state: State, inputs: Inputs, factors: Array, h: fl
             return np.zeros_like(x)
         return (joints if part is None else joints.scaled(part)).value_gradient(at, factors)[1]
 
-    # Rigid links hold at once: what they pulled with is not remembered.
+    # Rigid links act instantly: their forces have no history.
     soft = None if system.joints is None else system.joints.soft
 
     if not share.uniform:

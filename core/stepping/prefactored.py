@@ -1,4 +1,4 @@
-"""What of a stepper its problems ask for."""
+"""Part of Stepper that the problems of its steps depend on."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from .carrier import Piece
 from .turns import Turns
 
 Viscous = Callable[[Array], csr_matrix]
-"""C(x) in N s/m of a damping force -C(x) v."""
+"""Function that returns the matrix C(x) in N s/m of a damping force -C(x) v."""
 
 
 class Prefactored(Protocol):
-    """What stays from step to step, see step.Stepper."""
+    """Read-only view of a Stepper: the data that persist from step to step, see step.Stepper."""
 
     system: System
     viscous: Viscous | None

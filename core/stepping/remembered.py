@@ -1,4 +1,4 @@
-"""What the waveform law keeps from step to step, in the state's memory (docs/physics.md section 2)."""
+"""Deformation history of the waveform law, stored in the state's memory (docs/physics.md section 2)."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ _VELOCITY, _FORCE, _RATE, _STILL = "deformation velocity", "elastic force", "ela
 _PULL = "pull from outside"
 _STACKED = (_VELOCITY, _FORCE, _RATE, _STILL)
 _NAMES = (*_STACKED, _PULL)
-# Of what a system touches, see contact_step.
+# Keys of the contact history, see contact_step.
 CONTACTS, IMPACTS, HELD, DIALS = "contacts", "impacts", "held", "contact dials"
 
 
 def shared(system: System, what: str) -> str:
-    """Under which a state remembers what is all of a system's: by its first block."""
+    """Return the key under which a state stores history of the whole system: that of its first block."""
     return f"{system.blocks[0].name}{OF}{what}"
 
 
 def presses(system: System, state: State) -> bool:
-    """Whether anything pressed on a system at the end of its last step."""
+    """Return whether any contact force acted on a system at the end of its last step."""
     numbers = state.memory.get(shared(system, CONTACTS))
     return numbers is not None and len(numbers) > 0
 
 
 @dataclass(frozen=True)
 class Remembered:
-    """Of all nodes at the end of a step.
+    """Deformation history of all nodes at the end of a step.
 
     velocity: (n, 3) m/s, of the deformation alone.
-    force: (n, 3) N, the gradient of the elastic energy over each block's stiffness factor; None where it has to be
-        found anew.
-    rate: (n, 3) N/s, how fast it changed during the step; None likewise.
-    still: (b, 2) for each block, how many steps it has hardly moved, and its stiffness factor in them.
-    pulls: of each block, what pulled it in the step, see BlockInputs; none where all are as in a memory without them.
+    elastic_gradient: (n, 3) N, gradient of the elastic energy over each block's stiffness factor; None if it has to be
+        recomputed.
+    force_rate: (n, 3) N/s, its rate of change during the step; None likewise.
+    sleep_counters: (b, 2), for each block the number of still steps, and its stiffness factor in them.
+    accelerations: external acceleration of each block in the step, see BlockInputs; empty if not recorded.
     """
 
     velocity: Array
@@ -51,7 +51,7 @@ class Remembered:
 
     @staticmethod
     def of(system: System, state: State) -> Remembered | None:
-        """What a state remembers; None where nothing is remembered of some block."""
+        """Return the history of a state; None if any block has none."""
         found: dict[str, list[Array]] = {name: [] for name in _STACKED}
         for block in system.blocks:
             for name in _STACKED:
@@ -66,7 +66,7 @@ class Remembered:
         return Remembered(whole[_VELOCITY], whole.get(_FORCE), whole.get(_RATE), still, pulls)
 
     def kept(self, system: System, memory: Memory) -> Memory:
-        """A memory with this in the place of what it had of it."""
+        """Return the memory with its history replaced by this one."""
         found = dict(forgotten(memory))
         for place, (block, part) in enumerate(zip(system.blocks, system.slices, strict=True)):
             own: Mapping[str, Array | None] = {
@@ -81,9 +81,9 @@ class Remembered:
 
 
 def pushed_anew(system: System, memory: Memory, place: int, change: Array) -> Memory:
-    """A memory after a block's elastic force changed by (n, 3) N where nothing moved, over its stiffness factor.
+    """Return the memory after a block's elastic force changed by (n, 3) N without motion, over its stiffness factor.
 
-    How fast it changed during the step stays: what flows is no motion. Nothing sleeps on.
+    The rate of the force stays: plastic flow is no motion. Sleeping blocks wake up.
     """
     found, name = dict(memory), system.blocks[place].name
     force = found.get(f"{name}{OF}{_FORCE}")
@@ -92,13 +92,13 @@ def pushed_anew(system: System, memory: Memory, place: int, change: Array) -> Me
     for block in system.blocks:
         still = found.get(f"{block.name}{OF}{_STILL}")
         if still is not None:
-            # Beside the count stands the stiffness factor.
+            # The second column is the stiffness factor.
             found[f"{block.name}{OF}{_STILL}"] = still * np.array([0.0, 1.0])
     return found
 
 
 def forgotten(memory: Memory) -> Memory:
-    """A memory without what the waveform law keeps."""
+    """Return the memory without the history of the waveform law."""
     if not any(key.partition(OF)[2] in _NAMES for key in memory):
         return memory
     return {key: value for key, value in memory.items() if key.partition(OF)[2] not in _NAMES}

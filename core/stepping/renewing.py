@@ -1,4 +1,4 @@
-"""When the metric of a long search is made another one: turned as its nodes are by then, or factorised anew."""
+"""Refresh of the preconditioner in a long search: rotate it with its nodes, or factorise it again."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from ..solvers.factor import Solve
 from .touching import Metric
 from .turns import Turns
 
-# After so many iterations it is turned; after so many it is factorised anew, which takes as long as a few dozen.
+# Iterations after which it is rotated or refactorised. A factorisation costs as much as a few dozen iterations.
 _TURNED, _ANEW = (4, 8, 16, 32, 64), (12, 36, 108)
 
 
 @dataclass
 class Renewing:
-    """Of one search. Where something touches, the contacts see to it instead.
+    """Refresh schedule for the preconditioner of one search. With contacts, ActiveContacts refreshes it instead.
 
-    regions: (f, 3, 3), how whole regions are turned.
-    drawn: whether fibres have drawn flesh to what is nothing like it at rest, see system.fibres.draws().
+    region_rotations: (f, 3, 3), of whole regions.
+    has_contracted_fibres: whether fibres have pulled the flesh far from its rest shape, see
+        system.fibres.has_active_fibres().
     """
 
     turns: Turns
@@ -29,14 +30,14 @@ class Renewing:
     _accepted: int = 0
 
     def again(self, v: Array, positions: Callable[[Array], Array], factorised: Callable[[Array], Solve]) -> bool:
-        """After an iteration; whether the metric is another one since.
+        """Refresh the preconditioner after an iteration if it is due; return whether it changed.
 
-        v: (f, 3) m/s that the search has come to.  positions: (n, 3) m there.  factorised: a solve with the positive
-        Hessian there.
+        v: (f, 3) m/s, the current velocities of the search.  positions: returns (n, 3) m for v.
+        factorise_at: returns a solve with the positive Hessian at v.
         """
         self._accepted += 1
         own = self.turns.own
-        # What flies keeps its momenta by a metric of what turns as a whole.
+        # Unpinned regions are excluded: a preconditioner that rotates as a whole conserves their momenta.
         if self.drawn and own.all() and self._accepted >= _ANEW[0]:
             if self._accepted in _ANEW:
                 self.metric.renew(factorised(v))

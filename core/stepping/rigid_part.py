@@ -1,4 +1,4 @@
-"""A region's rigid motion, as contact moves it."""
+"""Rigid motion of a region, and the momentum balance of regions that only contacts hold."""
 
 from __future__ import annotations
 
@@ -17,23 +17,24 @@ from ..system.system import System
 
 
 class Slotted(Searched, Protocol):
-    """A problem that says which of its rows are whose."""
+    """Objective that maps nodes to the rows of its velocities."""
 
     @property
     def slots(self) -> Index:
-        """(n,) the row of v that is each node's velocity; any for those that are not free."""
+        """Row of v of each node's velocity, (n,); arbitrary for nodes that are not free."""
         ...
 
 
-# Weights of what presses add up to this little where only bodies press each other.
+# Tolerance on the sum of a contact's weights: it vanishes if the contact joins only free regions.
 _NOTHING = 1e-9
 
 
 @dataclass(frozen=True)
 class Rigid:
-    """A region's rigid motion.
+    """Rigid motion of a region.
 
-    mass: kg.  centre: (3,) m.  velocity: (3,) m/s.  momentum: (3,) kg m^2/s, about the centre.  inertia: (3, 3) kg m^2.
+    mass: kg.  centre: (3,) m.  velocity: (3,) m/s.  angular_momentum: (3,) kg m^2/s, about the centre.
+    inertia: (3, 3) kg m^2.
     """
 
     mass: float
@@ -44,6 +45,7 @@ class Rigid:
 
     @staticmethod
     def of(system: System, region: int, positions: Array, velocities: Array) -> Rigid:
+        """Return the rigid motion of a region at positions and velocities (n, 3) of all nodes."""
         free = system.regions[region].free
         mass, x = system.mass[free], positions[free]
         total = float(mass.sum())
@@ -55,32 +57,32 @@ class Rigid:
         return Rigid(total, centre, mass @ velocities[free] / total, momentum, inertia)
 
     def turned(self, momentum: Array) -> Array:
-        """(3,) 1/s, how fast an angular momentum turns it; not at all about a line that all of it lies on."""
+        """Return the angular velocity (3,) 1/s of an angular momentum; zero about a line that contains all the mass."""
         return np.asarray(spinning(self.inertia) @ momentum)
 
     def at(self, offset: Array) -> Array:
-        """(3,) m/s, its velocity so far from its centre."""
+        """Return the velocity (3,) m/s at an offset (3,) m from the centre."""
         return np.asarray(self.velocity + np.cross(self.turned(self.momentum), offset))
 
 
 def drift(system: System, region: int, velocities: Array) -> Array:
-    """(3,) m/s, the velocity of a region's centre of mass, of velocities (n, 3) m/s of all nodes."""
+    """Return the velocity (3,) m/s of a region's centre of mass, from velocities (n, 3) m/s of all nodes."""
     free = system.regions[region].free
     mass = system.mass[free]
     return np.asarray(mass @ velocities[free] / mass.sum())
 
 
 def flies(system: System, region: int) -> bool:
-    """Whether a region may go anywhere."""
+    """Return whether a region has all six rigid modes."""
     return system.regions[region].rigid_modes == 6
 
 
 def adrift(system: System, contacts: ContactEnergy, positions: Array, touched: frozenset[int]) -> list[Index]:
-    """Free nodes of each group of regions that press only each other at positions (n, 3) m, and that nothing holds.
+    """Return the free nodes of each cluster of unpinned regions that press only on each other at positions (n, 3) m.
 
-    A group may be one region, which was touched only on the way there.
+    A cluster may be a single region that touched something only during the search.
 
-    touched: regions whose inertia is that of what is touched.
+    touched_regions: regions whose inertia includes possible contacts.
     """
     count, rows = len(system.regions), contacts.rows
     held = np.array([k not in touched or not flies(system, k) for k in range(count)])
@@ -90,14 +92,14 @@ def adrift(system: System, contacts: ContactEnergy, positions: Array, touched: f
     where = np.full(len(system.rest), -1)
     for place, region in enumerate(system.regions):
         where[region.free] = place
-    # Each weight's row and region, of the rows that press.
+    # Row and region of each weight of the active contacts.
     some = np.flatnonzero(pressing[rows.of])
     row, other = rows.of[some], where[rows.weights.indices[some]]
     outside = np.abs(np.bincount(rows.of, rows.weights.data, minlength=len(rows))) > _NOTHING
     outside[row[other < 0]] = True
     own = other >= 0
     row, other = row[own], other[own]
-    # All regions of a row hang together with its first one.
+    # Connect all regions of a row with the first one.
     first = np.concatenate([[0], np.flatnonzero(np.diff(row)) + 1]) if len(row) else row
     leader = np.repeat(other[first], np.diff(np.append(first, len(row))))
     _, label = connected_components(csr_matrix((np.ones(len(row)), (leader, other)), shape=(count, count)), False)
@@ -107,10 +109,10 @@ def adrift(system: System, contacts: ContactEnergy, positions: Array, touched: f
 
 
 def balanced(system: System, problem: Slotted, v: Array, h: float, groups: list[Index]) -> Array:
-    """Velocities v (f, 3) m/s with which each group has the momentum that it had and what pulls gave it in h s.
+    """Return velocities (f, 3) m/s that conserve the momentum of each group, apart from external impulses in h seconds.
 
-    What moves as a whole feels nothing but its inertia: there psi is a quadratic, and this its minimum. A search leaves
-    a momentum of its metric's rounding.
+    The rigid motion of a group has inertia only. There psi is quadratic, and this is its minimum. The search leaves a
+    momentum error from rounding in the preconditioner.
     """
     if not groups:
         return v
@@ -120,7 +122,7 @@ def balanced(system: System, problem: Slotted, v: Array, h: float, groups: list[
         moved[slot[nodes]] -= h / float(system.mass[nodes].sum()) * before[slot[nodes]].sum(axis=0)
     after = problem.value_gradient(moved)[1]
     for nodes in groups:
-        # A drag, or a field that a body feels where it is, is more than inertia.
+        # Drag and position-dependent fields add to the inertia, so the minimum is elsewhere.
         if np.linalg.norm(after[slot[nodes]].sum(axis=0)) > 0.5 * np.linalg.norm(before[slot[nodes]].sum(axis=0)):
             moved[slot[nodes]] = v[slot[nodes]]
     return moved

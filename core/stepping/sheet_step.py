@@ -1,4 +1,4 @@
-"""Steps of systems with sheets: a scalar metric, Newton's steps by conjugate gradients (docs/physics.md section 1)."""
+"""Steps of systems with sheets: scalar preconditioner and Newton-CG iterations (docs/physics.md section 1)."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ from .step_problem import StepProblem
 from .tangent import Across, Tangent
 from .touching import Metric
 
-# So far, in parts of its size, may something be behind a sheet after a step, and so often is a step cut in halves at
-# most lest it is farther.
+# Largest penetration of a sheet in a step, as a fraction of the block's size; the step is bisected up to so many times
+# to stay below it.
 _AHEAD, _HALVED = 0.025, 3
-# What moves a node by less than this part of the size in a step means nothing.
+# Motion of a node in a step that is negligible, as a fraction of the block's size.
 _MEANT = 1e-8
 
 
 def has_sheet(system: System) -> bool:
-    """Whether any of it resists stretching as a sheet does."""
+    """Return whether any block resists stretching as a sheet does."""
     return any(block.is_sheet for block in system.blocks)
 
 
 def _over(solve: Solve, scale: float) -> Solve:
-    """The solve over a number."""
+    """Return the solve divided by a number."""
     return lambda right: solve(right) / scale
 
 
 class Constant(Metric):
-    """A metric without what presses: that is as stiff as the sheet, and conjugate gradients see to it.
+    """Preconditioner without contacts: they are as stiff as the sheet, so conjugate gradients resolve them.
 
-    What is alike for each coordinate knows no turning either.
+    It treats all coordinates alike, so rotations do not affect it either.
     """
 
     def __init__(self, base: LowRankUpdate) -> None:
@@ -60,7 +60,7 @@ class Constant(Metric):
 
 
 class SheetProblem(StepProblem):
-    """psi with its Hessian as a product."""
+    """Step potential psi whose Hessian is available as a product."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -88,7 +88,7 @@ class SheetProblem(StepProblem):
         return product
 
     def sharpened(self, v: Array) -> Product:
-        """The same; from now on the metric knows how little the sheet, as it lies at v, resists across itself."""
+        """Return the same product, and add to the preconditioner the sheet's low stiffness along its normals at v."""
         x, free = self.positions(v), self._stepper.free
         found = self._potentials.tangent(x)
         self._across = Across.of(self._normals(x), found, self._inertia, self._h, free)
@@ -103,7 +103,7 @@ class SheetProblem(StepProblem):
         self._across = None
 
     def _normals(self, x: Array) -> Array:
-        """(n, 3) of the sheets; 0 of what is none."""
+        """Return the vertex normals (n, 3) of the sheets; 0 at other nodes."""
         total = np.zeros_like(x)
         for block, part in zip(self._stepper.system.blocks, self._stepper.system.slices, strict=True):
             for energy in block.energies:
@@ -116,7 +116,7 @@ class SheetProblem(StepProblem):
         return Accepted(found.value, found.gradient)
 
     def motion(self, v: Array) -> float:
-        """Of what is no reference motion, nor flight."""
+        """Return the norm of the motion without reference motion and rigid motion, sqrt(W s)."""
         total = 0.0
         for slots, terms in self._terms:
             moved = v[slots] - terms.reference
@@ -127,15 +127,15 @@ class SheetProblem(StepProblem):
 
 
 class SheetStepper(Stepper):
-    """Steps whose metric is that of each coordinate by itself, M/s + h sum w (2 mu + lambda/2) G G^T.
+    """Steps with a preconditioner that is alike for each coordinate, M/s + h sum w (2 mu + lambda/2) G G^T.
 
-    Without bending, which fills the factors; conjugate gradients make up for it.
+    It omits bending, which would fill the factors; conjugate gradients resolve it.
     """
 
     problem = SheetProblem
 
     def __init__(self, system: System) -> None:
-        # Its problems are SheetProblems.
+        # minimise_inexact needs SheetProblems, which this class creates.
         super().__init__(system, cast(Minimiser, minimise_inexact))
 
     def factor(self, h: float, inertia: Array, factors: Array, share: Array | None = None) -> Solve:
@@ -145,7 +145,7 @@ class SheetStepper(Stepper):
             solve = factorise(metric.tocsr())
 
             def threefold(right: Array) -> Array:
-                # Pins may leave none free.
+                # There may be no free nodes.
                 columns = 3 * (right.shape[1] if right.ndim > 1 else 1)
                 return np.asarray(solve(right.reshape(len(inertia), columns)).reshape(right.shape))
 
@@ -153,9 +153,9 @@ class SheetStepper(Stepper):
         return self._factors[key]
 
     def halved_first(self, state: State, inputs: Inputs, h: float, controls: Controls) -> int:
-        """What hits a sheet and would be far behind it moves on by a little at a time.
+        """Return how often a step is bisected at first because something would penetrate a sheet deeply.
 
-        At once, the sheet would stretch over the whole of its way before any of it slides off.
+        In a single step, the sheet would stretch over the whole displacement before any of it slides off.
         """
         if self.system.contact is None or all(one.touching is None for one in inputs):
             return 0
@@ -169,7 +169,7 @@ class SheetStepper(Stepper):
         return min(math.ceil(math.log2(parts)), _HALVED) if parts > 1.0 else 0
 
     def _scalar(self, factors: Array, share: Array | None) -> csr_matrix:
-        """Of the free nodes over the first of the factors (b,), (f, f) N/m."""
+        """Return the scalar stiffness of the free nodes over the first of the factors (b,), (f, f) N/m."""
         system, parts = self.system, []
         for block, nodes, factor in zip(system.blocks, system.slices, factors, strict=True):
             own = csr_matrix((len(block.rest), len(block.rest)))
@@ -187,7 +187,7 @@ class SheetStepper(Stepper):
 
 
 def _scalar_of(energy: Energy, rest: Array) -> csr_matrix:
-    """About what each coordinate meets of an energy at rest, (n, n) N/m."""
+    """Return the approximate stiffness of an energy at rest for each single coordinate, (n, n) N/m."""
     if isinstance(energy, Membrane):
         return energy.laplacian()
     if isinstance(energy, ShellBending):

@@ -1,4 +1,4 @@
-"""A system at rest sleeps: nothing is solved until something moves (docs/physics.md section 2)."""
+"""Sleep of systems at rest: nothing is solved until something moves (docs/physics.md section 2)."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from .controls import Controls
 from .law import Coefficients
 from .remembered import DIALS, Remembered, presses, shared
 
-# So many steps one after the other it must hardly have moved: at a turning point one alone may be short.
+# Number of consecutive still steps before sleep: a single step may be short at a turning point.
 _STEPS = 3
-# A step is hardly a motion below this part of the size, times what the law lets decay in it, squared.
+# A step is still if no node moves by more than this fraction of the size, times the squared decay in the step.
 _MOVED = 1e-8
-# What pulls it may change by this part before it is another pull: as by the air's drag on what hardly moves.
+# Relative change of the external acceleration that is ignored, as from air drag on a nearly still body.
 _PULLED = 1e-7
 
 
 def asleep(system: System, state: State, inputs: Inputs, controls: Controls) -> bool:
-    """Whether the next step would change nothing: all is still, and has been."""
+    """Return whether the next step would change nothing, because the system is at rest and its inputs are constant."""
     if not all(one.is_still for one in inputs) or state.reference.any():
         return False
     touching = system.contact is not None and any(one.touching is not None for one in inputs)
@@ -31,7 +31,7 @@ def asleep(system: System, state: State, inputs: Inputs, controls: Controls) -> 
         dials = state.memory.get(shared(system, DIALS))
         if dials is None or not np.array_equal(dials, touch_dials(inputs)):
             return False
-    # What nothing holds may lie on something; what flies without any pull goes on.
+    # An unpinned region sleeps only on a contact; without one it keeps flying.
     if any(region.rigid_modes for region in system.regions) and not (touching and presses(system, state)):
         return False
     if not all(law.waveform for law in controls.laws):
@@ -44,7 +44,7 @@ def asleep(system: System, state: State, inputs: Inputs, controls: Controls) -> 
 
 
 def touch_dials(inputs: Inputs) -> Array:
-    """(k,) what is dialled of contact, of all blocks and of what they may touch."""
+    """Return the contact settings (k,) of all blocks and of the obstacles they may touch."""
     found: list[float] = []
     for one in inputs:
         if one.touching is not None:
@@ -55,13 +55,13 @@ def touch_dials(inputs: Inputs) -> Array:
 
 
 def resting(state: State, h: float) -> State:
-    """The state after a step that was slept through."""
+    """Return the state after a step of h seconds that was skipped by sleep."""
     none = np.zeros_like(state.positions)
     return State(state.time + h, state.positions, none, none, state.memory)
 
 
 def stillness(system: System, inputs: Inputs, coefficients: Sequence[Coefficients], h: float, moved: Array) -> bool:
-    """Whether a step that moved the nodes by so much (n, 3) m was still."""
+    """Return whether a step with displacements (n, 3) m was still."""
     if not all(one.is_still for one in inputs) or not coefficients:
         return False
     decayed = h * min(float(np.min(one.decay)) for one in coefficients)
@@ -70,9 +70,10 @@ def stillness(system: System, inputs: Inputs, coefficients: Sequence[Coefficient
 
 
 def still_steps(past: Remembered | None, factors: Array, still: bool, pulls: tuple[Array | None, ...] = ()) -> Array:
-    """(b, 2), see Remembered.still, after a step that was still or not.
+    """Return the sleep counters (b, 2) after a step, see DeformationHistory.
 
-    factors: (b,) on each block's stiffness.  pulls: see Remembered.
+    factors: (b,) stiffness factor of each block.  was_still_step: whether the step was still.
+    accelerations: see DeformationHistory.
     """
     counts = np.zeros((len(factors), 2))
     counts[:, 1] = factors
@@ -83,7 +84,7 @@ def still_steps(past: Remembered | None, factors: Array, still: bool, pulls: tup
 
 
 def alike(past: tuple[Array | None, ...], now: tuple[Array | None, ...]) -> bool:
-    """Whether what pulls each block is what pulled it."""
+    """Return whether the external accelerations of all blocks are the same as before."""
     empty = (None,) * max(len(past), len(now))
     for before, after in zip(past or empty, now or empty, strict=True):
         if before is None or after is None:

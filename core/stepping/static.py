@@ -1,4 +1,4 @@
-"""The static shape: where a system comes to rest."""
+"""Static equilibrium: the shape in which a system comes to rest."""
 
 from __future__ import annotations
 
@@ -21,18 +21,19 @@ from .remembered import presses
 from .step import Stepper
 from .unstable import way_out
 
-# Each step leaves this part of the first mode; the end is when none moves a node by more than a part of the size.
+# Each step leaves this fraction of the first mode. Equilibrium is reached when no node moves by more than a fraction of
+# the size.
 _REMAINDER = 0.1
 _STILL = 1e-9
-# What folds under its weight creeps on for long: sheets and ropes are still sooner, and their steps rougher.
+# Folding sheets and ropes creep for long, so they have looser limits on motion and on the solver's tolerance.
 _THIN_STILL, _THIN_TOLERANCE = 1e-6, 0.1
-# Where they touch, what touches differs a little from step to step.
+# With contacts, the contact set differs slightly from step to step.
 _TOUCHING_STILL = 1e-4
 _MOST = 60
-# How often it is led out of a saddle.
+# Number of attempts to leave a saddle point.
 _SADDLES = 3
-# Nearer to rest than this part of the size, what creeps is guessed from so many steps, unless the last guess left so
-# many times as long a way; ways that differ by less than this part say nothing.
+# Anderson mixing: distance from rest at which it begins (fraction of the size), number of steps it uses, growth of the
+# last displacement at which it restarts, and cut-off below which differences of displacements are ignored.
 _NEAR, _DEPTH, _WORSE, _ALIKE = 0.01, 6, 2.0, 1e-3
 
 
@@ -44,14 +45,16 @@ def settled(
     factors: Array | None = None,
     yarns: tuple[YarnDials, ...] = (),
 ) -> State:
-    """The state at rest under what pulls it with the pins at the inputs' end, reached by strongly damped steps.
+    """Return the static equilibrium under external forces, with the pins at the end of the inputs.
 
-    factors: (b,) on each block's stiffness; 1 if None.  yarns: where what is woven may slide, else nothing does.
+    It is reached by strongly damped steps. If a step fails, as when the body collapses under its weight, the last good
+    shape is returned.
 
-    Where a step fails, as when the body collapses under its weight, the last good shape is returned.
+    factors: (b,) stiffness factor of each block; 1 if None.  yarns: settings with which woven cloth may slide; without
+    them nothing slides.
     """
     system = stepper.system
-    # Any step length does; with this one the first mode's inertia matches its stiffness.
+    # Any step length works; with this one the first mode's inertia matches its stiffness.
     scale = np.ones(len(system.blocks)) if factors is None else factors
     eigenvalues = [_calming(system, region, scale) for region in system.regions]
     h = 1.0 / math.sqrt(max(eigenvalues)) if eigenvalues else 1.0
@@ -68,7 +71,7 @@ def settled(
         state = fallen(stepper, state, still, controls)
     near = _NEAR / part if thin and not touching else None
     state, calm = _descended(stepper, state, still, h, controls, limit, near)
-    # What presses on something may be held by it.
+    # A contact may stabilise the shape, so a saddle is sought only without contacts.
     for _ in range(_SADDLES if thin and calm else 0):
         way = None if presses(system, state) else way_out(system, state, scale)
         if way is None:
@@ -83,10 +86,10 @@ def settled(
 def _descended(
     stepper: Stepper, state: State, still: Inputs, h: float, controls: Controls, limit: Array, near: float | None
 ) -> tuple[State, bool]:
-    """After strongly damped steps, and whether the last one moved no node by more than its limit (n,) m.
+    """Take strongly damped steps; return the state, and whether the last one moved no node by more than its limit.
 
-    near: times the limit, from where on what creeps is guessed; None if it never is, as what is touched is not to be
-    jumped through.
+    limit: (n,) m.  mixing_limit: multiple of the limit below which Anderson mixing begins; None to disable it, as with
+    contacts, which an extrapolated step could pass through.
     """
     series = None if near is None else _Series()
     for _ in range(_MOST):
@@ -104,10 +107,10 @@ def _descended(
 
 
 class _Series:
-    """Steps towards rest, each of which is guessed from some before it.
+    """Anderson mixing of the last steps towards rest.
 
-    Anderson, *Iterative Procedures for Nonlinear Integral Equations* (1965): that mean of the last steps is gone on
-    from of which the ways cancel best.
+    Anderson, *Iterative Procedures for Nonlinear Integral Equations* (1965): continue from the mean of the last steps
+    whose displacements cancel best.
     """
 
     def __init__(self) -> None:
@@ -115,9 +118,9 @@ class _Series:
         self._ways: list[Array] = []
 
     def mixed(self, begun: Array, ended: Array) -> Array:
-        """(n, 3) m, from where to go on after a step from begun to ended."""
+        """Return the positions (n, 3) m to continue from after a step from start to end."""
         if self._ways and np.linalg.norm(ended - begun) > _WORSE * np.linalg.norm(self._ways[-1]):
-            # It is another way down than the one that was guessed along.
+            # The descent has changed its direction, so the stored steps are useless.
             self._from.clear()
             self._ways.clear()
         self._from.append(begun)
@@ -134,9 +137,9 @@ class _Series:
 
 
 def _calming(system: System, region: Region, factors: Array) -> float:
-    """lambda_1 at rest, 1/s^2; where only weight holds the shape, that of a pendulum as long as the region."""
+    """Return lambda_1 at rest, 1/s^2; if only weight restores the shape, that of a pendulum as long as the region."""
     found = system.eigenvalue(region, factors)
-    # Beads in a chain turn about the points that hold them: nothing but weight brings them back.
+    # Beads of a chain rotate about their attachment points: only weight restores them.
     if found > 0.0 and (region.rigid_modes or region.stiff):
         return found
     length = float(np.ptp(system.rest[region.free], axis=0).max(initial=0.0))

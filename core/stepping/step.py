@@ -1,4 +1,4 @@
-"""One substep of a system: the minimisation, and what is tried where it fails."""
+"""Time stepper: one substep of a system, and the fallbacks if its minimisation fails."""
 
 from __future__ import annotations
 
@@ -34,28 +34,28 @@ from .step_problem import StepProblem
 from .turns import Turns
 
 Minimiser = Callable[[Problem, Array, Tolerance], Minimum]
-# How often a failed step is cut in halves before what its parts came to is taken, or the failure is reported.
+# How often a failed step is bisected before its result is accepted as it is, or the failure is reported.
 _HALVINGS = 4
-# The error, in parts of the first estimate, up to which the shortest parts may stay short of their minimum: what is
-# crushed may creep towards it for hundreds of iterations. Its potential is below the start's: nothing runs away by it.
+# Residual, relative to the first estimate, that is accepted in the shortest parts: crushed bodies may creep towards
+# their minimum for hundreds of iterations. The potential is below that of the start, so the motion stays bounded.
 _ROUGH = 0.1
-# Binary digits of the inertia that make a factorisation another one.
+# Number of bits of the inertia that identify a factorisation.
 _DIGITS = 40
-# Factorisations that are kept.
+# Number of cached factorisations.
 _FACTORS = 8
-# Positions are known to this part of their largest coordinate: a few units in the last place.
+# Relative rounding error of positions: a few units in the last place of the largest coordinate.
 _ROUNDING = 4.0 * float(np.finfo(float).eps)
 
 
 class Stepper:
-    """Steps of one system. Holds nothing but factorisations, so equal arguments give equal bytes.
+    """Time stepper of one system. It caches nothing but factorisations, so equal arguments give equal bytes.
 
     free: (f,) nodes that are unknowns.
     dof: (3f,) their coordinates in the stack.
-    slot: (n,) each node's place among the free ones, -1 for hard pins.
-    pieces: the parts of each region that lie in one block.
-    firm: whether nothing but solids that something holds is in it, so that its stiffness alone resists whatever moves.
-    problem: what a substep minimises.
+    free_index: (n,) index of each node among the free nodes, -1 for hard pins.
+    region_slices: slices of each region by block.
+    is_pinned_solid: whether the system consists of pinned solids only, so that its stiffness resists every motion.
+    problem_type: class of the objective that a substep minimises.
     """
 
     problem: ClassVar[type[StepProblem]] = StepProblem
@@ -78,21 +78,21 @@ class Stepper:
         self._drag = self._reduced(viscous(system.rest)) if viscous else None
         noise = np.random.default_rng(0).standard_normal(len(self.dof))
         diagonal = (self.stiffness if system.joints is None else self._reduced(system.blocks_at_rest())).diagonal()
-        # Where nothing holds at rest, as across a spring, something does later.
+        # Directions without stiffness at rest, as across a spring, gain some later.
         self._noise_force = _ROUNDING * noise * np.maximum(diagonal, diagonal.mean() if len(diagonal) else 0.0)
         self._factors: dict[tuple[float, bytes, bytes, bytes], Solve] = {}
         self._compliances: list[tuple[Solve, Compliance]] = []
         self._roundings: list[tuple[Solve, float]] = []
 
     def among(self, regions: tuple[Region, ...]) -> Stepper:
-        """The same steps of a system in which nothing but the eigenvalues of its regions is other: with its factors."""
+        """Return a stepper that shares the factorisations, for regions that differ in nothing but their eigenvalues."""
         other = copy(self)
         other.system = replace(self.system, regions=regions)
         other.pieces = tuple(pieces(other.system, region) for region in regions)
         return other
 
     def _beside(self) -> Index:
-        """(n,) the place among the free ones of the one beside each node, of its own block if that has any."""
+        """Return the index (n,) among the free nodes of the nearest one to each node, in its own block if possible."""
         found, rest = self.slot.copy(), self.system.rest
         for part in self.system.slices:
             own = self.free[(self.free >= part.start) & (self.free < part.stop)]
@@ -114,12 +114,13 @@ class Stepper:
         guess: Array | None = None,
         damped_at: Array | None = None,
     ) -> tuple[State, StepReport]:
-        """Advance by h seconds while the pins move.
+        """Advance by h seconds while the pins move; return the new state and a report.
 
-        guess: velocities (n, 3) to start the search from.  damped_at: (n, 3) m, where C is taken, if not at the start.
+        A failed substep is retried with fallback coefficients, then by Newton's method, then with halved h. The
+        shortest parts may be rough. If all of it fails, the report's outcome says so, and the state is the one given.
 
-        A substep that fails is tried again by Newton's method, then with halved h; the shortest parts may be rough.
-        Then it is reported in the outcome; the state returned with a failed outcome is the one given.
+        guess: velocities (n, 3) to start the search from.  damping_positions: (n, 3) m, where C is evaluated; by
+        default at the start.
         """
         if asleep(self.system, state, inputs, controls):
             return resting(state, h), StepReport(Outcome.CONVERGED, 0, 0, 1, 0.0, 0)
@@ -130,7 +131,7 @@ class Stepper:
         return state, report
 
     def halved_first(self, state: State, inputs: Inputs, h: float, controls: Controls) -> int:
-        """How often a step is cut in halves before it is tried at all."""
+        """Return how often a step is bisected before the first attempt."""
         return 0
 
     def _parts(
@@ -164,7 +165,7 @@ class Stepper:
                     tolerance = Tolerance(controls.tolerance, problem.noise, ways=True)
                     minimum = minimiser(problem, problem.begun(begin), tolerance)
                 else:
-                    # What a whole step did not find may be where it does not look.
+                    # A bisected step searches contacts thoroughly: the whole step may have missed some.
                     contact = ContactStep.of(self.system, state, given, h / parts, controls, parts > 1)
                     problem, minimum = contact.minimised(made, minimiser, begin, controls.tolerance)
                 iterations += minimum.iterations
@@ -172,7 +173,7 @@ class Stepper:
                 helped += attempt > 0
                 bolted = contact is not None and self._bolts(state, given, h / parts, controls, minimum.velocities)
                 if minimum.outcome in (Outcome.CONVERGED, Outcome.TOUCHING) and not bolted:
-                    # Only a shorter step finds other contacts.
+                    # A contact failure is not retried: only a shorter step finds other contacts.
                     break
             residual = max(residual, minimum.residual)
             if contact is None:
@@ -187,6 +188,7 @@ class Stepper:
         return state, StepReport(Outcome.CONVERGED, iterations, evaluations, parts, residual, helped)
 
     def _bolts(self, state: State, inputs: Inputs, h: float, controls: Controls, velocities: Array) -> bool:
+        """Return whether the velocities (f, 3) m/s of a step are those of a runaway."""
         if not any(law.waveform for law in controls.laws):
             return False
         every = np.zeros_like(state.positions)
@@ -194,7 +196,7 @@ class Stepper:
         return bolts(self.system, state, inputs, h, controls, every)
 
     def _attempts(self, controls: Controls) -> list[tuple[bool, Minimiser]]:
-        """What is tried one after the other: whether with the calmer coefficients, and how it is minimised."""
+        """Return the attempts in their order: whether to use fallback coefficients, and the minimiser."""
         found: list[tuple[bool, Minimiser]] = [(False, self._minimiser)]
         remembers = any(law.waveform for law in controls.laws)
         if remembers:
@@ -204,10 +206,10 @@ class Stepper:
         return found
 
     def factor(self, h: float, inertia: Array, factors: Array, share: Array | None = None) -> Solve:
-        """Solve with D + h K/e + C/e at rest, for the free nodes' inertia D = M/(s e) (f,).
+        """Return a solve with D + h K/e + C/e at rest, for the free nodes' inertia D = M/(s e) (f,).
 
-        factors: (b,) on each block's stiffness, of which e is the first. A dial that moves the stiffness moves 1/s
-        alike, so that D, rounded, and the factors stay.  share: (n,) part of the stiffness that counts; all if None.
+        e is the first of the stiffness factors (b,) of the blocks. A dial that scales the stiffness scales 1/s alike,
+        so D, rounded, and the factorisation stay.  stiffness_weights: (n,) weight of the stiffness; 1 if None.
         """
         key = self._key(h, inertia, factors, share)
         if key not in self._factors:
@@ -218,7 +220,7 @@ class Stepper:
         return self._factors[key]
 
     def _key(self, h: float, inertia: Array, factors: Array, share: Array | None) -> tuple[float, bytes, bytes, bytes]:
-        # Alone, and without drag, a block's matrix does not know its factor.
+        # Without drag, the matrix of a single block is independent of its factor.
         known = factors if self._drag is not None or len(factors) > 1 else np.ones(1)
         return h, rounded(inertia).tobytes(), known.tobytes(), b"" if share is None else share.tobytes()
 
@@ -228,14 +230,14 @@ class Stepper:
         self._factors[key] = solve
 
     def compliance(self, solve: Solve) -> Compliance:
-        """Columns of the inverse of what was factorised, at the nodes that carry what can touch something."""
+        """Return lazily computed columns of the inverse, at the nodes that carry contact surfaces."""
         for known, found in self._compliances:
             if known is solve:
                 return found
         assert self.system.contact is not None
         nodes = self.system.contact.nodes
         if len(nodes):
-            # What is touched at once lies together: in order of their places.
+            # Nodes in contact are near each other: sort them by position.
             nodes = nodes[cKDTree(self.system.rest[nodes], leafsize=LOT).indices]
         slots = self.slot[nodes]
         made = Compliance(solve, len(self.free), slots[slots >= 0])
@@ -245,33 +247,36 @@ class Stepper:
         return made
 
     def stiffness_over_first(self, factors: Array, share: Array | None = None) -> csr_matrix:
-        """K at rest of the free nodes over the first of the factors (b,), (3f, 3f) N/m. share: see factor()."""
+        """Return K (3f, 3f) N/m at rest of the free nodes over the first of the factors (b,).
+
+        stiffness_weights: as in factorise().
+        """
         if len(factors) == 1 and share is None:
             return self.stiffness
         return self._reduced(self.system.stiffness_at_rest(factors, True, share)) / float(factors[0])
 
     def rounding(self, solve: Solve, far: Array) -> float:
-        """The error estimate that rounding alone leaves, sqrt(W s).
+        """Return the error estimate that rounding alone causes, sqrt(W s).
 
-        far: (f,) or a number, the stiffness factor times the largest coordinate in m: forces of its last digit.
+        scale: (f,) or a number, the stiffness factor times the largest coordinate in m: forces of its last digit.
         """
         if not np.ndim(far) and self.system.joints is None:
             return float(far) * self._rounding_of(solve)
         force = (far.repeat(3) if np.ndim(far) else far) * self._noise_force
         if self.system.joints is not None:
-            # What a link rounds pulls at both of its ends alike.
+            # A link's rounding error pulls at both of its ends alike.
             pull = float(np.max(far, initial=0.0)) * _ROUNDING * self.system.joints.noise()
             force = force + pull[self.free].ravel()
-        # Next to links of extreme stiffness, rounding may leave less than nothing.
+        # With links of extreme stiffness, rounding may make the product negative.
         return float(np.sqrt(max(float(force @ solve(force)), 0.0)))
 
     def _rounding_of(self, solve: Solve) -> float:
-        """The same for a number of 1, once for each factorisation."""
+        """Return the rounding estimate for a scale of 1, computed once for each factorisation."""
         found = [value for known, value in self._roundings if known is solve]
         if not found:
             force = self._noise_force
             found = [float(np.sqrt(max(float(force @ solve(force)), 0.0)))]
-            # What is kept here no longer than there would stay in memory.
+            # Drop entries of factorisations that left the cache, which would otherwise stay in memory.
             there = list(self._factors.values())
             self._roundings = [one for one in self._roundings if any(one[0] is other for other in there)]
             self._roundings.append((solve, found[0]))
@@ -279,19 +284,22 @@ class Stepper:
 
 
 def _creeping(minimum: Minimum) -> bool:
-    """Whether it was on its way, and is near."""
+    """Return whether the search had not converged but is close enough to accept."""
     if minimum.outcome is Outcome.TOUCHING:
         return True
     return minimum.outcome is Outcome.ITERATIONS and minimum.residual <= _ROUGH
 
 
 def rounded(inertia: Array) -> Array:
-    """To fewer digits, so that what comes by another way is the same."""
+    """Round the inertia to fewer bits, so that values from different computations are equal."""
     parts, exponents = np.frexp(inertia)
     return np.asarray(np.ldexp(np.round(np.ldexp(parts, _DIGITS)), exponents - _DIGITS))
 
 
 def highest_frequency(stepper: Stepper, factors: Array) -> float:
-    """Of the free nodes at rest, rad/s; explicit steps are bounded up to 2 over it. factors: (b,) on the stiffness."""
+    """Return the highest frequency of the free nodes at rest, rad/s; explicit steps are bounded up to 2 over it.
+
+    factors: (b,) stiffness factor of each block.
+    """
     value = largest_eigenvalue(stepper.stiffness_over_first(factors), stepper.system.mass[stepper.free])
     return float(np.sqrt(float(factors[0]) * value))

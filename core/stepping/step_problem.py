@@ -1,4 +1,4 @@
-"""The potential psi of one substep (docs/physics.md section 1) with the inertia of section 2."""
+"""Potential psi of one substep (docs/physics.md section 1) with the inertia of section 2."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from .touching import Metric, Touched
 
 
 class StepProblem:
-    """psi(v) over the free nodes' velocities (f, 3)."""
+    """Potential psi(v) over the free nodes' velocities (f, 3), with its preconditioner."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class StepProblem:
         damped_at: Array | None = None,
         around: Around | None = None,
     ) -> None:
-        """calm: whether the laws' calmer coefficients are taken.  damped_at: see step.Stepper."""
+        """use_fallback_coefficients: for all regions.  damping_positions: see step.Stepper."""
         system = stepper.system
         self._stepper, self._state, self._inputs, self._h, self._calm = stepper, state, inputs, h, calm
         self._around = around or Around()
@@ -71,11 +71,11 @@ class StepProblem:
             self._drag = stepper.viscous(place).tocsr() + (0 if self._drag is None else self._drag)
         self._from = rows(state.positions, stepper.free)
         self._placed: tuple[Array, Array] | None = None
-        # A body in flight starts with what its weight does to it, so that no step along a search changes its momentum.
+        # An unpinned body starts with the velocity that its weight adds, so no search step changes its momentum.
         self.start = self.allowed(self._predicted + h * self._flying[:, None] * system.pull(inputs, stepper.free))
         self._changed: tuple[Array, list[tuple[Array, Array]]] | None = None
         rotation = stepper.turns.at(self.positions(self.start), self._regions)
-        # Without a way back to the problem: a circle would keep factors until the collector happens to come by.
+        # No reference back to the problem: a cycle would keep factorisations alive until the garbage collector runs.
         self._metric = Metric(stepper, self._positive, self._solve, rotation, self._scale, h)
         self._renewing = Renewing(stepper.turns, self._regions, self._metric, draws(system.blocks, inputs))
         self.value_noise = self._potentials.rounding / h
@@ -114,7 +114,7 @@ class StepProblem:
             self._positive = LowRank.of(count, places, lifted)
 
     def _far(self, state: State, share: Share) -> Array:
-        """Each free node's stiffness factor and theta times the largest coordinate of its block, m."""
+        """Return each free node's stiffness factor and theta times the largest coordinate of its block, m."""
         system, free = self._stepper.system, self._stepper.free
         far = [float(np.abs(state.positions[part]).max(initial=0.0)) for part in system.slices]
         each = np.array(far) * self._factors
@@ -122,7 +122,7 @@ class StepProblem:
         return np.asarray((each[0] if len(each) == 1 else each[system.owner()[free]]) * theta)
 
     def positions(self, v: Array) -> Array:
-        """Of all nodes, (n, 3) m, where the step ends with velocities v (f, 3)."""
+        """Return the positions (n, 3) m of all nodes at the end of a step with velocities v (f, 3)."""
         if self._placed is None or self._placed[0] is not v:
             x = self._next.copy()
             x[self._stepper.free] = self._from + self._h * v
@@ -132,7 +132,7 @@ class StepProblem:
     def value_gradient(self, v: Array) -> tuple[float, Array]:
         if self._touched:
             self._touched.tried += 1
-        # A trial may go too far; its value then is infinite or none, and the search turns back.
+        # A trial may overshoot; its value is then infinite or NaN, and the search backtracks.
         with np.errstate(over="ignore", invalid="ignore"):
             return self._value_gradient(v)
 
@@ -149,7 +149,7 @@ class StepProblem:
             gradient += self._low_rank.combined(self._low_rank.columns, self._low_rank.signs * along).reshape(-1, 3)
         value -= float(np.vdot(self._load, v))
         if self._drag is not None:
-            # The pins go as they are led.
+            # Pins have the velocities of their animation.
             given = (self._next - self._state.positions) / self._h
             given[free] = v
             pull = (self._drag @ given.ravel()).reshape(-1, 3)
@@ -159,26 +159,26 @@ class StepProblem:
         return value + potential / self._h, gradient + rows(slope, free)
 
     def motion(self, v: Array) -> float:
-        """Of the deformation, as if all of it were in the first mode.
+        """Return the norm of the deformation velocity in sqrt(W s), as if it were all in the first mode.
 
-        What is predicted along straight lines may stretch a slender body so much that a small part of that error is
-        still more than all of its bending.
+        It is infinite if unknown. The norm of the predicted velocity is no measure: straight motion may stretch a
+        slender body so much that a small fraction of that error exceeds all of its bending.
         """
         total, changes = 0.0, self._changes(v)
         if changes is None:
             return np.inf
         for (_, terms), one, (change, along) in zip(self._terms, self._coefficients, changes, strict=True):
             stiff = float((terms.inertia * (1.0 + one.theta * one.q)) @ np.einsum("fi,fi->f", change, change))
-            # What is rigid in it is neither slowed nor stiff.
+            # The rigid part has no inertia time and no stiffness.
             total += stiff + float(along @ along) / self._h
         return float(np.sqrt(total))
 
     def way(self, v: Array) -> float:
-        """Of the deformation."""
+        """Return the largest deformation velocity of a node, m/s; infinite if unknown."""
         return max((longest(change) for change, _ in self._changes(v) or ()), default=np.inf)
 
     def _changes(self, v: Array) -> list[tuple[Array, Array]] | None:
-        """Of each region, the velocities (f, 3) of its deformation, and what is rigid beside; None where not known."""
+        """Return deformation velocities (f, 3) and rigid amplitudes of each region; None if unknown."""
         if self._begin is None:
             return None
         if self._changed is not None and self._changed[0] is v:
@@ -197,6 +197,7 @@ class StepProblem:
         return found
 
     def secant(self, v: Array) -> tuple[Array, Array] | None:
+        """Return a direction (f, 3) m/s and the gradient's change (f, 3) N along it, or None, from the last step."""
         begin, nodes = self._begin, self._stepper.free
         if begin is None or begin.past is None or self._stepper.system.joints is not None:
             return None
@@ -208,27 +209,27 @@ class StepProblem:
         return way, self._inertia[:, None] * way + self._h * self._potentials.shared(stress, nodes)
 
     def begun(self, guess: Array | None) -> Array:
-        """Velocities (f, 3) to start from."""
+        """Return the velocities (f, 3) to start from."""
         return self.start if guess is None else self.allowed(guess)
 
     @property
     def slots(self) -> Index:
-        """(n,) the row of v that is each node's; -1 of hard pins."""
+        """Row of v of each node, (n,); -1 for hard pins."""
         return self._stepper.slot
 
     @property
     def as_before(self) -> Array:
-        """(f, 3) m/s, of the last step."""
+        """Velocities (f, 3) m/s of the last step."""
         return self._state.velocities[self._stepper.free]
 
     def lower(self, rows: Rows, pressing: Array, *found: Array) -> Array:
-        """The velocities (f, 3) with the least psi, with contacts as in touch()."""
+        """Return the velocities (f, 3) with the lowest psi, with contacts as in set_contacts()."""
         self._potentials.touch(ContactEnergy(rows, pressing) if len(rows) else None)
         starts = [self.allowed(v) for v in found]
         return min(starts, key=lambda v: self.value_gradient(v)[0])
 
     def allowed(self, v: Array) -> Array:
-        """Velocities (f, 3) to start from, as many parts of them as terms allow from where the nodes are."""
+        """Scale velocities (f, 3) down to the largest fraction that all terms allow from the start."""
         part = self.largest_step(np.zeros_like(v), v)
         return v if part == 1.0 else part * v
 
@@ -261,7 +262,10 @@ class StepProblem:
         return self._metric(gradient.ravel()).reshape(-1, 3)
 
     def touch(self, rows: Rows, pressing: Array, v: Array) -> None:
-        """From now on with these contacts, the metric as they are at v (f, 3). pressing: (k,) N, as friction has it."""
+        """Replace the contacts, and precondition with their stiffness at v (f, 3).
+
+        normal_forces: (k,) N, lagged normal forces.
+        """
         self._touched, self.low_rank = None, self._low_rank
         self._potentials.touch(None)
         self._metric.loosen()
@@ -283,7 +287,7 @@ class StepProblem:
         return None if self._touched is None else self._metric.pushed(step)
 
     def state_after(self, v: Array, stopped: Set[int] = frozenset()) -> State:
-        """stopped: see Ending."""
+        """Return the state at the step's end, with velocities v (f, 3) m/s. truncated_regions: see StepEnd."""
         x = self.positions(v)
         stepper, state, h = self._stepper, self._state, self._h
         velocities = (x - state.positions) / h
@@ -295,6 +299,6 @@ class StepProblem:
             stepper.system, state, self._inputs, h, self._potentials, [one for _, one in self._terms],
             self._coefficients, self._factors, self._around.hit, stopped,
         ).kept(x, velocities, self._begin)  # fmt: skip
-        # A calm step may come back all of a swing at once: taken for a velocity, it would go on farther each time.
+        # A fallback step may undo a whole swing at once. As a history velocity it would amplify the next steps.
         memory = forgotten(memory) if self._calm else kept.kept(stepper.system, memory)
         return State(state.time + h, x, velocities, self._reference, memory)

@@ -1,4 +1,4 @@
-"""How many substeps a dialled law needs."""
+"""Number of substeps that a settle law needs."""
 
 from __future__ import annotations
 
@@ -10,23 +10,26 @@ from functools import lru_cache
 from .first_mode import FirstModeLaw
 from .waveform import WaveformLaw, settle_law
 
-# Angle in rad that the first mode turns in one substep: up to the first one its peaks are met within 5%. The kappa of
-# FirstModeLaw grows with the angle, and what is softer than at rest (a bend that gives way) then swings up instead of
-# down: at the second angle kappa is 1.6, at pi/3 it has no bound.
+# Phase in rad of the first mode in one substep: up to the first value its peaks are met within 5%. The kappa of
+# FirstModeLaw grows with the phase, and motion softer than at rest (a buckling bend) then gains amplitude: at the
+# second value kappa is 1.6, at pi/3 it has no bound.
 GOOD_PHASE = math.pi / 6.0
 MAX_PHASE = math.pi / 5.0
-# No overshoot is so strong that it asks for more substeps per frame than this: it is limited instead.
+# Largest number of substeps per frame; a stronger overshoot is limited instead.
 MAX_SUBSTEPS = 20
 
 DialledLaw = WaveformLaw | FirstModeLaw
-"""A law that Settle and Bounce are for."""
+"""Law that Settle and Bounce control."""
 Dialled = Callable[[float, float, float], DialledLaw]
-"""A law from settle time in s, overshoot and eigenvalue in 1/s^2."""
+"""Function that returns a law for settle time in s, overshoot and eigenvalue in 1/s^2."""
 
 
 @dataclass(frozen=True)
 class Substeps:
-    """count: substeps per frame.  overshoot: the one that they can carry.  limited: whether that is less than asked."""
+    """Substeps per frame, and the overshoot they can resolve.
+
+    count: substeps per frame.  overshoot: resolved overshoot.  is_limited: whether it is less than requested.
+    """
 
     count: int
     overshoot: float
@@ -37,9 +40,9 @@ class Substeps:
 def choose_substeps(
     settle: float, overshoot: float, frame_time: float, least: int, dialled: Dialled = settle_law
 ) -> Substeps:
-    """Enough substeps for the overshoot's swings to be resolved, or less overshoot if that asks too much.
+    """Return enough substeps to resolve the overshoot, or a smaller overshoot if that takes too many.
 
-    settle: s.  frame_time: s.  least: the artist's own number of substeps.
+    settle: s.  frame_time: s.  min_count: number of substeps set by the user.
     """
 
     def needed(o: float, phase: float) -> int:

@@ -1,4 +1,4 @@
-"""A Hessian as the parts it is made of, and what of it acts across the sheets."""
+"""Hessian as a sum of blocks, and its action along the normals of the sheets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from ..solvers.factor import Solve, factorise_roughly
 
 @dataclass(frozen=True)
 class Part:
-    """factor times a matrix over some of the nodes: of each coordinate, or threefold of all three together."""
+    """Matrix over some of the nodes, times a factor.
+
+    is_vector_valued: whether the matrix couples all three coordinates; otherwise it applies to each coordinate alike.
+    """
 
     nodes: slice
     factor: float
@@ -21,12 +24,12 @@ class Part:
     threefold: bool
 
     def times(self, way: Array) -> Array:
-        """For ways (n, 3) of its nodes."""
+        """Return the product with vectors (n, 3) of its nodes."""
         found = (self.matrix @ way.ravel()).reshape(-1, 3) if self.threefold else self.matrix @ way
         return np.asarray(self.factor * found)
 
     def across(self, normals: Array) -> csr_matrix:
-        """N^T H N, (n, n), for the normals (n, 3) of its nodes."""
+        """Return N^T H N, (n, n), for the normals (n, 3) of its nodes."""
         if not self.threefold:
             return _weighted(self.matrix.tocsr(), self.factor, normals)
         blocks = self.matrix if isinstance(self.matrix, bsr_matrix) else self.matrix.tobsr((3, 3))
@@ -43,25 +46,25 @@ def _weighted(matrix: csr_matrix, factor: float, normals: Array) -> csr_matrix:
 
 @dataclass(frozen=True)
 class Tangent:
-    """The sum of parts, over so many nodes."""
+    """Sum of blocks over a number of nodes."""
 
     parts: tuple[Part, ...]
     count: int
 
     def times(self, way: Array) -> Array:
-        """For a way (n, 3) m, in N."""
+        """Return the force (n, 3) N for displacements (n, 3) m."""
         total = np.zeros_like(way)
         for part in self.parts:
             total[part.nodes] += part.times(way[part.nodes])
         return total
 
     def across(self, normals: Array) -> csr_matrix:
-        """(n, n) N/m, what motions along the normals (n, 3) meet."""
+        """Return the stiffness (n, n) N/m of motions along the normals (n, 3)."""
         size = (self.count, self.count)
         total = csr_matrix(size)
         for part in self.parts:
             own, first = part.across(normals[part.nodes]), part.nodes.start
-            # Rows of other nodes have nothing.
+            # The rows of other nodes are empty.
             starts = np.zeros(self.count + 1, dtype=own.indptr.dtype)
             starts[first : first + own.shape[0] + 1] = own.indptr
             starts[first + own.shape[0] + 1 :] = own.nnz
@@ -70,9 +73,9 @@ class Tangent:
 
 
 class Across:
-    """The inverse of what motions along the normals meet, which is far less than what those in the sheet do.
+    """Inverse of the stiffness along the sheets' normals, which is far lower than in their planes.
 
-    Added to the inverse of a metric that is as stiff in all directions, it makes one that knows folds and bends.
+    Added to the inverse of an isotropic preconditioner, it resolves folds and bends.
     """
 
     def __init__(self, normals: Array, solve: Solve) -> None:
@@ -80,7 +83,7 @@ class Across:
 
     @staticmethod
     def of(normals: Array, tangent: Tangent, inertia: Array, h: float, free: Index) -> Across:
-        """normals: (n, 3).  inertia: (f,) of the free nodes."""
+        """Factorise the stiffness along normals (n, 3). inertia: (f,) of the free nodes."""
         matrix = diags(inertia) + h * tangent.across(normals)[free][:, free]
         return Across(normals[free], factorise_roughly(matrix.tocsr()))
 

@@ -1,4 +1,4 @@
-"""One tick of the machine that switches muscles, after [Ctl]'s control (docs/muscles.md)."""
+"""One tick of the controller that switches muscles, after [Ctl]'s control (docs/explanation/muscles.md)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from ..arrays import Array, Mask
 
 
 def ticked(on: Mask, count: Array, total: Array, threshold: Array, delay: Array) -> tuple[Mask, Array]:
-    """Which muscles are on from now on, and for how many ticks each has wanted to be otherwise; all (..., m).
+    """Return which muscles are on after a tick, and for how many ticks each has been due to switch; all (..., m).
 
-    A muscle wants to be on where the total of its sensors is above the threshold, off where it is below, and to stay
-    where they are equal. It switches at the first tick after as many as the delay at each of which it wanted to; once
-    it does not, it begins anew.
+    A muscle is due on where the sum of its sensors exceeds the threshold, and off where it is below. If they are equal,
+    it keeps its state. It switches once it has been due for more consecutive ticks than the delay.
     """
     other = np.where(on, total < threshold, total > threshold)
     waited = np.where(other, count + 1.0, 0.0)

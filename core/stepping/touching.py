@@ -1,4 +1,4 @@
-"""What contacts add to a step's problem: their energy, and their stiffness in the metric."""
+"""Contacts in a step's problem: their energy, and their stiffness in the preconditioner."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from ..system.state import State
 from .potentials import Potentials
 from .rigid_part import Slotted
 
-# The metric is made anew where more than this part of the contacts that press are others.
+# The preconditioner is rebuilt if more than this fraction of the active contacts changed their state.
 _CHANGED = 0.1
-# The same after so many evaluations, more where steps are cut short, if anything slides or presses otherwise than then.
+# It is also rebuilt after so many evaluations (more if steps are shortened) if a contact slides or changed its state.
 _STALE = 8
-# Iterations of a step in which friction follows what presses.
+# Iterations of a step in which the friction limit follows the normal force.
 FOLLOWS = 40
 
 
 class Meeting(Slotted, Protocol):
-    """A step's problem in which things may touch.
+    """Objective of a step in which contacts may occur.
 
-    start: velocities to search from.  noise: the error that means nothing, sqrt(W s).
+    start: velocities to search from.  noise: error estimate below which a change is negligible, sqrt(W s).
     """
 
     start: Array
@@ -36,45 +36,45 @@ class Meeting(Slotted, Protocol):
 
     @property
     def as_before(self) -> Array:
-        """The velocities of the last step."""
+        """Velocities of the last step."""
         ...
 
     @property
     def contacts(self) -> ContactEnergy | None:
-        """What touches now."""
+        """Energy of the current contacts."""
         ...
 
     def begun(self, guess: Array | None) -> Array:
-        """Velocities to start from."""
+        """Return the velocities to start from."""
         ...
 
     def lower(self, rows: Rows, pressing: Array, *found: Array) -> Array:
-        """The velocities with the least psi, with contacts as in touch()."""
+        """Return the velocities with the lowest psi, with contacts as in set_contacts()."""
         ...
 
     def touch(self, rows: Rows, pressing: Array, v: Array) -> None:
-        """From now on with these contacts, where the search is at v. pressing: (k,) N, as friction has it."""
+        """Replace the contacts while the search is at v. normal_forces: (k,) N, lagged normal forces."""
         ...
 
     def positions(self, v: Array) -> Array:
-        """Of all nodes, (n, 3) m, where the step ends."""
+        """Return the positions (n, 3) m of all nodes at the end of the step."""
         ...
 
     def motion(self, v: Array) -> float:
-        """See solvers.problem.Problem."""
+        """Return the norm of the motion, see solvers.problem.Problem."""
         ...
 
 
 class Stopped(Meeting, Protocol):
-    """One of which regions can be kept from going on."""
+    """Contact problem whose motion can be truncated by regions."""
 
     def state_after(self, v: Array, stopped: Set[int] = frozenset()) -> State:
-        """The state at the step's end, with velocities (f, 3) m/s. stopped: see Ending."""
+        """Return the state at the step's end, with velocities (f, 3) m/s. truncated_regions: see StepEnd."""
         ...
 
 
 class Prefactored(Protocol):
-    """What of a stepper is asked for."""
+    """Part of a stepper that the contact preconditioner depends on."""
 
     free: Index
     slot: Index
@@ -83,10 +83,10 @@ class Prefactored(Protocol):
 
 
 class Turned:
-    """A solve with the stiffness at rest, turned with each region: Q (M/s + h K)^-1 Q^T."""
+    """Solve with the stiffness at rest, rotated with each region: Q (M/s + h K)^-1 Q^T."""
 
     def __init__(self, solve: Solve, rotation: Array, scale: float) -> None:
-        """rotation: (f, 3, 3) of each free node.  scale: what the solved matrix was divided by."""
+        """rotation: (f, 3, 3) of each free node.  scale: factor by which the solved matrix was divided."""
         self._solve, self._rotation, self._scale = solve, rotation, scale
 
     def __call__(self, right: Array) -> Array:
@@ -101,28 +101,28 @@ class Turned:
 
 
 class Metric:
-    """A step's metric: what is constant, turned with the regions, and the stiffness of what presses.
+    """Preconditioner of a step: a constant matrix rotated with the regions, and the stiffness of active contacts.
 
-    base: the inverse of the first.
+    base: inverse of the first part.
     """
 
     def __init__(
         self, stepper: Prefactored, update: LowRank, solve: Solve, rotation: Array, scale: float, h: float
     ) -> None:
-        """update: what is constant beside it.  solve: with what was factorised.  rotation: (f, 3, 3) of each free node.
-        scale: what that was divided by.
+        """update: constant low rank part.  solve: with the factorised matrix.  rotation: (f, 3, 3) of each free node.
+        scale: factor by which the factorised matrix was divided.
         """
         self._stepper, self._update, self._solve, self._scale, self._h = stepper, update, solve, scale, h
         self.turn(rotation)
 
     def turn(self, rotation: Array) -> None:
-        """From now on with other rotations, and without what presses."""
+        """Replace the rotations (f, 3, 3), and drop the contacts."""
         self._rotation = rotation
         self.base = LowRankUpdate(Turned(self._solve, rotation, self._scale), self._update)
         self._stiff: ContactMetric | None = None
 
     def renew(self, solve: Solve) -> None:
-        """From now on with another solve, of a matrix as it is in space. Nothing presses."""
+        """Replace the factorisation by one of a matrix in world axes, and drop the contacts."""
         self._solve, self._scale = solve, 1.0
         self.turn(np.broadcast_to(np.eye(3), self._rotation.shape))
 
@@ -130,24 +130,27 @@ class Metric:
         return self.base(right) if self._stiff is None else self._stiff(right)
 
     def stiffen(self, energy: ContactEnergy, x: Array, branches: Index) -> None:
-        """With the stiffness of contacts at x (n, 3) m on branches (k,) in the place of what it had of it."""
+        """Replace the contact stiffness by that of contacts at x (n, 3) m in the given states (k,)."""
         self._stiff = self._stiffened(energy.rows.weights, *energy.resisted(x, branches))
 
     def loosen(self) -> None:
-        """From now on nothing presses."""
+        """Drop the contact stiffness."""
         self._stiff = None
 
     def foresee(self, weights: csr_matrix) -> None:
-        """Be ready for contacts that may press soon. weights: (k, n)."""
+        """Compute the inverse's columns for contacts that may soon become active. weights: (k, n)."""
         slots = np.unique(self._stepper.slot[weights.indices])
         self._stepper.compliance(self._solve).foresee(slots[slots >= 0])
 
     def pushed(self, step: Array) -> Array | None:
-        """What that stiffness makes of a step (f, 3), N; None where there is none."""
+        """Return the contact stiffness times a step (f, 3), N; None without contacts."""
         return None if self._stiff is None else self._stiff.pushed(step)
 
     def _stiffened(self, weights: csr_matrix, which: Index, ways: Array) -> ContactMetric | None:
-        """weights: (k, n).  which, ways: see ContactEnergy.resisted()."""
+        """Return the preconditioner with contacts, or None if no free node touches anything.
+
+        weights: (k, n).  contact_index, stiffness_vectors: see ContactPotential.stiffness_factors().
+        """
         counts = np.diff(weights.indptr)[which]
         first = weights.indptr[which] - np.concatenate([[0], np.cumsum(counts)[:-1]])
         entries = np.arange(int(counts.sum())) + first.repeat(counts)
@@ -160,7 +163,7 @@ class Metric:
         there = np.zeros(len(self._rotation), dtype=bool)
         there[slots] = True
         known = np.flatnonzero(there)
-        # What hangs together lies together.
+        # Sort the nodes by the part of the low rank update that couples them.
         known = known[np.argsort(hangs[known], kind="stable")]
         place = np.empty(len(self._rotation), dtype=np.int64)
         place[known] = np.arange(len(known))
@@ -173,25 +176,28 @@ class Metric:
         return ContactMetric(self.base, parts, resisted, known)
 
     def _compliant(self, known: Index, places: Index) -> Compliant:
-        """Q A^-1 Q^T / scale less the low rank, node by node. known: (a,) slots.  places: (b,) of some among them."""
+        """Return Q A^-1 Q^T / scale less the low rank part, node by node.
+
+        touched_nodes: (a,) indices of free nodes.  places: (b,) positions of some among them.
+        """
         slots, count = known[places], 3 * len(places)
         turn = (self._rotation[slots] / np.sqrt(self._scale)).astype(np.float32)
         own = self._stepper.compliance(self._solve).among(slots)
-        # First the columns, then the rows.
+        # Rotate the columns, then the rows.
         own = np.matmul(turn, own.reshape(len(slots), 3, count)).reshape(count, len(slots), 3)
         own = np.matmul(turn, own.transpose(1, 2, 0)).reshape(count, count)
         return Compliant(places, own - self.base.given(slots).astype(np.float32))
 
 
 class Touched:
-    """The contacts of one minimisation."""
+    """Contacts of one minimisation."""
 
     def __init__(
         self, potentials: Potentials, metric: Metric, free: Index, rows: Rows, pressing: Array, x: Array, h: float
     ) -> None:
-        """rows: not none.  pressing: (k,) N, as friction has it.  x: (n, 3) m, where the search starts.
+        """contacts: at least one.  normal_forces: (k,) N, lagged.  x: (n, 3) m, start of the search.
 
-        tried: how often psi was evaluated with the metric as it is; whoever does counts.
+        evaluations: number of evaluations of psi with the present preconditioner, counted by the caller.
         """
         self._potentials, self._metric, self._free, self._h = potentials, metric, free, h
         energy = ContactEnergy(rows, pressing)
@@ -207,7 +213,7 @@ class Touched:
         self._metric.stiffen(energy, x, branches)
 
     def accept(self, x: Array, value: float, gradient: Array) -> Accepted:
-        """See Problem.accept. x: (n, 3) m."""
+        """Update friction and the preconditioner after an iteration that ends at x (n, 3) m, see Problem.accept."""
         energy = self._potentials.contacts
         assert energy is not None
         before, slope = energy.value_gradient(x)
@@ -223,10 +229,10 @@ class Touched:
         self._slope = slope
         branches = energy.branches(x)
         changed = int((self._branches != branches).sum())
-        # One that is twenty times as stiff as the metric takes it for cuts all steps short.
+        # A contact twenty times stiffer than the preconditioner assumes would shorten all steps.
         hard = ((self._branches % 4 == 2) != (branches % 4 == 2)).any()
         fresh = bool(hard) or changed > _CHANGED * max(int((self._branches > 0).sum()), 1)
-        # What of a contact the metric has wrong no secant tells, see Accepted.apart.
+        # A secant does not correct the preconditioner's errors in contacts, see Accepted.known_gradient_change.
         fresh |= self.tried >= _STALE and bool(changed or (branches >= 4).any())
         if fresh:
             self._stiffen(energy, x, branches)

@@ -1,4 +1,4 @@
-"""How each node of a bent body is turned: what the metric of a step is turned by (docs/physics.md section 1)."""
+"""Rotation of each node of a bent body, applied to the preconditioner of a step (docs/physics.md section 1)."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from ..energies.polar import rotations
 from ..energies.tetrahedra import tet_volumes
 from ..system.system import System
 
-# A body that is strained and turned by less than this against its best rotation is turned as a whole.
+# A body strained and rotated by less than this against its best-fit rotation is rotated as a whole.
 _ALIKE = 0.02
-# Steps towards a rotation. No more are needed, as whatever it is, a metric turned by it stays positive.
+# Iterations of the polar decomposition. A few suffice: the preconditioner stays positive under any rotation.
 _TIMES, _SOON, _SLIGHT = 4, 2, 0.3
 
 
 @dataclass(frozen=True)
 class Turns:
-    """The mean deformation gradients at the free nodes of solids that something holds, and the rotations in them.
+    """Mean deformation gradients at the free nodes of pinned solids, and their rotations.
 
-    gradient: (3f, n), which makes the columns of F of positions (n, 3) m, one after the other: each of all nodes.
-    own: (f,) nodes that turn on their own; the others do as their region.
+    gradient_operator: (3f, n), maps one coordinate of positions (n, 3) m to a row of each F: first all its first
+        entries, then all its second ones, then all its third ones.
+    rotates_individually: (f,) mask of nodes that rotate individually; the others rotate with their region.
 
-    What nothing holds turns as a whole, so that no direction of the search has a momentum; so does what is linked, as a
-    link is stiffer by far than what it holds, and ties its ends as they were at rest.
+    Unpinned regions rotate as a whole, so that no search direction changes a momentum. So do linked ones: a link is far
+    stiffer than the bodies it joins, and couples its ends as at rest.
     """
 
     gradient: csr_matrix
@@ -35,6 +36,7 @@ class Turns:
 
     @staticmethod
     def of(system: System) -> Turns:
+        """Return the rotations' operator for a system."""
         free, count = np.flatnonzero(~system.fixed), len(system.rest)
         held = np.zeros(count, dtype=bool)
         for region in system.regions:
@@ -50,7 +52,7 @@ class Turns:
         volumes = np.abs(tet_volumes(system.rest, tets))
         around = np.bincount(tets.ravel(), volumes.repeat(4), minlength=count)
         shapes = gradients(system.rest, tets) * volumes[:, None, None]
-        # Of each corner, from each corner, by each coordinate of the material.
+        # Gradient at each corner from each corner, by material coordinate.
         rows = 3 * tets[:, :, None, None] + np.arange(3)
         values = shapes[:, None] / around[tets][:, :, None, None]
         shape = np.broadcast_shapes(rows.shape, values.shape)
@@ -63,14 +65,14 @@ class Turns:
         return Turns(made[dof], (held & (around > 0.0))[free])
 
     def at(self, x: Array, regions: Array) -> Array:
-        """Rotations (f, 3, 3) at positions x (n, 3) m.  regions: (f, 3, 3), those of whole regions.
+        """Return rotations (f, 3, 3) at positions x (n, 3) m. region_rotations: (f, 3, 3), of whole regions.
 
-        Where a search begins is a better place to ask than where the last step ended: it is nearer to where it ends.
+        Evaluate it at the start of a search rather than at the end of the last step: that is nearer to the result.
         """
         if not self.own.any():
             return regions
         F = np.stack([self.gradient @ place for place in np.ascontiguousarray(x.T)]).reshape(3, 3, -1)
-        # What is not finite is told by the step.
+        # Non-finite values are reported by the step.
         most = float(np.abs(F - regions.transpose(1, 2, 0))[:, :, self.own].max())
         if not most > _ALIKE:
             return regions

@@ -1,4 +1,4 @@
-"""Where a static shape is a saddle: a sheet that hangs by its corners in its own plane folds at the first breath."""
+"""Buckling of a static shape that is a saddle point, as a flat sheet pinned by its corners in its own plane."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from ..system.state import State
 from ..system.system import System
 from .hanging import slowest_swing
 
-# What leaves a shape slower than this part of the slowest swing is called still: it would take seconds to be seen.
+# Growth with a smaller eigenvalue than this fraction of the slowest swing's counts as stable: it takes seconds to show.
 _UNSEEN = 0.1
-# How far it is led out of the shape, of the size: far beyond rounding, and little beside a fold.
+# Displacement along the buckling mode as a fraction of the size: far above rounding, and small against a fold.
 _FAR = 1e-3
 
 
 def way_out(system: System, state: State, factors: Array) -> Array | None:
-    """(n, 3) m, along the fastest way out of a state of rest that is a saddle; None where it is stable.
+    """Return the fastest buckling mode of an unstable equilibrium, (n, 3) m; None if it is stable.
 
-    Of sheets and ropes, whose energy falls on both sides of a flat shape that its weight presses together. factors:
-    (b,) on each block's stiffness.  What touches is not asked: it may hold what would leave.
+    Only sheets and ropes are tested: compressed by its weight, a flat shape loses energy on both sides. Contacts, which
+    may stabilise the shape, are ignored. factors: (b,) stiffness factor of each block.
     """
     stiffness, found = None, np.zeros_like(state.positions)
     for region in system.regions:

@@ -1,10 +1,10 @@
-"""The law that the dials mean: every mode of a region swings out as dialled (docs/physics.md section 2).
+"""Waveform law: every mode of a region follows the dialled motion (docs/physics.md section 2).
 
-A region at rest whose reference motion stops follows, with overshoot o = e^{-pi a/w} > 0 or 0,
+After its reference motion stops, a region at rest moves, with overshoot o = e^{-pi a/w} > 0 or 0, as
 
     x(t) ~ e^{-a t} sin w t              x(t) ~ e^{-a t} - e^{-2 a t}
 
-and stays below 1% of its largest swing from the settle time on. All elastic deflection does, whatever its direction.
+and stays below 1% of its largest swing from the settle time on. This holds for elastic deflections in all directions.
 """
 
 from __future__ import annotations
@@ -20,34 +20,35 @@ import numpy as np
 from ..arrays import Array
 from .law import Coefficients
 
-# The deformation counts as at rest below this part of its largest swing.
+# The deformation counts as at rest below this fraction of its largest swing.
 REST_FRACTION = 0.01
-# A last swing as high as REST_FRACTION would make the rest time jump by a swing where a direction loses a bit more or
-# less than another. The overshoot is moved, by at most 1.4 percentage points, so that no peak comes nearer to it than
-# these parts: from above the first mode's, from below its and the stiffest ones'.
+# Relative distance of all peaks from REST_FRACTION: above it for the first mode, below it for the first and the
+# stiffest modes. A peak at the threshold would shift the rest time by a swing if a direction loses slightly more or
+# less. The overshoot is moved by at most 1.4 percentage points.
 _CLEARANCE = (0.15, 0.05)
-# Without overshoot, the second root's decay over the first one's.
+# Ratio of the second root's decay to the first one's, without overshoot.
 SECOND = 2.0
-# The stiffest modes swing at least by this much faster than the first: what keeps the M-share of the inertia positive.
+# The stiffest modes are faster than the first at least by this ratio, which keeps the M-share of the inertia positive.
 _LEAST_SPREAD = 1.0001
-# How much faster the stiffest modes swing where nothing else is dialled.
+# Default ratio of the stiffest modes' frequency to that of the first.
 LEAST_WHIP = 1.05
-# Angle in rad that the first mode turns in one substep beyond which a step that failed remembers no velocity.
+# Phase in rad of the first mode in one substep above which a fallback step discards the velocity history.
 _CALM_PHASE = math.pi / 5.0
 
-# Decay of the first mode in one step beyond which nothing changes but what rounding makes of it: it leaves 5e-5.
+# Largest decay of the first mode in one step: it leaves 5e-5, and more would change nothing but rounding.
 _MOST_DECAY = 10.0
 
 Shape = Callable[[float], float | Array]
-"""A deflection over time in s."""
+"""Deflection as a function of the time in s."""
 
 
 @dataclass(frozen=True)
 class WaveformLaw:
-    """decay: a in 1/s.  frequency: w in rad/s, 0 for no overshoot.  eigenvalue: lambda_1 in 1/s^2.
+    """Law of all modes of a region, with the poles of the dialled waveform.
 
-    pace: (f,) painted parts of the settle time at the free nodes.
-    whip: how many times as fast as the first mode the stiffest ones swing.
+    decay: a in 1/s.  frequency: w in rad/s, 0 for no overshoot.  eigenvalue: lambda_1 in 1/s^2.
+    settle_scale: (f,) painted factors on the settle time at the free nodes.
+    high_mode_frequency_ratio: ratio of the stiffest modes' frequency to that of the first mode.
     """
 
     decay: float
@@ -58,10 +59,10 @@ class WaveformLaw:
     waveform: ClassVar[bool] = True
 
     def coefficients(self, h: float) -> Coefficients:
-        """Those with which the first mode and the stiffest have the law's sampled roots; exact at any h."""
+        """Return the coefficients whose first and stiffest modes have the law's sampled roots; exact at any h."""
         if self.pace is not None:
             return self._coefficients(h)
-        # Regions differ by their eigenvalues alone.
+        # Regions differ in their eigenvalues only, so the rest is cached.
         unit = _of_unit_eigenvalue(self.decay, self.frequency, self.whip, h)
         return replace(unit, s=unit.s / self.eigenvalue, throw=unit.throw * self.eigenvalue)
 
@@ -77,12 +78,15 @@ class WaveformLaw:
         return Coefficients(kappa, q / (h * self.eigenvalue), theta, sigma, throw, q, fresh, self._decay, waveform=True)
 
     def _time(self, h: float) -> float | Array:
-        """A step in s as the pace makes it."""
+        """Return the step in s over the settle scale."""
         most = _MOST_DECAY / self.decay
         return min(h, most) if self.pace is None else np.minimum(h / self.pace, most)
 
     def _ends(self, time: float | Array) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
-        """(A, B) of z^2 - (1 + A - B) z + A for the first mode and for the stiffest. time: s, in units of pace 1."""
+        """Return (A, B) of z^2 - (1 + A - B) z + A for the first and the stiffest mode.
+
+        time: s, at a settle scale of 1.
+        """
         phase = self.decay * time
         z = np.exp(-phase)
         if self.frequency == 0.0:
@@ -92,21 +96,21 @@ class WaveformLaw:
                 (z * np.exp(-second), -gone * np.expm1(-second)),
                 (z * np.exp(-last), -gone * np.expm1(-last)),
             )
-        # 1 + z^2 - 2 z cos t without its cancellation at short steps.
+        # 1 + z^2 - 2 z cos t without cancellation at short steps.
         half = 0.5 * self.frequency * time
         first = np.expm1(-phase) ** 2 + 4.0 * z * np.sin(half) ** 2
         stiff = np.expm1(-phase) ** 2 + 4.0 * z * np.sin(np.minimum(self.whip * half, 0.5 * np.pi)) ** 2
         return (z**2, first), (z**2, np.maximum(stiff, _LEAST_SPREAD * first))
 
     def _kicked(self, time: float | Array) -> float | Array:
-        """The deflection in s that a velocity of 1 makes after a time in s."""
+        """Return the deflection in s at a time in s after an initial velocity of 1."""
         a, w = self.decay, self.frequency
         if w == 0.0:
             return (np.exp(-a * time) - np.exp(-SECOND * a * time)) / ((SECOND - 1.0) * a)  # type: ignore[no-any-return]
         return np.exp(-a * time) * np.sin(w * time) / w  # type: ignore[no-any-return]
 
     def calmer(self, h: float) -> Coefficients:
-        """As [You]: nothing is remembered of the force, and of the velocity what the first mode alone needs."""
+        """Return coefficients as in [You]: no force history, and the velocity history of the first mode alone."""
         time = self._time(h)
         throw = self.coefficients(h).throw
         d = np.exp(-2.0 * self.decay * time)
@@ -119,10 +123,11 @@ class WaveformLaw:
 
     @property
     def _decay(self) -> float | Array:
+        """Decay rate in 1/s, at each free node where the settle scale is painted."""
         return self.decay if self.pace is None else self.decay / self.pace
 
     def released(self, times: float | Array) -> float | Array:
-        """x(t) at times (k,) in s after a release from 1, at rest; before it, what leads there."""
+        """Return x(t) at times (k,) in s after a release from 1, at rest; at t < 0, its continuation backwards."""
         a, w = self.decay, self.frequency
         if w == 0.0:
             return (SECOND * np.exp(-a * times) - np.exp(-SECOND * a * times)) / (SECOND - 1.0)  # type: ignore[no-any-return]
@@ -130,9 +135,9 @@ class WaveformLaw:
 
     @property
     def lead(self) -> float:
-        """When the largest swing comes after a stop, from which the settle time counts, s.
+        """Time in s from a stop, at which the settle time begins, to the largest swing.
 
-        From there on a stop is like a release: x(t) ~ released(t - lead).
+        From there on a stop is like a release: x(t) ~ release_response(t - time_to_peak).
         """
         if self.frequency == 0.0:
             return math.log(SECOND) / ((SECOND - 1.0) * self.decay)
@@ -145,30 +150,33 @@ def _of_unit_eigenvalue(decay: float, frequency: float, whip: float, h: float) -
 
 
 def settle_law(settle: float, overshoot: float, eigenvalue: float, whip: float = LEAST_WHIP) -> WaveformLaw:
-    """settle: time from a stop to rest in s, > 0.  overshoot: in [0, 1).  eigenvalue: lambda_1 in 1/s^2."""
+    """Return the law for a settle time and an overshoot.
+
+    settle: time from a stop to rest in s, > 0.  overshoot: in [0, 1).  eigenvalue: lambda_1 in 1/s^2.
+    """
     if overshoot <= 0.0:
         unit = WaveformLaw(1.0, 0.0, 1.0)
         rest = _last_above(unit.released, 0.0, 20.0) + unit.lead
         return WaveformLaw(rest / settle, 0.0, eigenvalue, whip=whip)
     ratio = -math.pi / math.log(clear_of_threshold(overshoot, _CLEARANCE, LEAST_WHIP))
     unit = WaveformLaw(1.0, ratio, 1.0)
-    # A stop's largest swing is where a release begins.
+    # After a stop, a release begins at the largest swing.
     decay = (last_crossing(unit.released, visible_swings(overshoot), ratio) + unit.lead) / settle
     return WaveformLaw(decay, ratio * decay, eigenvalue, whip=whip)
 
 
 def visible_swings(overshoot: float) -> int:
-    """How many times the released mode swings past rest by more than REST_FRACTION."""
+    """Return how many times the released mode swings past rest by more than REST_FRACTION."""
     if overshoot <= 0.0:
         return 0
     return max(math.ceil(math.log(REST_FRACTION) / math.log(overshoot)) - 1, 0)
 
 
 def clear_of_threshold(overshoot: float, clearance: tuple[float, float], spread: float = 1.0) -> float:
-    """The nearest overshoot with as many visible swings whose peaks o^k all keep clear of REST_FRACTION.
+    """Return the nearest overshoot with as many visible swings whose peaks o^k all keep clear of REST_FRACTION.
 
-    clearance: parts of it above and below.  spread: over the first mode's, the frequency of the fastest one that shall
-    have no more swings; with the same decay its overshoot is o^(1/spread).
+    clearance: relative distance above and below it.  frequency_ratio: r, to the first mode, of the fastest mode that
+    may have no more swings; with the same decay its overshoot is o^(1/r).
     """
     swings = visible_swings(overshoot)
     above, below = REST_FRACTION * (1.0 + clearance[0]), (REST_FRACTION * (1.0 - clearance[1])) ** spread
@@ -178,15 +186,18 @@ def clear_of_threshold(overshoot: float, clearance: tuple[float, float], spread:
 
 
 def last_crossing(released: Shape, swings: int, frequency: float) -> float:
-    """Last time in s at which a release with so many visible swings is at REST_FRACTION. frequency: rad/s."""
-    # Extremes lie at k pi/w; between the last visible one and the next zero |x| falls through REST_FRACTION once.
+    """Return the last time in s at which a release with so many visible swings is at REST_FRACTION.
+
+    frequency: rad/s.
+    """
+    # Extrema lie at k pi/w; between the last visible one and the next zero, |x| falls through REST_FRACTION once.
     low, high = swings * math.pi / frequency, (swings + 1) * math.pi / frequency
     sign = 1.0 if swings % 2 == 0 else -1.0
     return _last_above(lambda times: sign * released(times), low, high)
 
 
 def _last_above(shape: Shape, low: float, high: float) -> float:
-    """Where between two times in s a falling shape passes REST_FRACTION."""
+    """Return the time between two times in s at which a falling response crosses REST_FRACTION."""
     for _ in range(200):
         middle = 0.5 * (low + high)
         if float(shape(middle)) > REST_FRACTION:

@@ -1,4 +1,7 @@
-"""psi of one substep of a woven cloth, over the velocities of its nodes and of the yarns' places (docs/weave.md)."""
+"""Potential psi of a substep of woven cloth, over velocities of nodes and of yarn positions.
+
+See docs/explanation/woven-cloth.md.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +29,15 @@ from .inertia import region_terms
 from .remembered import forgotten
 from .touching import FOLLOWS
 
-# Of what a yarn's piece weighs, so much goes along with its place beside it, which else has no inertia in a plane.
+# Fraction of a yarn segment's mass that moves with its yarn position, which otherwise has no inertia within a plane.
 _OWN = 1e-3
 
 
 class WeaveProblem:
-    """psi(v), v (t, 3): m/s of the nodes, then of the two places at each crossing, see Woven."""
+    """Potential psi(v) of woven cloth.
+
+    v (t, 3) in m/s: the nodes' velocities, then those of the two yarn positions at each crossing, see Woven.
+    """
 
     def __init__(
         self,
@@ -45,7 +51,7 @@ class WeaveProblem:
         h: float,
         controls: Controls,
     ) -> None:
-        """pieces: of the system's regions.  free: (t, 3).  scatter: of the cloth with what is free."""
+        """region_slices: of the system's regions.  free: (t, 3).  scatter: of the cloth, for free unknowns only."""
         cloth = term.cloth
         self._system, self._cloth, self._state, self._h = system, cloth, state, h
         self._free, self._scatter = free, scatter
@@ -78,30 +84,30 @@ class WeaveProblem:
     def _assemble_inertia(
         self, moment: Moment, pieces: Sequence[tuple[Piece, ...]], controls: Controls, speeds: Array | None
     ) -> None:
-        """Of each passing, |x' - w u'|^2 with w at the step's start, and a little beside it of u'."""
+        """Assemble |x' - w u'|^2 of each yarn at each crossing, w at the step's start, and a small inertia of u'."""
         cloth, h, state = self._cloth, self._h, self._state
         self._speeds = np.zeros(len(self._u)) if speeds is None else speeds
         predicted = self._pinned.copy()
         rate = np.full(cloth.count, 1.0 / h)
         self.reference = self._pinned.copy()
         throws = controls.throws(1)
-        # What yarns feel of the reference motion's acceleration, m/s^2, at pins too: they slide there as elsewhere.
+        # Inertial acceleration of the yarns, m/s^2. It acts at pins too: yarns slide there as elsewhere.
         felt = -throws[0] * (self._pinned - state.reference) / h
         masses, w = cloth.masses(self._u), cloth.directions(state.positions, self._u)
         heavy = np.asarray(np.bincount(cloth.node, masses, minlength=cloth.count), dtype=float)
         crossing, part = cloth.node[cloth.crossings[:, 0]], (masses / heavy[cloth.node])[:, None]
-        # What has slid weighs at another node than where it was woven.
+        # A yarn that has slid loads another node than the one where it was woven.
         (block,) = moment.system.blocks
         moment = replace(moment, system=replace(moment.system, blocks=(replace(block, mass=heavy),)))
         places, found = [], []
         for region, parts, law in zip(self._system.regions, pieces, controls.laws, strict=True):
             terms = region_terms(moment, region, parts, law.coefficients(h), throws)
             predicted[region.free] = terms.predicted
-            # The weight goes with the yarn, not with the node, and so does this.
+            # Weight and inertial load act on the yarns, not on the nodes.
             felt[region.free] = (terms.load - moment.weight(region.free)) / heavy[region.free][:, None]
             rate[region.free] = terms.inertia / heavy[region.free]
             self.reference[region.free] = terms.reference
-            # What moves rigidly are the yarns: one that slides takes its place's share of that along.
+            # The rigid motion is that of the yarns: sliding carries a part of it.
             own = np.zeros((cloth.triples, 3, len(terms.signs)))
             own[region.free] = terms.columns
             for side, one in enumerate(cloth.crossings.T):
@@ -122,11 +128,11 @@ class WeaveProblem:
         np.add.at(load, cloth.node, pushed)
         self._load = cloth.stacked(load, -(w * pushed).sum(axis=1))
         low = LowRank.of(cloth.triples, places, found)
-        # Pins hold crossings whose yarns slide from one region into another.
+        # Pins hold crossings whose yarns slide from one region into another, so the regions are coupled.
         self._low = low.joined() if len(low.signs) > 1 and not low.empty else low
 
     def _damp(self) -> None:
-        """C at the step's start."""
+        """Assemble the damping matrix C at the step's start."""
         dials, x = self._dials, self._state.positions
         made = self._elastic.rayleigh_blocks if dials.rayleigh else self._elastic.rate_blocks
         own = made(x, self._u, dials.stretch, dials.bend)
@@ -142,7 +148,7 @@ class WeaveProblem:
 
     @property
     def slots(self) -> Index:
-        """(n,) nodes come first among the rows of v."""
+        """Row of v of each node, (n,): nodes come first."""
         return np.arange(self._cloth.count)
 
     @property
@@ -151,16 +157,16 @@ class WeaveProblem:
 
     @property
     def _pushing(self) -> list[tuple[float, Energy | ContactEnergy]]:
-        """What acts on the nodes alone, and factors."""
+        """Energies that depend on the nodes only, with their factors."""
         return [*self._others, *([] if self._contacts is None else [(1.0, self._contacts)])]
 
     def touch(self, rows: Rows, pressing: Array, v: Array) -> None:
-        """From now on with these contacts. pressing: (k,) N, as friction has it."""
+        """Replace the contacts. normal_forces: (k,) N, lagged normal forces."""
         self._contacts = ContactEnergy(rows, pressing) if len(rows) else None
         self._followed = 0
 
     def accept(self, v: Array, value: float, gradient: Array) -> Accepted:
-        """Friction follows what presses, see touching.Touched."""
+        """Update friction from the normal forces, see contact_problem.ActiveContacts."""
         if self._contacts is None or self._followed >= FOLLOWS or not self._contacts.rows.friction.any():
             return Accepted(value, gradient)
         self._followed += 1
@@ -168,11 +174,11 @@ class WeaveProblem:
         return Accepted(*self.value_gradient(v))
 
     def positions(self, v: Array) -> Array:
-        """x (n, 3) at the step's end."""
+        """Return the positions (n, 3) m at the step's end."""
         return self.reached(v)[0]
 
     def reached(self, v: Array) -> tuple[Array, Array]:
-        """x (n, 3) and u (p,) at the step's end."""
+        """Return positions (n, 3) and yarn positions (p,) at the step's end, m."""
         ahead, slid = self._cloth.parted(v)
         return self._state.positions + self._h * ahead, self._u + self._h * slid
 
@@ -222,7 +228,7 @@ class WeaveProblem:
         return found
 
     def largest_step(self, v: Array, direction: Array) -> float:
-        """Crossings come no nearer to each other than they may."""
+        """Return the largest fraction of the direction that keeps crossings at their minimum distance."""
         cloth = self._cloth
         D = cloth.lengths(self.reached(v)[1])
         shorter = cloth.lengths(self._h * cloth.parted(direction)[1]) - cloth.wrap
@@ -232,17 +238,17 @@ class WeaveProblem:
 
     @property
     def as_before(self) -> Array:
-        """The velocities of the last step, with which it starts."""
+        """Velocities of the last step, from which the search starts."""
         return self.start
 
     def lower(self, rows: Rows, pressing: Array, *found: Array) -> Array:
-        """Of velocities those with the least psi, with contacts as in touch()."""
+        """Return the velocities with the lowest psi, with contacts as in set_contacts()."""
         self._contacts = ContactEnergy(rows, pressing) if len(rows) else None
         slowed = [self.begun(one) for one in found]
         return slowed[int(np.argmin([self.value_gradient(one)[0] for one in slowed]))]
 
     def begun(self, guess: Array | None = None) -> Array:
-        """The start, or a guess; slowed to where crossings are not too near."""
+        """Return the start, or a guess, slowed down until crossings keep their minimum distance."""
         v = self.start if guess is None else guess
         for _ in range(60):
             if (self._cloth.lengths(self.reached(v)[1]) >= self._cloth.least).all():
@@ -251,11 +257,12 @@ class WeaveProblem:
         return v
 
     def motion(self, v: Array) -> float:
-        """Of the nodes, of what is no reference motion."""
+        """Return the norm of the nodes' motion without the reference motion, sqrt(W s)."""
         moved = np.where(self._free[: self._cloth.count], v[: self._cloth.count] - self.reference, 0.0)
         return float(np.sqrt(self._heavy @ (moved**2).sum(axis=1)))
 
     def state_after(self, v: Array) -> State:
+        """Return the state at the step's end, with velocities v (t, 3) m/s."""
         x, u = self.reached(v)
         speeds, name = self._cloth.parted(v)[1], self._system.blocks[0].name
         forces = self._elastic.forces(x, u)

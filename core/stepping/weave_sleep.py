@@ -1,4 +1,4 @@
-"""Woven cloth at rest sleeps, as other bodies do (sleep), though it keeps nothing of the waveform law."""
+"""Sleep of woven cloth, as of other bodies (see sleep), though it has no history of the waveform law."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .controls import Controls
 from .remembered import DIALS, presses
 from .sleep import alike, touch_dials
 
-# So many steps one after the other nothing of it, nor of its yarns, moves by more than this part of the size.
+# Number of consecutive still steps before sleep, and the largest motion of nodes and yarns in them over the size.
 _STEPS, _MOVED = 3, 1e-7
 _PULL = "pull on yarns"
 
 
 def asleep(system: System, state: State, inputs: Inputs, controls: Controls) -> bool:
-    """Whether the next step would change nothing: all is still, and has been."""
+    """Return whether the next step would change nothing, as cloth and yarns are at rest and inputs are constant."""
     known = remembered_by(state.memory, system.blocks[0].name)
     still = known.get(STILL)
     if still is None or still[0] < _STEPS or state.reference.any() or not all(one.is_still for one in inputs):
@@ -31,13 +31,13 @@ def asleep(system: System, state: State, inputs: Inputs, controls: Controls) -> 
     if touching and not np.array_equal(known.get(DIALS, np.zeros(0)), touch_dials(inputs)):
         return False
     if any(region.rigid_modes for region in system.regions):
-        # What nothing holds may lie on something; what flies without any pull goes on.
+        # An unpinned region sleeps only on a contact; without one it keeps flying.
         return touching and presses(system, state)
     return True
 
 
 def counted(system: System, before: State, after: State, inputs: Inputs, controls: Controls) -> Memory:
-    """The memory after a step, with how many steps it has hardly moved."""
+    """Return the memory after a step, with its counter of still steps updated."""
     name, size = system.blocks[0].name, system.blocks[0].size
     known, now = (remembered_by(one.memory, name) for one in (before, after))
     moved = np.abs(after.positions - before.positions).max(initial=0.0)
@@ -57,6 +57,6 @@ def counted(system: System, before: State, after: State, inputs: Inputs, control
 
 
 def _dials(controls: Controls) -> Array:
-    """(k,) what says how stiff it is, and how its yarns hold on to each other."""
+    """Return the values (k,) of all settings that change the stiffness or the grip of the yarns."""
     own = [value for one in controls.yarns for value in (one.friction, one.grip, one.drag, one.stretch, one.bend)]
     return np.array([*controls.factors(1), *own])

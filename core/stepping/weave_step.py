@@ -1,4 +1,4 @@
-"""Steps of woven cloth, whose unknowns are more than places in space (docs/weave.md)."""
+"""Time stepper of woven cloth, whose unknowns include yarn positions (docs/explanation/woven-cloth.md)."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ from .step import Stepper
 from .weave_problem import WeaveProblem
 from .weave_sleep import asleep, counted
 
-# How often a failed step is cut in halves.
+# How often a failed step is bisected.
 _HALVINGS = 4
-# Fewer unknowns are factorised by what needs no fronts.
+# Up to so many unknowns, a general factorisation is used instead of the multifrontal one.
 _FEW = 600
 
 
 def _always(problem: WeaveProblem) -> Callable[[Around | None], WeaveProblem]:
-    """Whatever contacts make of the regions."""
+    """Return a factory that ignores the contact environment and returns the same problem."""
     return lambda around: problem
 
 
 class WeaveStepper(Stepper):
-    """Steps of a system of one woven cloth. Holds nothing but the order of elimination.
+    """Time stepper of a system of one woven cloth. It caches nothing but the elimination order.
 
-    By Newton's method alone: what the yarns resist changes most where they begin to slip, which no constant metric
-    knows.
+    It uses Newton's method only: the stiffness changes most where yarns begin to slip, which no constant preconditioner
+    represents.
     """
 
     def __init__(self, system: System) -> None:
-        """The system has one block."""
+        """system: a system with one block."""
         super().__init__(system)
         (block,) = system.blocks
         term = weave_of(block.terms)
@@ -59,15 +59,15 @@ class WeaveStepper(Stepper):
 
     @cached_property
     def _symbolic(self) -> Symbolic:
-        """The order of elimination: a crossing's places lie where its node does."""
+        """Elimination order; the yarn positions of a crossing lie at its node."""
         cloth, rest = self._term.cloth, self.system.rest
         places = np.concatenate([rest, rest[cloth.node[cloth.crossings[:, 0]]]])
-        # What presses is on one node, or on the two of a piece of yarn, which are coupled anyway.
+        # A contact acts on one node, or on the two of a yarn segment, which are coupled anyway.
         return Symbolic.of(self._scatter.matrix(np.ones(len(self._scatter.begun))), places)
 
     def _factorised(self, matrix: csr_matrix) -> Solve:
         if matrix.shape[0] > _FEW:
-            # For a metric digits enough, where none of its pivots is lost in rounding.
+            # Single precision suffices for a preconditioner if no pivot is lost in rounding.
             for kind in (np.float32, np.float64):
                 made = self._symbolic.factorised(matrix, kind)
                 if made is not None:
@@ -86,9 +86,9 @@ class WeaveStepper(Stepper):
         guess: Array | None = None,
         damped_at: Array | None = None,
     ) -> tuple[State, StepReport]:
-        """Advance by h seconds while the pins move; a step that fails is tried again with halved h.
+        """Advance by h seconds while the pins move; a failed step is retried with halved h.
 
-        guess, damped_at: have no meaning here.
+        guess, damping_positions: not used.
         """
         if asleep(self.system, state, inputs, controls):
             return resting(state, h), StepReport(Outcome.CONVERGED, 0, 0, 1, 0.0)
@@ -96,7 +96,7 @@ class WeaveStepper(Stepper):
         for halving in range(_HALVINGS + 1):
             answer, report = self._in_parts(state, inputs, h, 2**halving, controls)
             if report.outcome is Outcome.CONVERGED:
-                # Without yarns' dials it is looked for where something hangs.
+                # Static equilibrium has no yarn settings, and needs no sleep counter.
                 if controls.yarns:
                     answer = replace(answer, memory=counted(self.system, state, answer, inputs, controls))
                 return answer, report

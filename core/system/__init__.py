@@ -1,1 +1,1 @@
-"""The constant part of a simulation, its state, and what moves it."""
+"""System of equations: its constant data, its state and its inputs."""

@@ -1,4 +1,4 @@
-"""A block: what one body adds to a system."""
+"""Discretization of one body: its part of a system."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from .term import Factor, Potential, Term
 
 @dataclass(frozen=True)
 class Block:
-    """A run of nodes, numbered from 0.
+    """Discretization of one body: nodes numbered from 0, with masses, elements and force terms.
 
     name: of the object, for messages.
     rest: (n, 3) m.
     mass: (n,) kg, lumped.
-    groups: (m, k) each, nodes that belong together: tetrahedra, triangles, edges.
-    terms: what pushes the nodes, soft pins included.
+    groups: (m, k) each, node numbers of elements: tetrahedra, triangles, edges.
+    terms: force terms, soft pins included.
     pinned: (p,) nodes that follow targets, hard and soft.
     pin_stiffness: (p,) N/m, infinite for hard pins.
-    pace: (n,) painted parts of the settle time; None where not painted.
-    swings: whether swinging about its pins is left undamped, as part of its rigid motion.
-    net: whether nothing but its weight may hold its shape, as in a net without diagonals.
-    centre: (n,) 0 to 1, painted: whose middle the rays of a damping come from; None where not painted.
+    settle_scale: (n,) painted factors on the settle time; None if not painted.
+    keeps_pendulum_free: whether swinging about the pins is left undamped, as part of the rigid motion.
+    is_net: whether its weight alone may hold its shape, as in a net without diagonals.
+    ray_origin_weights: (n,) 0 to 1, painted weights of the nodes whose centre the rays of a damping start from; None if
+        not painted.
     """
 
     name: str
@@ -44,14 +45,14 @@ class Block:
 
     @property
     def fixed(self) -> Mask:
-        """(n,) whether a node is hard-pinned, so no unknown."""
+        """Mask of the hard-pinned nodes, (n,); these are not unknowns."""
         fixed = np.zeros(len(self.rest), dtype=bool)
         fixed[self.hard] = True
         return fixed
 
     @property
     def hard(self) -> Index:
-        """The hard-pinned nodes."""
+        """Hard-pinned nodes."""
         return np.asarray(self.pinned[np.isinf(self.pin_stiffness)])
 
     @property
@@ -60,14 +61,15 @@ class Block:
         return float(np.ptp(self.rest, axis=0).max())
 
     def still(self, positions: Array | None = None) -> BlockInputs:
-        """Inputs that hold the pins where positions (n, 3), or the rest shape, have them."""
+        """Return inputs that hold the pins at positions (n, 3), or at the rest shape."""
         places = (self.rest if positions is None else positions)[self.pinned]
         return BlockInputs(places, places)
 
     def stiffness_at_rest(self, project: bool, parts: Array | None = None) -> csr_matrix:
-        """The Hessian of all that is elastic at rest, (3n, 3n) N/m, for a stiffness factor of 1.
+        """Return the elastic Hessian at rest, (3n, 3n) N/m, for a stiffness factor of 1.
 
-        project: for the metric, see Term.stiffest.  parts: (n,) of it that count at the nodes; all of it if None.
+        project: for the preconditioner, see ForceTerm.preconditioner_energy.  node_weights: (n,) factors at the nodes;
+            1 if None.
         """
         material = [term for term in self.terms if term.factor is Factor.MATERIAL]
         elastic = [term.stiffest(self.rest) if project else term.at_rest(self.rest) for term in material]
@@ -76,34 +78,34 @@ class Block:
         return sum_of(elastic, self.rest, project)
 
     def elastic_energy(self, positions: Array) -> float:
-        """Of what no input changes, J, for a stiffness factor of 1; soft pins do not count."""
+        """Return the elastic energy independent of inputs, J, for a stiffness factor of 1 and without soft pins."""
         return float(sum(energy.value_gradient(positions)[0] for energy in self.energies))
 
     @property
     def is_solid(self) -> bool:
-        """Whether it is made of tetrahedra."""
+        """Return whether the block consists of tetrahedra."""
         return bool(self.groups) and self.groups[0].shape[1] == 4
 
     @property
     def is_sheet(self) -> bool:
-        """Whether any of it resists stretching as a sheet does, and bending hardly."""
+        """Return whether any part resists stretching as a sheet does, and bending hardly."""
         return any(isinstance(energy, Membrane) for energy in self.energies)
 
     @property
     def is_rope(self) -> bool:
-        """Whether it resists bending as a rope does."""
+        """Return whether the block resists bending as a rope does."""
         return any(isinstance(energy, RodBending) for energy in self.energies)
 
     @property
     def energies(self) -> tuple[Energy, ...]:
-        """The elastic ones that no input changes."""
+        """Elastic energies independent of inputs."""
         return tuple(
             term.energy for term in self.terms if isinstance(term, Potential) and term.factor is Factor.MATERIAL
         )
 
 
 def sum_of(energies: list[Energy | None], positions: Array, project: bool) -> csr_matrix:
-    """The Hessian of energies together, (3n, 3n) N/m."""
+    """Return the Hessian of the sum of energies, (3n, 3n) N/m."""
     total = csr_matrix((positions.size, positions.size))
     for energy in energies:
         if energy is not None:

@@ -1,4 +1,4 @@
-"""The term of fibres that contract (docs/physics.md section 11)."""
+"""Force term of contractile fibres (docs/physics.md section 11)."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from .block import Block
 from .inputs import BlockInputs, Inputs
 from .term import Memory, Potential
 
-# Energies of other contractions that are kept: those of a step's start and end are asked for again and again.
+# Cached energies: the contractions of a step's start and end are requested repeatedly.
 _KEPT = 8
 
 
 @dataclass(frozen=True)
 class Fibres(Potential):
-    """Fibres of a solid; `energy` is theirs while they do nothing.
+    """Fibres of a solid; `energy` is theirs without contraction.
 
-    law, young: of the flesh around them, Pa.  modulus: Pa, theirs where they are painted fully.
-    strengths: (m,) 0 to 1, how they are painted in each of their tetrahedra.
-    within: (m,) which of these lie in the flesh for the most part: the others stick out of the artist's surface.
+    law, young: of the surrounding flesh, Pa.
+    modulus: fibre stiffness at full paint, Pa.
+    strengths: (m,) 0 to 1, painted strength in each fibre tetrahedron.
+    is_inside: (m,) whether a tetrahedron lies mostly inside the user's surface.
     """
 
     law: ElasticDensity = field(kw_only=True)
@@ -36,7 +37,7 @@ class Fibres(Potential):
         return self.contracted(inputs.contraction[1])
 
     def contracted(self, contraction: float) -> Energy:
-        """The energy while they are to be shorter by a part."""
+        """Return the energy for a target contraction, as a fraction of the length."""
         if contraction == 0.0:
             return self.energy
         if contraction not in self._made:
@@ -48,7 +49,7 @@ class Fibres(Potential):
 
 
 def draws(blocks: Iterable[Block], inputs: Inputs) -> bool:
-    """Whether fibres of any of a system's blocks are to be shorter or longer at the end of a step."""
+    """Return whether fibres of any block are contracted or extended at the end of a step."""
     return any(
         one.contraction[1] != 0.0 and any(isinstance(term, Fibres) for term in block.terms)
         for block, one in zip(blocks, inputs, strict=True)

@@ -1,4 +1,4 @@
-"""What moves during a step: pins, and the motion that counts as no deformation."""
+"""Inputs of a step: pins, reference motion, external accelerations and contact data."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from ..contact.moment import Touching
 
 
 class ReferenceMotion(Protocol):
-    """The motion of a block's undeformed shape during a step, where it is not its pins' own rigid motion."""
+    """Prescribed motion of a block's undeformed shape during a step, instead of the rigid motion of its pins."""
 
     def undeformed(self, nodes: Index) -> Array | None:
-        """The undeformed places (k, 3) m of some of the block's nodes at the step's start; None: where they are."""
+        """Return the undeformed positions of nodes at the start of the step, (k, 3) m; None for the current ones."""
 
     def moved(self, nodes: Index, positions: Array) -> Array:
-        """Where these nodes (k,) come to from positions (k, 3) if they go along."""
+        """Return the end positions (k, 3) m of nodes (k,) that follow the reference motion from positions (k, 3)."""
 
     def turned(self, nodes: Index) -> Array:
-        """The turn (k, 3, 3) of what is around these nodes."""
+        """Return the rotation around each node in the step, (k, 3, 3)."""
 
     @property
     def is_still(self) -> bool:
-        """Whether it moves nothing in the step."""
+        """Return whether the reference motion is zero in the step."""
 
     def part(self, index: int, parts: int) -> ReferenceMotion:
-        """The motion of one of several equal parts of the step."""
+        """Return the motion in one of several equal parts of the step."""
 
 
 @dataclass(frozen=True)
 class NoReferenceMotion:
-    """A reference that never moves: all motion is deformation."""
+    """Reference at rest: all motion is deformation."""
 
     def undeformed(self, nodes: Index) -> Array | None:
         return None
@@ -54,13 +54,13 @@ class NoReferenceMotion:
 
 @dataclass(frozen=True)
 class BlockInputs:
-    """What moves one block during a step.
+    """Inputs of one block during a step.
 
-    start, end: places (p, 3) m of its pins, in the order of Block.pinned.
-    reference: its reference motion; None for the rigid motion of its pins.
-    pull: (3,) or (n, 3) m/s^2, what accelerates its nodes from outside; None for the system's gravity.
-    touching: what counts where it touches something; None where nothing can.
-    contraction: of its fibres at the start and at the end, in parts of their length.
+    start, end: (p, 3) m, positions of its pins, in the order of BodyDiscretization.pinned.
+    reference: reference motion; None for the rigid motion of its pins.
+    acceleration: (3,) or (n, 3) m/s^2, external acceleration of its nodes; None for the gravity of the system.
+    contact: contact data; None if contact is impossible.
+    contraction: of its fibres at the start and at the end, as a fraction of their length.
     """
 
     start: Array
@@ -72,22 +72,22 @@ class BlockInputs:
 
     @property
     def is_still(self) -> bool:
-        """Whether nothing moves the block in the step."""
+        """Return whether no input moves the block in the step."""
         around = self.touching is None or self.touching.is_still
         same = np.array_equal(self.start, self.end) and self.contraction[0] == self.contraction[1]
         return around and same and (self.reference is None or self.reference.is_still)
 
     def begun(self) -> BlockInputs:
-        """The pins and fibres as they are where this starts."""
+        """Return the pins and the contraction of the start as constant inputs."""
         return BlockInputs(self.start, self.start, contraction=(self.contraction[0],) * 2)
 
     def ended(self) -> BlockInputs:
-        """What holds it where this ends."""
+        """Return all inputs of the end as constant inputs."""
         touching = None if self.touching is None else self.touching.ended()
         return BlockInputs(self.end, self.end, None, self.pull, touching, (self.contraction[1],) * 2)
 
     def part(self, index: int, parts: int) -> BlockInputs:
-        """What moves it in one of several equal parts of the step, along straight lines."""
+        """Return the inputs of one of several equal parts of the step, interpolated linearly."""
         if parts == 1:
             return self
         way = self.end - self.start
@@ -104,14 +104,14 @@ class BlockInputs:
 
 
 Inputs = tuple[BlockInputs, ...]
-"""What moves during a step, in the order of System.blocks."""
+"""Inputs of a step, in the order of System.blocks."""
 
 
 def in_the_air(inputs: Inputs) -> Inputs:
-    """The same with nothing to touch."""
+    """Return the inputs without contact."""
     return tuple(replace(one, touching=None) for one in inputs)
 
 
 def parted(inputs: Inputs, index: int, parts: int) -> Inputs:
-    """The inputs of one of several equal parts of the step."""
+    """Return the inputs of one of several equal parts of the step."""
     return tuple(one.part(index, parts) for one in inputs)

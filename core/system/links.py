@@ -1,4 +1,4 @@
-"""Links: points of two blocks that are held together, softly or rigidly ([Ctl]'s point-to-point constraints)."""
+"""Links: soft or rigid connections between points of two blocks ([Ctl]'s point-to-point constraints)."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from scipy.sparse import csr_matrix
 from ..arrays import Array, Index, Mask
 from ..elements.assembly import assembled
 
-# A gap below this part of the blocks' size counts as none: the link then pulls in every direction.
+# Gaps below this fraction of the blocks' size count as zero. The link then pulls in every direction.
 TOUCHING = 1e-6
 _TINY = 1e-30
 
 
 @dataclass(frozen=True)
 class Joints:
-    """All links of a system, each between two points that are weighted means of nodes.
+    """All links of a system. Each link connects two points, which are weighted means of nodes.
 
-    difference: (l, n), a row for each link: the first point's weights, and the second's with the other sign.
+    difference: (l, n), one row per link: weights of the first point minus weights of the second.
     stiffness: (l,) N/m.
-    lengths: (l,) m, the distance that a link keeps; 0 where the points coincide.
-    rigid: (l,) whether the stiffness goes with the stiffest block that the link joins, as no dial softens it.
-    owners: (l, 2) places of the joined blocks.
+    rest_lengths: (l,) m; 0 where the points coincide.
+    is_rigid: (l,) whether the stiffness is scaled with the stiffer of the two blocks.
+    block_indices: (l, 2) indices of the linked blocks.
     """
 
     difference: csr_matrix
@@ -37,7 +37,7 @@ class Joints:
 
     @cached_property
     def pairs(self) -> Index:
-        """(q, 2) nodes that a link makes neighbours."""
+        """Pairs of nodes that a link connects, (q, 2)."""
         found = []
         for row in range(self.difference.shape[0]):
             nodes = self.difference.indices[self.difference.indptr[row] : self.difference.indptr[row + 1]]
@@ -46,7 +46,7 @@ class Joints:
 
     @cached_property
     def soft(self) -> Joints | None:
-        """Those that give way; None where all are rigid."""
+        """Links that are not rigid; None if all are rigid."""
         keep = np.flatnonzero(~self.rigid)
         if not len(keep):
             return None
@@ -55,24 +55,24 @@ class Joints:
         )
 
     def strength(self, factors: Array) -> Array:
-        """(l,) N/m with the blocks' stiffness factors (b,)."""
+        """Return the stiffness with the blocks' stiffness factors (b,), (l,) N/m."""
         return np.where(self.rigid, self.stiffness * factors[self.owners].max(axis=1), self.stiffness)
 
     def scaled(self, parts: Array) -> Joints:
-        """The same with each link's stiffness times the mean of parts (n,) at its points."""
+        """Return the links with each stiffness times the mean of factors (n,) at the link's points."""
         return replace(self, stiffness=self.stiffness * 0.5 * (abs(self.difference) @ parts))
 
     def gaps(self, positions: Array) -> Array:
-        """(l,) m by which each link is longer than it is to be."""
+        """Return the elongation of each link beyond its rest length, (l,) m."""
         return np.asarray(np.linalg.norm(self.difference @ positions, axis=1) - self.lengths)
 
     def noise(self) -> Array:
-        """(n, 3) N/m, the gradient of random changes of all gaps."""
+        """Return the gradient of random changes of all gaps, (n, 3) N/m."""
         change = np.random.default_rng(0).standard_normal((len(self.stiffness), 3))
         return np.asarray(self.difference.T @ (self.strength(np.ones(self.owners.max() + 1))[:, None] * change))
 
     def value_gradient(self, positions: Array, factors: Array) -> tuple[float, Array]:
-        """E = sum k/2 (|d| - L)^2 in J and its gradient (n, 3) in N, with d the way between a link's points."""
+        """Return E = sum k/2 (|d| - L)^2 in J and its gradient (n, 3) N, with d the vector between a link's points."""
         k = self.strength(factors)
         way = self.difference @ positions
         length = np.linalg.norm(way, axis=1)
@@ -82,7 +82,7 @@ class Joints:
         return energy, np.asarray(self.difference.T @ pull)
 
     def hessian(self, positions: Array, factors: Array, project: bool) -> csr_matrix:
-        """(3n, 3n) N/m; with project, without what a compressed link has across its direction."""
+        """Return the Hessian, (3n, 3n) N/m; project omits the negative transverse stiffness of compressed links."""
         k = self.strength(factors)
         way = self.difference @ positions
         length = np.maximum(np.linalg.norm(way, axis=1), _TINY)
@@ -97,7 +97,7 @@ class Joints:
 
 
 def _threefold(matrix: csr_matrix) -> csr_matrix:
-    """The matrix (l, n) for each of the three coordinates, (3l, 3n)."""
+    """Expand a matrix (l, n) to three coordinates, (3l, 3n)."""
     wide = matrix.tocoo()
     rows = (3 * wide.row[:, None] + np.arange(3)).ravel()
     columns = (3 * wide.col[:, None] + np.arange(3)).ravel()
@@ -105,9 +105,9 @@ def _threefold(matrix: csr_matrix) -> csr_matrix:
 
 
 def rigid_stiffness(diagonals: Array) -> Array:
-    """N/m, so stiff that a link gives nothing beside its blocks. diagonals: (l,) N/m, theirs at its ends."""
+    """Return the stiffness of a rigid link, (l,) N/m. diagonals: (l,) N/m, stiffness of the blocks at its ends."""
     return np.asarray(_RIGID * diagonals)
 
 
-# Times the stiffness of the nodes at a link's ends: at 1e4 a welded bar bends by a ten-thousandth more.
+# Stiffness relative to the nodes at the ends of a link: at 1e4 a welded bar bends by 1e-4 more.
 _RIGID = 1e4

@@ -1,4 +1,4 @@
-"""The term of springs that are switched: another rest length, stiffness and damper while on ([Ctl])."""
+"""Springs of muscles, which have another rest length, stiffness and damping while switched on ([Ctl])."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from .inputs import BlockInputs
 from .term import Memory, Potential
 
 MUSCLES, SENSORS = "muscles", "sensors"
-"""What a block's memory keeps: (m, 2) whether each is on, and its count; (s,) what each sensor measured."""
+"""History keys of a block: (m, 2) on state and counter of each muscle; (s,) last measurement of each sensor."""
 
 
 @dataclass(frozen=True)
 class Muscular(Potential):
     """Springs of muscles; `energy` is theirs while all are off.
 
-    muscle: (e,) the place of the muscle that each spring is of.
-    lengths, factors: (m,) rest length and stiffness in N/m while on, in parts of those while off.
-    dampers: (m, 2) s, the dampers beside the springs while off and while on, over the stiffness then.
+    muscle_indices: (e,) index of each spring's muscle.
+    length_ratios, stiffness_ratios: (m,) rest length and stiffness while on, relative to those while off.
+    damping_times: (m, 2) s, damping over stiffness while off and while on.
     """
 
     muscle: Index = field(kw_only=True)
@@ -37,14 +37,14 @@ class Muscular(Potential):
 
     @property
     def _off(self) -> tuple[Index, Array, Array]:
-        """(e, 2) ends, (e,) m of the rest lengths and (e,) N/m."""
+        """Ends (e, 2), rest lengths (e,) m and stiffness (e,) N/m of the springs while off."""
         assert isinstance(self.energy, StrainEnergy)
         assert isinstance(self.energy.strain, Stretch)
         strain = self.energy.strain
         return strain.elements, strain.lengths, self.energy.weights / strain.lengths**2
 
     def on(self, memory: Memory) -> Mask:
-        """(m,) which muscles are on."""
+        """Return which muscles are on, (m,)."""
         kept = memory.get(MUSCLES)
         return np.zeros(len(self.lengths), dtype=bool) if kept is None else np.asarray(kept[:, 0] > 0.0)
 
@@ -52,7 +52,7 @@ class Muscular(Potential):
         return self.switched(self.on(memory))
 
     def switched(self, on: Mask) -> Energy:
-        """The energy while those of (m,) are on."""
+        """Return the energy while the muscles in a mask (m,) are on."""
         if not on.any():
             return self.energy
         if on.tobytes() not in self._made:
@@ -62,17 +62,17 @@ class Muscular(Potential):
         return self._made[on.tobytes()]
 
     def stiffest(self, rest: Array) -> Energy | None:
-        # The metric holds whatever is on.
+        # The preconditioner stays valid whichever muscles are on.
         return self._springs(np.ones(len(self.lengths)), np.maximum(self.factors, 1.0))
 
     def _springs(self, lengths: Array, factors: Array) -> Energy:
-        """lengths, factors: (m,) in parts of those while off."""
+        """Return the energy of the springs. length_ratios, stiffness_ratios: (m,) relative to those while off."""
         ends, rest, stiffness = self._off
         there = rest * lengths[self.muscle]
         return springs(ends, there, np.asarray(stiffness * factors[self.muscle] * there))
 
     def drag(self, memory: Memory, positions: Array) -> csr_matrix | None:
-        """c n n^T of each damper, along its spring: turning is not damped."""
+        """Return the damping matrix c n n^T of each damper along its spring; rotation is not damped."""
         ends, _, stiffness = self._off
         on = self.on(memory)
         damper = stiffness * np.where(on, self.factors * self.dampers[:, 1], self.dampers[:, 0])[self.muscle]

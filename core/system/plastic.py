@@ -1,4 +1,4 @@
-"""The term of what flows: its energy is that of what has flowed (docs/physics.md section 9)."""
+"""Force term of plastic elements (docs/physics.md section 9)."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from ..energies.plastic import Flow, TensorFlow
 from .inputs import BlockInputs
 from .term import Memory, Potential
 
-# Between a term's name and what was so when its stiffness at rest was last found.
+# Suffix of the history key of the flow at which the stiffness at rest is taken.
 _SETTLED = ", where its stiffness is found"
 
 
 @dataclass(frozen=True)
 class Plastic(Potential):
-    """An energy whose elements may flow. Where the memory has no flow, it is as the block was made.
+    """Elastic energy whose elements can flow. Without flow in the history the block is as it was created.
 
-    flow: how they do.
-    name: under which the memory keeps it.
-    begun: the flow at which the block has its stiffness at rest; None for that of what was modelled.
+    flow: kind of plastic flow.
+    name: history key of the flow.
+    reference_flow: flow at which the stiffness at rest is taken; None for the modelled shape.
     """
 
     flow: Flow = field(kw_only=True)
@@ -33,32 +33,33 @@ class Plastic(Potential):
 
     @staticmethod
     def of(flow: Flow, name: str = "flow") -> Plastic:
+        """Create the term of a flow."""
         return Plastic(flow.energy, flow=flow, name=name)
 
     @property
     def settled_name(self) -> str:
-        """Under which the memory keeps the flow that `begun` is to be."""
+        """History key of the next reference flow."""
         return self.name + _SETTLED
 
     def now(self, memory: Memory) -> Array:
-        """The flow that a block's memory has."""
+        """Return the flow in the history of a block."""
         found = memory.get(self.name, self.begun)
         return self.flow.none() if found is None else found
 
     def begin(self) -> Mapping[str, Array]:
-        """What the memory has where a shot begins."""
+        """Return the history at the start of a shot."""
         return {self.name: self.flow.none() if self.begun is None else self.begun}
 
     def prepare(self, inputs: BlockInputs, memory: Memory) -> Energy:
         return self.energy_of(memory)
 
     def energy_of(self, memory: Memory) -> Energy:
-        """The energy with the flow that a block's memory has."""
+        """Return the energy at the flow in the history of a block."""
         found = memory.get(self.name, self.begun)
         return self.energy if found is None else self.after(found)
 
     def after(self, flow: Array) -> Energy:
-        """The energy of what has flowed; made once as long as nothing flows."""
+        """Return the energy at a flow. The last one is cached."""
         if not self._last or not (self._last[0][0] is flow or np.array_equal(self._last[0][0], flow)):
             self._last[:] = [(flow, self.flow.after(flow))]
         return self._last[0][1]
@@ -67,10 +68,10 @@ class Plastic(Potential):
         return self.energy if self.begun is None else self.flow.after(self.begun)
 
     def with_energy(self, energy: Energy) -> Potential:
-        # Rest shapes can be chosen of these alone.
+        # Only tetrahedral energies support a change of rest shape.
         assert isinstance(energy, TetElasticity)
         return replace(self, energy=energy, flow=TensorFlow(energy), _last=[])
 
     def restarted(self, flow: Array | None) -> Plastic:
-        """The same with its stiffness at rest found after another flow."""
+        """Return the term with its stiffness at rest taken at another flow."""
         return replace(self, begun=flow, _last=[])

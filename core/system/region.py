@@ -1,4 +1,4 @@
-"""Regions: connected pieces of free nodes with the pins that border them (physics.md section 2)."""
+"""Regions: connected components of free nodes with the pins at their borders (physics.md section 2)."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from ..arrays import Array, Index, Mask
 from ..geometry.rigid import rigid_basis
 from ..solvers.modes import smallest_eigenvalue
 
-# A body on the verge of buckling keeps this part of its first eigenvalue.
+# Lower bound on lambda_1 close to buckling, as a fraction of the elastic eigenvalue.
 _LEAST = 0.05
 
 
 @dataclass(frozen=True)
 class Region:
-    """Free nodes that elements and links join.
+    """Free nodes connected by elements and links.
 
     free: (f,) free nodes.
-    held: (p,) nodes that hold the region, hard or soft pins (soft ones are also in free).
+    constrained_nodes: (p,) hard or soft pins of the region (soft ones are also in free).
     eigenvalue: the smallest non-rigid eigenvalue lambda_1 of K a = lambda M a at rest, 1/s^2.
-    rigid_modes: how many rigid motions are left undamped, 0 to 6: those that the pins leave, or none where the swing
-        about them is damped too.
-    stiff: whether its shape is kept by elasticity alone; else weight keeps it, as in a net.
-    weight: what the body's own weight adds to lambda_1 where it hangs, 1/s^2 (docs/decisions/0004).
+    rigid_modes: number of undamped rigid modes, 0 to 6: those that the pins leave free, or 0 if pendulum motion is
+        damped.
+    has_elastic_stiffness: whether elasticity alone keeps the shape; otherwise weight does, as in a net.
+    gravity_eigenvalue: contribution of the weight to lambda_1 in the hanging shape, 1/s^2 (docs/decisions/0004).
     """
 
     free: Index
@@ -38,7 +38,7 @@ class Region:
     weight: float = 0.0
 
     def with_weight(self, eigenvalue: float) -> float:
-        """A lambda_1 of the elasticity alone with what the weight adds, 1/s^2."""
+        """Return an elastic lambda_1 plus the contribution of the weight, 1/s^2."""
         return max(eigenvalue + self.weight, _LEAST * eigenvalue)
 
 
@@ -53,14 +53,15 @@ def find_regions(
     net: Mask,
     sheet: Mask | None = None,
 ) -> tuple[Region, ...]:
-    """Cut the free nodes into regions.
+    """Divide the free nodes into regions.
 
-    rest: (n, 3).  groups: each (m, k), nodes that belong together.  mass: (n,) kg.  stiffness: the Hessian at rest
-    with soft pins, (3n, 3n) N/m; without it the eigenvalues are taken as 1.  fixed, soft: (n,) the hard and the soft
-    pins.  swings: (n,) whether the node's block leaves swinging about the pins undamped.
-    net: (n,) whether its block is a net, see Block.
-    sheet: (n,) whether its block is a sheet, of whose many slow bends the first eigenvalue at rest says nothing: it
-        counts as 0, and what matters is found where it hangs.
+    rest: (n, 3) m.  groups: (m, k) each, node numbers of elements.  mass: (n,) kg.
+    stiffness: (3n, 3n) N/m, Hessian at rest with soft pins; if None, eigenvalues are set to 1.
+    is_fixed, is_soft: (n,) masks of hard and soft pins.
+    keeps_pendulum_free: (n,) whether the node's block leaves pendulum motion undamped.
+    is_net: (n,) whether its block is a net.
+    is_sheet: (n,) whether its block is a sheet. A sheet has many slow bending modes, so its first eigenvalue at rest is
+        set to 0 and computed in the hanging shape instead.
     """
     touching = neighbours(groups, len(rest))
     loose = np.flatnonzero(~fixed)
@@ -84,7 +85,7 @@ def find_regions(
 
 
 def neighbours(groups: Sequence[Index], count: int) -> csr_matrix:
-    """(n, n), not zero where two of n nodes are in one element of a group."""
+    """Return the adjacency matrix (n, n) of nodes that share an element."""
     total = csr_matrix((count, count), dtype=np.int8)
     for group in groups:
         k = group.shape[1]

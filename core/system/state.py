@@ -1,4 +1,4 @@
-"""The state between two steps."""
+"""State of a system between two steps."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ import numpy as np
 
 from ..arrays import Array
 
-# Between a block's name and a term's in the keys of the memory: no object is called so.
+# Separator of block name and term key in history keys. It cannot occur in names of objects.
 OF = "\x1f"
 
 
 def remembered_by(memory: Mapping[str, Array], name: str) -> dict[str, Array]:
-    """What a block's terms remember, by their own names. name: of the block."""
+    """Return the history of the block with a given name, by the terms' own keys."""
     start = f"{name}{OF}"
     return {key.removeprefix(start): value for key, value in memory.items() if key.startswith(start)}
 
 
 @dataclass(frozen=True)
 class State:
-    """Positions and velocities of all nodes, pinned ones included, at one time.
+    """Positions, velocities and history of all nodes, pinned ones included, at one time.
 
     time: s.
     positions: (n, 3) m.
     velocities: (n, 3) m/s.
-    reference: (n, 3) m/s, the velocity that the animation gave each node's undeformed place during the last step
-        (docs/decisions/0005); zero where nothing moves.
-    memory: what terms keep, by block and name (term.Memory); most keep nothing.
+    reference: (n, 3) m/s, velocity of each node's undeformed position in the last step due to the animation
+        (docs/decisions/0005); zero without animation.
+    history: history variables by block and term (term.History); most terms have none.
     """
 
     time: float
@@ -39,17 +39,18 @@ class State:
 
     @staticmethod
     def at_rest(positions: Array, time: float = 0.0, memory: Mapping[str, Array] | None = None) -> State:
+        """Return a state with zero velocities at positions (n, 3) m."""
         still = np.zeros_like(positions)
         return State(time, positions.copy(), still, still.copy(), memory or {})
 
     def part(self, nodes: slice, blocks: Sequence[str]) -> State:
-        """Of some of the nodes, with what the blocks of these names remember."""
+        """Return the state of some nodes, with the history of the blocks with given names."""
         memory = {key: value for key, value in self.memory.items() if key.partition(OF)[0] in blocks}
         return State(self.time, self.positions[nodes], self.velocities[nodes], self.reference[nodes], memory)
 
     @staticmethod
     def joined(states: list[State]) -> State:
-        """One state of several that follow each other in the stack, at one time."""
+        """Concatenate the states of consecutive ranges of nodes at one time."""
         if len(states) == 1:
             return states[0]
         memory = {key: value for state in states for key, value in state.memory.items()}

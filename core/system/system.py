@@ -1,4 +1,4 @@
-"""A system: blocks that move together. Everything in it stays the same from step to step."""
+"""System of blocks that are solved together. Its data stays constant between steps."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from .term import Factor, Memory, Potential, Term, pin_springs
 
 @dataclass(frozen=True)
 class Joined:
-    """Several blocks' elasticity as one.
+    """Elastic energies of several blocks, evaluated in one batch.
 
-    parts: the block's place and its own energy, each.  energy: all of them, of the system's nodes.
-    block: (m,) the place of each element's block.
+    members: block index and energy of each block.  energy: of all of them, over the system's nodes.
+    element_blocks: (m,) block index of each element.
     """
 
     parts: tuple[tuple[int, TetElasticity], ...]
@@ -38,14 +38,14 @@ class Joined:
 
 @dataclass(frozen=True)
 class System:
-    """Blocks stacked to one vector of n nodes, joined by links.
+    """Blocks stacked to one vector of n nodes and connected by links.
 
     blocks: in the order of the stack.
     gravity: (3,) m/s^2.
-    joints: what joins nodes of different blocks; None where nothing does.
-    regions: pieces that deform on their own.
-    contact: what can touch what; None where nothing can.
-    slices: each block's nodes in the stack.
+    links: between nodes of different blocks; None if there are none.
+    regions: connected components that deform independently.
+    contact: contact model; None if contact is impossible.
+    slices: node range of each block in the stack.
     rest: (n, 3) m, of all blocks.
     mass: (n,) kg.
     pinned: (p,) nodes that follow targets, hard and soft.
@@ -78,7 +78,7 @@ class System:
 
     @cached_property
     def joined(self) -> tuple[Joined, ...]:
-        """Of blocks' elasticity what is of one material, as one: many small bodies cost calls more than numbers."""
+        """Batches of energies with equal material. For many small bodies, calls cost more than arithmetic."""
         groups: list[list[tuple[int, TetElasticity]]] = []
         for place, block in enumerate(self.blocks):
             for energy in block.energies:
@@ -99,20 +99,20 @@ class System:
 
     @property
     def fixed(self) -> Mask:
-        """(n,) whether a node is hard-pinned, so no unknown."""
+        """Mask of the hard-pinned nodes, (n,); these are not unknowns."""
         return np.concatenate([block.fixed for block in self.blocks])
 
     @property
     def hard(self) -> Index:
-        """The hard-pinned nodes in the stack."""
+        """Hard-pinned nodes in the stack."""
         return np.asarray(self.pinned[np.isinf(self.pin_stiffness)])
 
     def owner(self) -> Index:
-        """(n,) the place of each node's block."""
+        """Return the block index of each node, (n,)."""
         return np.repeat(np.arange(len(self.blocks)), [len(block.rest) for block in self.blocks])
 
     def pull(self, inputs: Inputs, nodes: Index) -> Array:
-        """(3,), or (k, 3) of some nodes (k,): m/s^2, what accelerates them from outside in a step."""
+        """Return the external acceleration of nodes (k,) in a step, (k, 3) m/s^2, or (3,) if it is uniform."""
         if all(one.pull is None for one in inputs):
             return self.gravity
         whole = np.empty_like(self.rest)
@@ -121,19 +121,19 @@ class System:
         return whole[nodes]
 
     def regions_of(self, block: int) -> tuple[int, ...]:
-        """Places of the regions that have free nodes of a block."""
+        """Return the indices of regions with free nodes of a block."""
         part = self.slices[block]
         return tuple(k for k, r in enumerate(self.regions) if ((r.free >= part.start) & (r.free < part.stop)).any())
 
     def still(self, positions: Array | None = None) -> Inputs:
-        """Inputs that hold the pins where positions (n, 3), or the rest shape, have them."""
+        """Return inputs that hold the pins at positions (n, 3), or at the rest shape."""
         return tuple(
             block.still(None if positions is None else positions[part])
             for block, part in zip(self.blocks, self.slices, strict=True)
         )
 
     def placed(self, positions: Array, inputs: Inputs) -> Array:
-        """Positions (n, 3) with the hard pins where the inputs' end has them."""
+        """Return positions (n, 3) with the hard pins at the end positions of the inputs."""
         there: Array = positions.copy()
         for block, part, one in zip(self.blocks, self.slices, inputs, strict=True):
             hard = np.isinf(block.pin_stiffness)
@@ -141,16 +141,16 @@ class System:
         return there
 
     def prepared(self, state: State, inputs: Inputs) -> Iterator[tuple[int, Factor, Energy]]:
-        """What pushes in a step: the block's place, what it is multiplied with, and the energy of the block's nodes."""
+        """Yield block index, scaling and energy of each force term in a step."""
         for place, (block, one) in enumerate(zip(self.blocks, inputs, strict=True)):
             memory = remembered_by(state.memory, block.name)
             for term in block.terms:
                 yield place, term.factor, term.prepare(one, memory)
 
     def drag(self, memory: Memory, positions: Array, factors: Array) -> csr_matrix | None:
-        """C (3n, 3n) N s/m of the terms' own dampers; None where there are none. See Term.drag.
+        """Return C (3n, 3n) N s/m of the terms' dampers; None if there are none. See ForceTerm.damping_matrix.
 
-        factors: (b,) on each block's stiffness.
+        factors: (b,) stiffness factor of each block.
         """
         if not any(type(term).drag is not Term.drag for block in self.blocks for term in block.terms):
             return None
@@ -165,7 +165,7 @@ class System:
         return block_diag(parts, format="csr") if found else None
 
     def remembered(self, memory: Memory, positions: Array) -> Memory:
-        """The memory after a step that ends at positions (n, 3)."""
+        """Return the history after a step that ends at positions (n, 3)."""
         changed = {
             f"{block.name}{OF}{name}": value
             for block, part in zip(self.blocks, self.slices, strict=True)
@@ -176,13 +176,16 @@ class System:
         return {**memory, **changed} if changed else memory
 
     def with_term(self, term: Term, block: int = 0) -> System:
-        """The same with one term more on one of its blocks."""
+        """Return the system with an additional term on one of its blocks."""
         blocks = list(self.blocks)
         blocks[block] = replace(blocks[block], terms=(*blocks[block].terms, term))
         return replace(self, blocks=tuple(blocks))
 
     def elastic_energy(self, positions: Array, factors: Array | None = None) -> float:
-        """Of what no input changes and of the joints, J. factors: (b,) on each block's stiffness, 1 if None."""
+        """Return the energy of links and of elasticity independent of inputs, J.
+
+        factors: (b,) stiffness factor of each block, 1 if None.
+        """
         scale = np.ones(len(self.blocks)) if factors is None else factors
         parts = zip(self.blocks, self.slices, scale, strict=True)
         total = sum(float(f) * block.elastic_energy(positions[part]) for block, part, f in parts)
@@ -191,9 +194,10 @@ class System:
     def blocks_at_rest(
         self, factors: Array | None = None, project: bool = True, parts: Array | None = None
     ) -> csr_matrix:
-        """The blocks' own Hessian at rest, (3n, 3n) N/m.
+        """Return the Hessian of the blocks at rest without links, (3n, 3n) N/m.
 
-        factors: (b,) on each one's stiffness, 1 if None.  parts: see Block.stiffness_at_rest.
+        factors: (b,) stiffness factor of each block, 1 if None.  node_weights: see
+            BodyDiscretization.stiffness_at_rest.
         """
         scale = np.ones(len(self.blocks)) if factors is None else factors
         own = [
@@ -203,7 +207,7 @@ class System:
         return own[0] if len(own) == 1 else block_diag(own, format="csr")
 
     def stiffness_at_rest(self, factors: Array, project: bool, parts: Array | None = None) -> csr_matrix:
-        """The Hessian at rest with the joints, (3n, 3n) N/m. factors, parts: see blocks_at_rest."""
+        """Return the Hessian at rest with links, (3n, 3n) N/m. factors, node_weights: see blocks_stiffness_at_rest."""
         total = self.blocks_at_rest(factors, project, parts)
         if self.joints is not None:
             joints = self.joints if parts is None else self.joints.scaled(parts)
@@ -211,7 +215,7 @@ class System:
         return total.tocsr()
 
     def eigenvalue(self, region: Region, factors: Array) -> float:
-        """lambda_1 of a region at rest, 1/s^2, without the weight's part. factors: (b,) on each block's stiffness."""
+        """Return lambda_1 of a region at rest without weight, 1/s^2. factors: (b,) stiffness factor of each block."""
         own = factors[np.unique(self.owner()[region.free])]
         if (own == own[0]).all():
             return float(own[0] * region.eigenvalue)
@@ -220,11 +224,14 @@ class System:
         return max(smallest_eigenvalue(stiffness, self.mass, region.free, left, not region.stiff, self.rest), 0.0)
 
     def eigenvalue_at(self, region: Region, factors: Array) -> float:
-        """lambda_1 with what the weight adds, 1/s^2."""
+        """Return lambda_1 of a region with the contribution of the weight, 1/s^2."""
         return region.with_weight(self.eigenvalue(region, factors))
 
     def elastic_force(self, state: State, factors: Array) -> Array:
-        """(n, 3) N, the gradient of what is elastic in the blocks in a state. factors: (b,) on each one's stiffness."""
+        """Return the gradient of the elastic energies in a state, (n, 3) N.
+
+        factors: (b,) stiffness factor of each block.
+        """
         found = np.zeros_like(state.positions)
         for place, factor, energy in self.prepared(state, self.still(state.positions)):
             if factor is Factor.MATERIAL:
@@ -233,7 +240,7 @@ class System:
         return found
 
     def tangent(self, state: State, factors: Array, project: bool = False) -> csr_matrix:
-        """The Hessian of all energies in a state with the pins where they are, (3n, 3n) N/m."""
+        """Return the Hessian of all energies in a state with the pins at its positions, (3n, 3n) N/m."""
         inputs = self.still(state.positions)
         parts = []
         found = list(self.prepared(state, inputs))
@@ -260,13 +267,16 @@ def build_system(
     pin_stiffness: Array,
     modal: bool = True,
 ) -> System:
-    """A system of one block, see assemble."""
+    """Return a system of one block, see assemble_system."""
     terms = (*(Potential(energy) for energy in energies), *pin_springs(pinned, pin_stiffness))
     return assemble((Block("Body", rest, mass, (elements,), terms, pinned, pin_stiffness),), gravity, None, modal)
 
 
 def assemble(blocks: tuple[Block, ...], gravity: Array, joints: Joints | None, modal: bool = True) -> System:
-    """Join blocks and find their regions. modal: with first eigenvalues, which loose elements do not have."""
+    """Assemble blocks and find their regions.
+
+    has_eigenvalues: whether to compute first eigenvalues, which separate elements do not have.
+    """
     bare = System(blocks, gravity, joints, ())
     stiffness = bare.stiffness_at_rest(np.ones(len(blocks)), False) if modal else None
     groups = [group + part.start for block, part in zip(blocks, bare.slices, strict=True) for group in block.groups]

@@ -1,4 +1,4 @@
-"""What pushes the nodes of a block: elasticity, pins, loads; one protocol for all of them."""
+"""Force terms of a block: elasticity, pins and loads, with one interface."""
 
 from __future__ import annotations
 
@@ -15,54 +15,54 @@ from ..energies import Energy, SoftPins
 from .inputs import BlockInputs
 
 Memory = Mapping[str, Array]
-"""What a block's terms remember from step to step, by names of their own."""
+"""History variables of a block's terms, by the terms' own keys."""
 
 
 class Factor(Enum):
-    """What a term's energy is multiplied with."""
+    """Scaling of a term's energy."""
 
     MATERIAL = "the block's stiffness factor"
     FIXED = "nothing"
 
 
 class Term:
-    """An energy for a step, made from what moves during it. Node numbers are the block's own.
+    """Energy of a block that depends on the inputs and history of a step. Node numbers are the block's own.
 
-    factor: what the energy is multiplied with.
+    scaling: factor on the energy.
     """
 
     factor: Factor = Factor.MATERIAL
 
     def prepare(self, inputs: BlockInputs, memory: Memory) -> Energy:
-        """The energy of a step that ends with these inputs."""
+        """Return the energy for a step that ends with these inputs."""
         raise NotImplementedError
 
     def at_rest(self, rest: Array) -> Energy | None:
-        """The energy whose stiffness at rest (n, 3) the block has; None where it has none there."""
+        """Return the energy that defines the stiffness at rest (n, 3); None if there is no such stiffness."""
         return None
 
     def stiffest(self, rest: Array) -> Energy | None:
-        """The energy whose stiffness at rest is in the metric: of what switches, with the most that it ever has."""
+        """Return the energy for the preconditioner at rest; terms that switch use their stiffest configuration."""
         return self.at_rest(rest)
 
     def drag(self, memory: Memory, positions: Array) -> csr_matrix | None:
-        """C (3n, 3n) N s/m of a damping force -C v, taken at positions (n, 3) m; None where there is none."""
+        """Return C (3n, 3n) N s/m of a damping force -C v at positions (n, 3) m; None if there is none."""
         return None
 
     def largest_step(self, positions: Array, way: Array) -> float:
-        """The largest part, at most 1, of a way (n, 3) from positions (n, 3) that may be tried."""
+        """Return the largest admissible fraction, at most 1, of a displacement (n, 3) from positions (n, 3)."""
         return 1.0
 
     def remember(self, memory: Memory, positions: Array) -> Memory:
-        """What changes in the memory when a step ends at positions (n, 3)."""
+        """Return the changed history entries at the end of a step at positions (n, 3)."""
         return {}
 
 
 @dataclass(frozen=True)
 class Potential(Term):
-    """An energy that no input changes: elasticity, or a load.
+    """Energy independent of inputs: elasticity or a load.
 
-    energy: of the block's nodes.  factor: see Term.
+    energy: of the block's nodes.  scaling: see ForceTerm.
     """
 
     energy: Energy
@@ -75,15 +75,15 @@ class Potential(Term):
         return self.energy
 
     def with_energy(self, energy: Energy) -> Potential:
-        """The same of another energy with as many elements."""
+        """Return the term with another energy of the same number of elements."""
         return replace(self, energy=energy)
 
 
 @dataclass(frozen=True)
 class PinSprings(Term):
-    """Springs from nodes to where their pins are at the end of the step (docs/physics.md section 6).
+    """Springs between nodes and the end positions of their pins (docs/physics.md section 6).
 
-    nodes: (p,) softly pinned ones.  stiffness: (p,) N/m.  places: (p,) of the nodes among the block's pins.
+    nodes: (p,) soft-pinned nodes.  stiffness: (p,) N/m.  pin_indices: (p,) of the nodes among the block's pins.
     """
 
     nodes: Index
@@ -99,6 +99,6 @@ class PinSprings(Term):
 
 
 def pin_springs(pinned: Index, stiffness: Array) -> tuple[PinSprings, ...]:
-    """The term of a block's soft pins, if it has any. pinned: (p,).  stiffness: (p,) N/m, infinite for hard pins."""
+    """Return the soft-pin term of a block, if any. pinned: (p,).  stiffness: (p,) N/m, infinite for hard pins."""
     soft = np.flatnonzero(np.isfinite(stiffness))
     return (PinSprings(pinned[soft], stiffness[soft], soft),) if len(soft) else ()

@@ -1,4 +1,7 @@
-"""The term of woven cloth: what its yarns resist where they have slid to (docs/weave.md)."""
+"""Force term of woven cloth: elasticity of its yarns at their current sliding positions.
+
+See docs/explanation/woven-cloth.md.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +18,15 @@ from .inputs import BlockInputs
 from .system import System
 from .term import Memory, Term
 
-# Under which the memory keeps, of each passing: m, m/s, m and N.
+# History keys per crossing: sliding position m, speed m/s, anchor m and normal force N.
 PLACES, SPEEDS, ANCHORS, PRESSED = "yarn places", "yarn speeds", "yarn anchors", "yarn presses"
-# And of all: for how many steps nothing moved, and under which dials.
+# History key per block: number of steps without motion, and the dials in use.
 STILL = "yarns still"
 
 
 @dataclass(frozen=True)
 class Held(Energy):
-    """The energy over the nodes alone, of yarns that do not slide. u: (p,) m.  parts: on all of it."""
+    """Energy over the nodes with frozen sliding of the yarns. u: (p,) m.  scale: factor on the energy."""
 
     elastic: Elastic
     u: Array
@@ -39,7 +42,7 @@ class Held(Energy):
         return self.parts * value, self.parts * gradient[: positions.size].reshape(positions.shape)
 
     def scaled(self, parts: Array) -> Held:
-        """By the mean of all parts: a yarn is alike along its length."""
+        """Return the energy times the mean of factors, as a yarn is uniform along its length."""
         return Held(self.elastic, self.u, self.parts * float(parts.mean()))
 
     def hessian(self, positions: Array, project: bool) -> csr_matrix:
@@ -48,9 +51,9 @@ class Held(Energy):
 
 @dataclass(frozen=True)
 class Weave(Term):
-    """The elasticity of a block's yarns.
+    """Elasticity of a block's yarns.
 
-    cloth: of the block's nodes.
+    cloth: over the block's nodes.
     """
 
     cloth: Woven
@@ -61,7 +64,7 @@ class Weave(Term):
         object.__setattr__(self, "elastic", Elastic(self.cloth))
 
     def elastic_of(self, factor: float) -> Elastic:
-        """With a factor on its stiffness; kept as long as that stays."""
+        """Return the elastic energy with a factor on its stiffness. The last one is cached."""
         if not self._last or self._last[0][0] != factor:
             self._last[:] = [(factor, Elastic(self.cloth, factor))]
         return self._last[0][1]
@@ -74,10 +77,10 @@ class Weave(Term):
 
 
 def weave_of(terms: tuple[Term, ...]) -> Weave | None:
-    """The woven cloth among a block's terms."""
+    """Return the woven cloth among a block's terms, if any."""
     return next((term for term in terms if isinstance(term, Weave)), None)
 
 
 def has_weave(system: System) -> bool:
-    """Whether any of it is woven."""
+    """Return whether any block is woven."""
     return any(weave_of(block.terms) is not None for block in system.blocks)

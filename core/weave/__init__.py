@@ -1,1 +1,1 @@
-"""Woven cloth, yarn by yarn: crossings with sliding coordinates (docs/weave.md)."""
+"""Yarn-level model of woven cloth: crossings with sliding coordinates (docs/explanation/woven-cloth.md)."""

@@ -1,7 +1,7 @@
-"""What pieces of yarn resist: stretching, bending, shearing; values, slopes and positive Hessians of each element.
+"""Yarn elements for stretch, bending, shear and jamming: energies, gradients and positive Hessians.
 
-Cirio et al., *Yarn-Level Simulation of Woven Cloth* (2014), as [SRD] section 5 uses it: l is the distance of two
-crossings, D the length of yarn between them, which changes as the yarn slides.
+Cirio et al., *Yarn-Level Simulation of Woven Cloth* (2014), as used in [SRD] section 5: l is the distance of two
+crossings, D the length of yarn between them, which changes when the yarn slides.
 """
 
 from __future__ import annotations
@@ -10,24 +10,24 @@ import numpy as np
 
 from ..arrays import Array
 
-# Below this sine, and above this negative cosine, an angle's direction is not told from none.
+# Bound that keeps divisors away from zero.
 _TINY = 1e-12
-# Up to this angle, in rad, the rate of a bend is that of (22), beyond it that of (20).
+# Angle in rad up to which the bending rate is (22) of [SRD], beyond it (20).
 SMALL = 0.1
 
-# From (a, b, u_a, u_b) to (b - a, u_b - u_a).
+# Maps (a, b, u_a, u_b) to (b - a, u_b - u_a).
 ALONG = np.zeros((4, 8))
 ALONG[:3, :3], ALONG[:3, 3:6], ALONG[3, 6:] = -np.eye(3), np.eye(3), (-1.0, 1.0)
-# From (x-, x, x+, u-, u+) to (x - x-, x+ - x, u+ - u-).
+# Maps (x-, x, x+, u-, u+) to (x - x-, x+ - x, u+ - u-).
 BEND = np.zeros((7, 11))
 BEND[:3, :3], BEND[:3, 3:6], BEND[3:6, 3:6], BEND[3:6, 6:9] = -np.eye(3), np.eye(3), -np.eye(3), np.eye(3)
 BEND[6, 9:] = (-1.0, 1.0)
-# From (w-, w+, f-, f+) to (w+ - w-, f+ - f-).
+# Maps (w-, w+, f-, f+) to (w+ - w-, f+ - f-).
 SHEAR = np.kron(np.array([[-1.0, 1.0, 0.0, 0.0], [0.0, 0.0, -1.0, 1.0]]), np.eye(3))
 
 
 def stretch(way: Array, D: Array, k: Array) -> tuple[Array, Array]:
-    """k D/2 (l/D - 1)^2 in J, and its slopes (s, 4) by way and D. way: (s, 3) m.  D: (s,) m.  k: (s,) N."""
+    """Return k D/2 (l/D - 1)^2 in J and its gradient (s, 4) by edge and D. edge: (s, 3) m.  D: (s,) m.  k: (s,) N."""
     length = np.linalg.norm(way, axis=1)
     ratio = length / D
     slope = (k * (ratio - 1.0) / np.maximum(length, _TINY))[:, None] * way
@@ -35,7 +35,7 @@ def stretch(way: Array, D: Array, k: Array) -> tuple[Array, Array]:
 
 
 def stretch_hessian(way: Array, D: Array, k: Array, project: bool) -> Array:
-    """(s, 4, 4). Projected without what a slack piece has across itself; without that it is positive."""
+    """Return the Hessian (s, 4, 4). Projection drops the transverse stiffness of slack segments, which is negative."""
     length = np.maximum(np.linalg.norm(way, axis=1), _TINY)
     t = way / length[:, None]
     across = k * (1.0 / D - 1.0 / length)
@@ -47,9 +47,9 @@ def stretch_hessian(way: Array, D: Array, k: Array, project: bool) -> Array:
 
 
 def jam(D: Array, begin: Array, least: Array, k: Array) -> tuple[Array, Array, Array]:
-    """k a/2 (a^2/y - 2 a + y) in J where D is below where it begins, and its slope and curvature by D; each (s,).
+    """Return k a/2 (a^2/y - 2 a + y) in J for D < start, with its first and second derivative by D; each (s,).
 
-    y = D - least and a = begin - least: a spring of k N/m at first, and no force presses crossings nearer than least.
+    y = D - minimum and a = start - minimum. It is a barrier: it starts with k N/m and is infinite at D = minimum.
     """
     a = begin - least
     y = np.minimum(D - least, a)
@@ -61,22 +61,22 @@ def jam(D: Array, begin: Array, least: Array, k: Array) -> tuple[Array, Array, A
 
 
 def stretch_rate(way: Array, D: Array) -> Array:
-    """(s, 4), by the rates of way and D: the rate of l/D."""
+    """Return the derivatives (s, 4) of l/D by edge and D, which map their rates to the stretch rate."""
     length = np.linalg.norm(way, axis=1)
     return np.column_stack([way / np.maximum(length * D, _TINY)[:, None], -length / D**2])
 
 
 def cross_matrix(a: Array) -> Array:
-    """(m, 3, 3), times a vector v it is a x v."""
+    """Return the matrices (m, 3, 3) that map a vector v to a x v."""
     zero = np.zeros(len(a))
     x, y, z = a.T
     return np.asarray(np.stack([zero, -z, y, z, zero, -x, -y, x, zero], axis=1).reshape(-1, 3, 3))
 
 
 def turning(a: Array, b: Array) -> tuple[Array, Array]:
-    """theta n (m, 3), the angle from a to b about the axis n = a x b/|a x b|, and its slopes (m, 3, 6) by a and b.
+    """Return the rotation vector theta n (m, 3) from a to b, and its derivatives (m, 3, 6) by a and b.
 
-    It has a slope where there is no bend: n itself has none ([SRD] section 5.2).
+    The axis is n = a x b/|a x b|. Unlike n itself, theta n is differentiable at theta = 0 ([SRD] section 5.2).
     """
     c, d = np.cross(a, b), (a * b).sum(axis=1)
     sine = np.linalg.norm(c, axis=1)
@@ -84,7 +84,7 @@ def turning(a: Array, b: Array) -> tuple[Array, Array]:
     theta = np.arctan2(sine, d)
     near = sine < 1e-4 * np.abs(d)
     safe = np.where(near, 1.0, sine)
-    # theta/sine and its slope by sine, over sine: by their series where there is hardly a bend.
+    # theta/sine, and its derivative by sine divided by sine; by their series at small angles.
     inverse = 1.0 / np.where(np.abs(d) > _TINY, d, _TINY)
     over = np.where(near & (d > 0.0), inverse - sine**2 * inverse**3 / 3.0, theta / np.maximum(safe, _TINY))
     bent = np.where(near, -2.0 / 3.0 * inverse**3, (d / square - over) / safe**2)
@@ -96,10 +96,12 @@ def turning(a: Array, b: Array) -> tuple[Array, Array]:
 
 
 def bending(a: Array, b: Array, L: Array, stiffness: Array, angle: Array) -> tuple[Array, Array]:
-    """B phi(theta)/L in J, and its slopes (m, 7) by a, b and L. stiffness: B (m,) N m^2.  angle: (m,) rad at rest.
+    """Return B phi(theta)/L in J and its gradient (m, 7) by a, b and L.
 
-    phi = theta^2 where it is straight at rest, else as in energies.rod. The slope by L is the
-    second part of [SRD] (18): it smears a bend out over more yarn.
+    stiffness: B (m,) N m^2.  angle: (m,) rad at rest.
+
+    phi = theta^2 for yarn that is straight at rest, otherwise as in energies.rod. The derivative by L is the second
+    part of [SRD] (18): it distributes a bend over more yarn.
     """
     kappa, J = turning(a, b)
     phi, weight, _ = _bent(kappa, angle)
@@ -109,7 +111,7 @@ def bending(a: Array, b: Array, L: Array, stiffness: Array, angle: Array) -> tup
 
 
 def bending_hessian(a: Array, b: Array, L: Array, stiffness: Array, angle: Array) -> Array:
-    """(m, 7, 7), positive: without the curvature of theta n."""
+    """Return the positive Hessian (m, 7, 7), without the second derivatives of theta n."""
     kappa, J = turning(a, b)
     _, weight, curved = _bent(kappa, angle)
     inner = np.maximum(weight, 0.0)[:, None, None] * np.eye(3) + curved[:, None, None] * (
@@ -120,7 +122,7 @@ def bending_hessian(a: Array, b: Array, L: Array, stiffness: Array, angle: Array
 
 
 def _bent(kappa: Array, angle: Array) -> tuple[Array, Array, Array]:
-    """phi, half its slope over kappa, and half of what its second slope has along kappa, over its square."""
+    """Return (phi, b, c), each (m,), with the gradient 2 b kappa and the Hessian 2 (b I + c kappa kappa^T) of phi."""
     rounded = 0.25 * angle**2
     now = np.sqrt((kappa**2).sum(axis=1) + rounded)
     rest = np.sqrt(angle**2 + rounded)
@@ -131,7 +133,10 @@ def _bent(kappa: Array, angle: Array) -> tuple[Array, Array, Array]:
 
 
 def bending_rate(a: Array, b: Array) -> Array:
-    """(m, 3, 6) by the rates of a and b: of k = a x b/(a . b), (24), up to SMALL, beyond it of theta alone, (21)."""
+    """Return the bending rates (m, 3, 6) by the rates of a and b, [SRD] section 5.2.
+
+    Up to SMALL_ANGLE it is the rate of k = a x b/(a . b), (24); beyond it the rate of theta alone, (21).
+    """
     kappa, J = turning(a, b)
     theta = np.linalg.norm(kappa, axis=1)
     axis = kappa / np.maximum(theta, _TINY)[:, None]
@@ -145,20 +150,23 @@ def bending_rate(a: Array, b: Array) -> Array:
 
 
 def shear(w: Array, f: Array, k: Array, cosine: Array) -> tuple[Array, Array]:
-    """k/2 (cos - cosine)^2 in J of the angle between w and f, and its slopes (c, 6). k: (c,) J.  cosine: at rest."""
+    """Return k/2 (cos - cosine)^2 in J of the angle between w and f, and its gradient (c, 6).
+
+    k: (c,) J.  cosine: (c,) at rest.
+    """
     now, slope = _cosine(w, f)
     off = now - cosine
     return 0.5 * k * off**2, (k * off)[:, None] * slope
 
 
 def shear_hessian(w: Array, f: Array, k: Array) -> Array:
-    """(c, 6, 6), positive: without the curvature of the cosine."""
+    """Return the positive Hessian (c, 6, 6), without the second derivatives of the cosine."""
     _, slope = _cosine(w, f)
     return np.asarray(k[:, None, None] * slope[:, :, None] * slope[:, None, :])
 
 
 def _cosine(w: Array, f: Array) -> tuple[Array, Array]:
-    """Of the angle between two directions, and its slopes (c, 6)."""
+    """Return the cosine (c,) of the angle between two directions (c, 3), and its gradient (c, 6)."""
     lengths = [np.maximum(np.linalg.norm(one, axis=1), _TINY)[:, None] for one in (w, f)]
     w, f = w / lengths[0], f / lengths[1]
     now = (w * f).sum(axis=1)
@@ -167,5 +175,5 @@ def _cosine(w: Array, f: Array) -> tuple[Array, Array]:
 
 
 def cosines(w: Array, f: Array) -> Array:
-    """(c,) of the angles between directions (c, 3)."""
+    """Return the cosines (c,) of the angles between directions (c, 3)."""
     return _cosine(w, f)[0]

@@ -1,4 +1,4 @@
-"""U of a woven cloth over all its unknowns, its slopes and its Hessian, and what of it crossings feel."""
+"""Elastic energy of a woven cloth with its gradient and Hessian, and the forces and friction at crossings."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from . import elements
 from .elements import ALONG, BEND, SHEAR
 from .woven import Woven
 
-# A step for second slopes by differences, in parts of the pitch.
+# Step of finite differences for second derivatives, relative to the pitch.
 _STEP = 1e-6
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """Hessians of all elements: (s, 8, 8), (m, 11, 11) and (c, 12, 12)."""
+    """Hessians of all elements: stretch (s, 8, 8), bending (m, 11, 11) and shear (c, 12, 12)."""
 
     along: Array
     bend: Array
@@ -28,7 +28,7 @@ class Blocks:
 
 
 class Elastic:
-    """Stretching, bending, shearing and jamming of a woven cloth whose stiffness is a factor times its material's."""
+    """Stretch, bending, shear and jamming energy of a woven cloth, with a factor on the stiffness of its material."""
 
     def __init__(self, cloth: Woven, factor: float = 1.0) -> None:
         self.cloth, self._factor = cloth, factor
@@ -52,7 +52,10 @@ class Elastic:
         return x[around[:, 1]] - x[around[:, 0]], x[around[:, 3]] - x[around[:, 2]]
 
     def value_gradient(self, x: Array, u: Array) -> tuple[float, Array]:
-        """J, and slopes (d,) by all unknowns. x: (n, 3) m.  u: (p,) m. Infinite where crossings are too near."""
+        """Return the energy in J and its gradient (d,). x: (n, 3) m.  u: (p,) m.
+
+        The energy is infinite if two crossings are closer than their minimum distance.
+        """
         cloth = self.cloth
         D, ways = cloth.lengths(u), self._ways(x)
         if (cloth.least >= D).any():
@@ -67,7 +70,7 @@ class Elastic:
         return total + float(bent.sum()) + float(sheared.sum()), added(parts, cloth.unknowns)
 
     def blocks(self, x: Array, u: Array) -> Blocks:
-        """Positive Hessians."""
+        """Return positive semidefinite element Hessians."""
         cloth = self.cloth
         D, ways = cloth.lengths(u), self._ways(x)
         along = elements.stretch_hessian(ways, D, self._stretch, True)
@@ -77,12 +80,15 @@ class Elastic:
         return Blocks(ALONG.T @ along @ ALONG, BEND.T @ bend @ BEND, SHEAR.T @ shear @ SHEAR)
 
     def forces(self, x: Array, u: Array) -> Array:
-        """(s, 3) N, with which each piece of yarn pulls its first node towards its second."""
+        """Return the force (s, 3) N with which each segment pulls its first node towards its second."""
         slope = elements.stretch(self._ways(x), self.cloth.lengths(u), self._stretch)[1]
         return np.asarray(slope[:, :3])
 
     def rate_blocks(self, x: Array, u: Array, stretch: float, bend: float) -> Blocks:
-        """Of ½ v C v with [SRD] (12): stretch and bend in s times the stiffness, by rates of strain. No shear."""
+        """Return the Hessians of ½ v C v by strain rates, [SRD] (12), without shear.
+
+        stretch, bend: s, damping coefficients divided by the stiffness.
+        """
         cloth = self.cloth
         D, ways = cloth.lengths(u), self._ways(x)
         rate = elements.stretch_rate(ways, D)
@@ -95,7 +101,10 @@ class Elastic:
         return Blocks(ALONG.T @ along @ ALONG, BEND.T @ own @ BEND, none)
 
     def rayleigh_blocks(self, x: Array, u: Array, stretch: float, bend: float) -> Blocks:
-        """Of ½ v C v with C = beta K, (11): the tangent stiffness of stretch and bend, that of stress included."""
+        """Return the Hessians of ½ v C v with C = beta K, [SRD] (11).
+
+        K is the tangent stiffness of stretch and bending, including the geometric stiffness. stretch, bend: beta in s.
+        """
         cloth = self.cloth
         D, ways = cloth.lengths(u), self._ways(x)
         along = stretch * elements.stretch_hessian(ways, D, self._stretch, True)
@@ -103,10 +112,10 @@ class Elastic:
         none = np.zeros((len(cloth.crossings), 12, 12))
         return Blocks(ALONG.T @ along @ ALONG, BEND.T @ bending @ BEND, none)
 
-    # With yarns that do not slide, over the nodes alone.
+    # Hessian of the nodes for yarns that do not slide.
 
     def hessian_of_nodes(self, x: Array, u: Array, project: bool) -> csr_matrix:
-        """(3n, 3n) N/m. Without project by differences of the slopes, but for the stretch."""
+        """Return the Hessian (3n, 3n) N/m. Unless projected, bending and shear use finite differences of gradients."""
         cloth = self.cloth
         D, ways = cloth.lengths(u), self._ways(x)
         along = elements.stretch_hessian(ways, D, self._stretch, project)[:, :3, :3]
@@ -134,7 +143,7 @@ class Elastic:
 
 
 def _differences(slopes: Callable[[Array], Array], at: Array, step: float) -> Array:
-    """(m, k, k) of slopes (m, k) at (m, k)."""
+    """Return symmetric derivatives (m, k, k) of gradients (m, k) at points (m, k), by central differences."""
     columns = []
     for k in range(at.shape[1]):
         way = np.zeros(at.shape[1])
@@ -145,15 +154,15 @@ def _differences(slopes: Callable[[Array], Array], at: Array, step: float) -> Ar
 
 
 def added(parts: tuple[tuple[Index, Array], ...], count: int) -> Array:
-    """(count,) sums of slopes (m, k) at unknowns (m, k); what goes behind the last one is no unknown."""
+    """Return the sums (count,) of gradients (m, k) at unknowns (m, k); the index count is ignored."""
     total = sum(np.bincount(where.ravel(), what.ravel(), minlength=count + 1) for where, what in parts)
     return np.asarray(total)[:count]
 
 
 def pressed(cloth: Woven, forces: Array, x: Array) -> Array:
-    """(p,) N, how hard the yarns of each crossing are pulled against each other; 0 where none slides.
+    """Return the normal force (p,) N by which yarn tension presses the yarns of a crossing together; 0 if none slides.
 
-    forces: (s, 3) N, see Elastic.forces.
+    forces: (s, 3) N, see YarnElasticity.tensions.
     """
     found = np.zeros(len(cloth.node))
     w, f = cloth.crossings.T
@@ -166,9 +175,11 @@ def pressed(cloth: Woven, forces: Array, x: Array) -> Array:
 
 
 def weighed(cloth: Woven, x: Array, u: Array, pull: Array) -> tuple[float, Array]:
-    """J and slopes (d,) of -rho D (g_a . x_a + g_b . x_b)/2 over the pieces. pull: g (n, 3) m/s^2.
+    """Return the gravity energy in J and its gradient (d,): the sum of -rho D (g_a . x_a + g_b . x_b)/2 over segments.
 
-    What slides through a crossing falls: the slope by D is kept.
+    The derivative by D is included, so that yarn that slides through a crossing falls.
+
+    acceleration: g (n, 3) m/s^2.
     """
     line, (a, b) = cloth.material.line, cloth.ends.T
     high = (pull * x).sum(axis=1)
@@ -180,9 +191,9 @@ def weighed(cloth: Woven, x: Array, u: Array, pull: Array) -> tuple[float, Array
 
 @dataclass(frozen=True)
 class Friction:
-    """Huber's function of how far each crossing slid from where it sticks: a spring, beyond it Coulomb's force.
+    """Coulomb friction of sliding as a Huber function of the distance from the anchor: a spring until it slips.
 
-    anchor: (p,) m, where it sticks.  most: (p,) N, the force of slipping; 0 where nothing slides.
+    anchor: (p,) m, sticking position.  limit: (p,) N, slipping force; 0 where nothing slides.
     stiffness: N/m of the spring.
     """
 
@@ -191,7 +202,7 @@ class Friction:
     stiffness: float
 
     def value_gradient(self, u: Array) -> tuple[float, Array]:
-        """J, and slopes (p,) N."""
+        """Return the energy in J and its gradient (p,) N."""
         way = u - self.anchor
         far = np.abs(way)
         reach = self.most / self.stiffness
@@ -199,11 +210,11 @@ class Friction:
         return float(value.sum()), np.clip(self.stiffness * way, -self.most, self.most)
 
     def curvature(self, u: Array) -> Array:
-        """(p,) N/m: 0 where it slips."""
+        """Return the second derivative (p,) N/m, 0 where it slips."""
         sticks = (np.abs(u - self.anchor) <= self.most / self.stiffness) & (self.most > 0.0)
         return np.where(sticks, self.stiffness, 0.0)
 
     def after(self, u: Array) -> Array:
-        """(p,) m, where it sticks once it came to places u."""
+        """Return the anchors (p,) m after a move to positions u: slipping drags them along."""
         way = u - self.anchor
         return np.asarray(self.anchor + np.sign(way) * np.maximum(np.abs(way) - self.most / self.stiffness, 0.0))

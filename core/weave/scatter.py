@@ -1,4 +1,4 @@
-"""Sparse matrices of element blocks whose places are known once."""
+"""Sparse matrix assembly from element blocks with a pattern that is computed once."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ..arrays import Array, Index, Mask
 
 @dataclass(frozen=True)
 class Scatter:
-    """Adds symmetric blocks (m, k, k) up to a matrix (d, d), which is that of ones for unknowns that are not free.
+    """Assembly pattern of symmetric blocks (m, k, k) into a matrix (d, d), the identity for unknowns that are not free.
 
-    places: where each number of the blocks goes among the matrix's; the last place is for what goes nowhere.
-    indices, pointers, begun: of the matrix, and its numbers before anything is added.
+    positions: index of each block entry in the data of the matrix; the last index is for discarded entries.
+    indices, pointers: CSR structure of the matrix.  identity_data: matrix data before assembly.
     """
 
     places: Index
@@ -26,7 +26,7 @@ class Scatter:
 
     @staticmethod
     def of(groups: Sequence[Index], free: Mask) -> Scatter:
-        """groups: each (m, k), the unknowns of its blocks; d and more for none.  free: (d,)."""
+        """Build the pattern. groups: unknowns (m, k) of the blocks of each group; d for none.  free: (d,) mask."""
         size = len(free)
         there, alone = np.append(free, False), np.flatnonzero(~free)
         rows, columns = [], []
@@ -45,11 +45,11 @@ class Scatter:
         return Scatter(places, keys % size, pointers, begun)
 
     def numbers(self, blocks: Sequence[Array]) -> Array:
-        """Of the matrix, less the ones. blocks: (m, k, k) of each group."""
+        """Return the assembled matrix data, without the identity. blocks: (m, k, k) of each group."""
         flat = np.concatenate([block.reshape(-1) for block in blocks])
         return np.bincount(self.places, flat, minlength=len(self.begun) + 1)[:-1].astype(float)
 
     def matrix(self, numbers: Array) -> csr_matrix:
-        """(d, d), with the ones."""
+        """Return the matrix (d, d) from assembled data, including the identity."""
         size = len(self.pointers) - 1
         return csr_matrix((self.begun + numbers, self.indices, self.pointers), shape=(size, size))

@@ -1,4 +1,4 @@
-"""Which of two yarns lies above where they cross: each goes over and under by turns, as in plain weave."""
+"""Over-under pattern of a plain weave: the upper yarn of each crossing."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from .woven import Woven
 
 
 def sides(cloth: Woven) -> Array:
-    """(p,) 1 above, -1 below, 0 where no other yarn is.
+    """Return for each passing (p,) 1 above, -1 below, 0 without another yarn.
 
-    Where a mesh's loops make that impossible, as a tube of an odd number of yarns does, it fails somewhere.
+    Some crossings violate the pattern if the mesh allows none, such as a tube with an odd number of yarns.
     """
     count = np.bincount(cloth.node, minlength=cloth.count)
     mates: dict[int, int] = {}

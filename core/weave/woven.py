@@ -1,4 +1,4 @@
-"""A woven cloth as it is made: crossings, the pieces of yarn between them, and what these resist."""
+"""Discretization of a woven cloth: crossings, yarn segments between them, and their elements."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ from .elements import cosines, turning
 from .scatter import Scatter
 from .yarns import Yarn
 
-# A crossing gives way before it slips as far as this part of what pulls a yarn to twice its length would slip it.
+# Stiffness of sticking friction at a crossing, relative to the stretch stiffness of a segment.
 _GRIP = 1e-2
-# Of the pitch: nearer than that two crossings do not come; jamming keeps them from it where it can.
+# Minimum distance of two crossings along the yarn, relative to its rest length; jamming keeps them farther apart.
 JAMMED = 0.15
-# Jamming begins where crossings are as near as yarns are thick, but between these parts of the pitch.
+# Jamming begins at a distance of one yarn diameter, clipped to these fractions of the rest length.
 _NEAR, _BESIDE = 0.3, 0.5
 
 
 @dataclass(frozen=True)
 class Material:
-    """stretch: N, E A.  bend: N m^2.  shear: of what a sheet of these yarns resists when it is pulled, the part when it
-    is sheared.  line: kg/m.  diameter: m.  shrink: how much shorter than modelled it is, in parts.
+    """Material of the yarns.
+
+    stretch: N, E A.  bend: N m^2.  shear: shear stiffness of the sheet relative to its stretch stiffness.
+    linear_density: kg/m.  diameter: m.  shrink: reduction of the rest lengths, as a fraction.
     """
 
     stretch: float
@@ -37,15 +39,17 @@ class Material:
 
 @dataclass(frozen=True)
 class Woven:
-    """Nodes x (n, 3) and what passes through them: passing p is one yarn at one node, with a place u_p on the yarn.
+    """Woven cloth with nodes x (n, 3) and passings: passing p is one yarn at one node, at arc length u_p of the yarn.
 
     count: n.
-    node: (p,) of each passing.  places: (p,) m, u at rest.  slides: (p,) whether u is an unknown.
-    segments: (s, 2) passings, a and b of one piece of yarn; D = u_b - u_a + wrap.  wrap: (s,) m.
-    bends: (m, 2) segments that go on from each other.  angles: (m,) rad at rest.
-    crossings: (c, 2) passings, both of which slide.  around: (c, 4) nodes before and behind, of the one and the other.
-    cosine: (c,) of the angle between the two at rest.
-    material: of the yarns.
+    node: (p,) node of each passing.  rest_arc_lengths: (p,) m, u at rest.  can_slide: (p,) whether u is an unknown.
+    segments: (s, 2) passings a and b; the length of yarn is D = u_b - u_a + closing_length.
+    closing_length: (s,) m, the length of a closed yarn for the segment from its last passing to its first, else 0.
+    bends: (m, 2) consecutive segments.  angles: (m,) rad at rest.
+    crossings: (c, 2) passings, both of which slide.
+    crossing_neighbours: (c, 4) previous and next node of the first yarn, then of the second.
+    cosine: (c,) of the angle between the two yarns at rest.
+    material: material of the yarns.
     """
 
     count: int
@@ -63,11 +67,11 @@ class Woven:
 
     @property
     def ends(self) -> Index:
-        """(s, 2) nodes of the segments."""
+        """Nodes (s, 2) of the segments."""
         return np.asarray(self.node[self.segments])
 
     def lengths(self, u: Array) -> Array:
-        """D (s,) m of yarn between nodes at places u (p,)."""
+        """Return the lengths D (s,) m of yarn in the segments for arc lengths u (p,) m."""
         return np.asarray(u[self.segments[:, 1]] - u[self.segments[:, 0]] + self.wrap)
 
     @cached_property
@@ -76,69 +80,69 @@ class Woven:
 
     @cached_property
     def pitch(self) -> float:
-        """m, mean length between nodes."""
+        """Mean rest length of the segments, m."""
         return float(self.rest_lengths.mean())
 
     @cached_property
     def least(self) -> Array:
-        """(s,) m, D is never less."""
+        """Minimum (s,) of D, m."""
         return JAMMED * self.rest_lengths
 
     @cached_property
     def jam(self) -> Array:
-        """(s,) m, D below which the yarns that cross it touch each other."""
+        """Length D (s,) m below which the crossing yarns at both ends of a segment touch each other."""
         return np.asarray(np.clip(self.material.diameter, _NEAR * self.rest_lengths, _BESIDE * self.rest_lengths))
 
     @cached_property
     def shear_stiffness(self) -> Array:
-        """(c,) J."""
+        """Shear stiffness (c,) J of the crossings."""
         return np.full(len(self.crossings), self.material.shear * self.material.stretch * self.pitch)
 
     @property
     def grip_stiffness(self) -> float:
-        """k_f in N/m, of a crossing before it slips."""
+        """Stiffness k_f in N/m of a sticking crossing."""
         return _GRIP * self.material.stretch / self.pitch
 
     @cached_property
     def before(self) -> Index:
-        """(p,) the segment that comes to a passing, -1 for none."""
+        """Segment (p,) that ends at each passing, -1 for none."""
         found = np.full(len(self.node), -1)
         found[self.segments[:, 1]] = np.arange(len(self.segments))
         return found
 
     @cached_property
     def behind(self) -> Index:
-        """(p,) the segment that leaves a passing, -1 for none."""
+        """Segment (p,) that starts at each passing, -1 for none."""
         found = np.full(len(self.node), -1)
         found[self.segments[:, 0]] = np.arange(len(self.segments))
         return found
 
     def halves(self, lengths: Array) -> Array:
-        """(p,) m of yarn that moves with each passing. lengths: D (s,)."""
+        """Return the length (p,) m of yarn represented by each passing: half of its segments. lengths: D (s,)."""
         half = np.concatenate([lengths, [0.0]])
         return np.asarray(0.5 * (half[self.before] + half[self.behind]))
 
     def masses(self, u: Array) -> Array:
-        """(p,) kg, lumped."""
+        """Return the lumped mass (p,) kg of each passing."""
         return np.asarray(self.material.line * self.halves(self.lengths(u)))
 
     @cached_property
     def node_mass(self) -> Array:
-        """(n,) kg at rest."""
+        """Mass (n,) kg of the nodes at rest."""
         return np.asarray(np.bincount(self.node, self.masses(self.places), minlength=self.count), dtype=float)
 
     def directions(self, x: Array, u: Array) -> Array:
-        """w (p, 3): a point of the yarn at a node moves by x' - w u', with the mean of both sides."""
+        """Return w (p, 3), the mean of both segments: a material point of the yarn at a node moves with x' - w u'."""
         ways = (x[self.ends[:, 1]] - x[self.ends[:, 0]]) / self.lengths(u)[:, None]
         ways = np.concatenate([ways, np.zeros((1, 3))])
         sides = (self.before >= 0).astype(float) + (self.behind >= 0)
         return np.asarray((ways[self.before] + ways[self.behind]) / sides[:, None])
 
-    # Unknowns: three coordinates of each node, then two places and an unused one of each crossing.
+    # Unknowns: three coordinates of each node, then two arc lengths and an unused number of each crossing.
 
     @cached_property
     def slot(self) -> Index:
-        """(p,) the unknown that each passing's place is; what does not slide goes behind the last one."""
+        """Unknown (p,) of each passing's arc length; passings that do not slide have the index behind the last."""
         found = np.full(len(self.node), self.unknowns)
         first = 3 * (self.count + np.arange(len(self.crossings)))
         found[self.crossings[:, 0]], found[self.crossings[:, 1]] = first, first + 1
@@ -146,7 +150,7 @@ class Woven:
 
     @property
     def triples(self) -> int:
-        """Unknowns are (triples, 3)."""
+        """Number of rows of the unknowns (triples, 3)."""
         return self.count + len(self.crossings)
 
     @property
@@ -154,43 +158,43 @@ class Woven:
         return 3 * self.triples
 
     def stacked(self, x: Array, u: Array) -> Array:
-        """(triples, 3) of what nodes have (n, 3), and passings (p,)."""
+        """Return the unknowns (triples, 3) from values of the nodes (n, 3) and of the passings (p,)."""
         found = np.zeros(self.unknowns)
         found[: 3 * self.count] = x.ravel()
         found[self.slot[self.slides]] = u[self.slides]
         return found.reshape(-1, 3)
 
     def parted(self, q: Array) -> tuple[Array, Array]:
-        """What nodes have (n, 3), and passings (p,), 0 where they do not slide. q: (triples, 3)."""
+        """Return the values of the nodes (n, 3) and of the passings (p,), 0 if they do not slide. q: (triples, 3)."""
         return q[: self.count], np.append(q.ravel(), 0.0)[self.slot]
 
     @cached_property
     def along_unknowns(self) -> Index:
-        """(s, 8) of the segments."""
+        """Unknowns (s, 8) of the segments."""
         a, b = self.segments.T
         return np.column_stack([coordinates(self.node[a]), coordinates(self.node[b]), self.slot[a], self.slot[b]])
 
     @cached_property
     def bend_unknowns(self) -> Index:
-        """(m, 11) of the bends."""
+        """Unknowns (m, 11) of the bends."""
         first, last = self.segments[self.bends[:, 0]], self.segments[self.bends[:, 1]]
         nodes = [coordinates(self.node[k]) for k in (first[:, 0], first[:, 1], last[:, 1])]
         return np.column_stack([*nodes, self.slot[first[:, 0]], self.slot[last[:, 1]]])
 
     @cached_property
     def shear_unknowns(self) -> Index:
-        """(c, 12) of the crossings."""
+        """Unknowns (c, 12) of the crossings."""
         return np.column_stack([coordinates(self.around[:, k]) for k in range(4)])
 
     @cached_property
     def passing_unknowns(self) -> Index:
-        """(p, 4), of the node and the place."""
+        """Unknowns (p, 4) of each passing: its node's coordinates and its arc length."""
         return np.column_stack([coordinates(self.node), self.slot])
 
     def scatter(self, free: Mask) -> Scatter:
-        """Of all elements' blocks: segments, bends, crossings, passings, and each unknown's own.
+        """Return the assembly pattern for blocks of segments, bends, crossings, passings and single unknowns.
 
-        free: (triples, 3) what is to be found; of the others the matrix is that of ones.
+        free: (triples, 3) mask of free unknowns; the others have rows and columns of the identity.
         """
         own = np.arange(self.unknowns)[:, None]
         groups = (
@@ -200,16 +204,16 @@ class Woven:
 
 
 def coordinates(nodes: Index) -> Index:
-    """(k, 3) of nodes (k,)."""
+    """Return the coordinate indices (k, 3) of nodes (k,)."""
     return np.asarray(3 * nodes[:, None] + np.arange(3))
 
 
 def woven(rest: Array, yarns: Sequence[Yarn], material: Material) -> Woven:
-    """rest: (n, 3) m.  yarns: over these nodes.
+    """Build a woven cloth from yarns over nodes. rest: (n, 3) m.
 
-    A yarn slides where it crosses one other yarn, inside of both: at the end of either it is knotted, as at a hem. What
-    hangs out behind the last crossing, the tail, begins at a node of one yarn alone, so that yarns with tails slide at
-    all their crossings.
+    Two yarns that cross at inner nodes of both can slide. At the end of either yarn they are knotted, as at a hem. A
+    tail, the part of a yarn behind its last crossing, ends at a node without another yarn. Yarns with tails therefore
+    slide at all their crossings.
     """
     node, places, wrap, inner = list[int](), list[float](), list[float](), list[bool]()
     segments, bends = list[tuple[int, int]](), list[tuple[int, int]]()
@@ -238,7 +242,7 @@ def woven(rest: Array, yarns: Sequence[Yarn], material: Material) -> Woven:
 
 
 def _at_rest(bare: Woven, rest: Array) -> Woven:
-    """With the angles that it has at rest."""
+    """Return the cloth with its rest angles and crossing neighbours."""
     ends = bare.ends
     first, last = ends[bare.bends[:, 0]], ends[bare.bends[:, 1]]
     kappa, _ = turning(rest[first[:, 1]] - rest[first[:, 0]], rest[last[:, 1]] - rest[last[:, 0]])

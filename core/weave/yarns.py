@@ -1,4 +1,4 @@
-"""Which edges of a mesh are one yarn: where four meet, those that face each other go on."""
+"""Division of mesh edges into yarns: where four edges meet, opposite ones belong to the same yarn."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ import numpy as np
 
 from ..arrays import Array, Index
 
-# Edges go on from each other where they turn by less than this angle's cosine says.
+# Cosine of the largest turning angle between consecutive edges of a yarn.
 _STRAIGHT = np.cos(np.radians(75.0))
 _MATCHINGS = (((0, 1), (2, 3)), ((0, 2), (1, 3)), ((0, 3), (1, 2)))
 
 
 @dataclass(frozen=True)
 class Yarn:
-    """nodes: along it, each of them once.  closed: whether it goes on from the last one to the first."""
+    """Yarn as a sequence of nodes, each of them once. closed: whether the last node is connected to the first."""
 
     nodes: tuple[int, ...]
     closed: bool = False
 
     @property
     def edges(self) -> list[tuple[int, int]]:
-        """In order."""
+        """Edges in order."""
         return [*pairwise(self.nodes), *([(self.nodes[-1], self.nodes[0])] if self.closed else [])]
 
 
 def yarns_of(points: Array, edges: Index, triangles: Index) -> list[Yarn]:
-    """Cut the edges of a mesh into yarns, each edge in one.
+    """Divide the edges of a mesh into yarns, each edge in one yarn.
 
-    points: (n, 3) m.  edges: (e, 2), each once.  triangles: (t, 3), of the mesh's faces; what of their sides is no edge
-    lies within a face.
+    points: (n, 3) m.  edges: (e, 2), each once.  triangles: (t, 3) of the faces; their sides that are not edges lie
+    inside a face.
 
-    At a node of four edges those go on from each other that share no face, and of several ways to pair them the
-    straightest. At any other node two may go on, if they share no face and are not bent sharply, and all others end. A
-    yarn that would come to one node twice is cut there.
+    At a node with four edges, edges that share no face continue each other; among several pairings the straightest is
+    used. At any other node at most two edges continue each other, if they share no face and do not turn sharply; the
+    others end there. A yarn that would visit a node twice is cut there.
     """
     around: list[list[int]] = [[] for _ in points]
     for a, b in edges.tolist():
@@ -46,7 +46,7 @@ def yarns_of(points: Array, edges: Index, triangles: Index) -> list[Yarn]:
     ahead: dict[tuple[int, int], int] = {}
     for node, near in enumerate(around):
         for a, b in _paired(points, node, near, beside):
-            # Who comes to the node from a goes on to b.
+            # A yarn that reaches the node from a continues to b.
             ahead[a, node], ahead[b, node] = b, a
     left = {(a, b) for a, b in edges.tolist()} | {(b, a) for a, b in edges.tolist()}
     found: list[Yarn] = []
@@ -58,14 +58,14 @@ def yarns_of(points: Array, edges: Index, triangles: Index) -> list[Yarn]:
 
 
 def _followed(way: tuple[int, int], ahead: dict[tuple[int, int], int], left: set[tuple[int, int]]) -> Iterable[Yarn]:
-    """The yarns from an edge on; takes their edges from those that are left."""
+    """Return the yarns that start with an edge, and remove their edges from those that are left."""
     nodes = [way[0]]
     while way in left:
         left -= {way, way[::-1]}
         if way[1] == nodes[0] and ahead.get(way) == nodes[1]:
             return [Yarn(tuple(nodes), closed=True)]
         if way[1] in nodes:
-            # It comes to one of its nodes again: what is left of it is another yarn.
+            # The yarn returns to one of its nodes: cut it, and make the last edge a yarn of its own.
             return [Yarn(tuple(nodes)), Yarn((nodes[-1], way[1]))]
         nodes.append(way[1])
         if way not in ahead:
@@ -75,7 +75,7 @@ def _followed(way: tuple[int, int], ahead: dict[tuple[int, int], int], left: set
 
 
 def _beside(edges: Index, triangles: Index) -> set[tuple[int, int, int]]:
-    """(node, a, b), both ways round, where the edges from a node to a and b share a face."""
+    """Return all (node, a, b) for which the edges from the node to a and to b share a face, in both orders."""
     drawn = {(a, b) for a, b in edges.tolist()}
     drawn |= {(b, a) for a, b in drawn}
     found = set[tuple[int, int, int]]()
@@ -89,14 +89,14 @@ def _beside(edges: Index, triangles: Index) -> set[tuple[int, int, int]]:
                 if way not in drawn:
                     inner.setdefault(way, []).append(other)
     for (node, _), sides in inner.items():
-        # The diagonal of a face ends here: the edges on its two sides are of one face.
+        # A diagonal of a face ends at this node, so the edges on both sides of it share that face.
         for a in sides:
             found |= {(node, a, b) for b in sides if b != a and (node, a) in drawn and (node, b) in drawn}
     return found
 
 
 def _paired(points: Array, node: int, near: list[int], beside: set[tuple[int, int, int]]) -> Iterable[tuple[int, int]]:
-    """Which of the neighbours of a node go on from each other there."""
+    """Return the pairs of neighbours of a node that belong to the same yarn there."""
     if not 2 <= len(near) <= 4:
         return []
     ways = points[near] - points[node]

@@ -1,1 +1,1 @@
-"""What DampSim knows of Blender's own data."""
+"""Access to Blender's own data: animation, modifiers, evaluated meshes, force fields and caches."""

@@ -1,4 +1,4 @@
-"""Makes real vertices of what an object's first modifiers make, shape keys and all."""
+"""Application of an object's first modifiers to its mesh and all of its shape keys."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .animation import animated_paths
 from .marks import PREFIX, is_ours
 from .sampler import positions
 
-# Those whose outcome depends on nothing but the mesh and what is set of them.
+# Modifier types whose result depends only on the mesh and on their own settings.
 _PLAIN = (
     "ARRAY",
     "BEVEL",
@@ -35,9 +35,9 @@ _ORDER = PREFIX + "Order"
 
 
 def applicable(obj: bpy.types.Object, kind: str) -> list[bpy.types.Modifier]:
-    """The modifiers down to the last one of a kind, if making them real changes nothing of what is seen; else none.
+    """Return the modifiers up to the last one of a type, if applying them changes nothing visible; otherwise none.
 
-    It would where one of them deforms, is keyed, follows another object, or is rendered otherwise than shown.
+    Applying is not safe where one of them deforms, is animated, refers to another object, or differs in renders.
     """
     mesh: bpy.types.Mesh = obj.data
     shared = mesh.users - int(mesh.use_fake_user) > 1
@@ -63,16 +63,19 @@ def _is_keyed(modifier: bpy.types.Modifier, paths: list[str]) -> bool:
 
 
 def renders_otherwise(modifier: bpy.types.Modifier) -> bool:
-    """Whether it makes other vertices in a render than in the viewport."""
+    """Return whether a modifier gives other vertices in renders than in the viewport."""
     if modifier.show_viewport != modifier.show_render:
         return True
     return modifier.type in ("SUBSURF", "MULTIRES") and modifier.levels != modifier.render_levels
 
 
 def apply(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer, modifiers: Sequence[bpy.types.Modifier]) -> None:
-    """Make real what applicable() named. Shape keys stay, with their values, drivers and animation."""
+    """Apply modifiers found by modifiers_safe_to_apply(). Shape keys keep their values, drivers and animation.
+
+    Raises SceneError outside Object Mode, and where the modifiers give shape keys different numbers of vertices.
+    """
     if obj.mode != "OBJECT":
-        raise SceneError(f"{obj.name}: leave {obj.mode.title()} Mode before modifiers are applied.")
+        raise SceneError(f"{obj.name}: leave {obj.mode.title()} Mode before applying modifiers.")
     names = [modifier.name for modifier in modifiers]
     keys = obj.data.shape_keys
     blocks = list(keys.key_blocks) if keys else []
@@ -85,8 +88,8 @@ def apply(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer, modifiers: Seq
         for block, shape in zip(blocks, shapes, strict=True):
             if len(shape) != len(shapes[0]):
                 raise SceneError(
-                    f"{obj.name}: {' and '.join(names)} would make other vertices of shape key '{block.name}' than of "
-                    f"'{blocks[0].name}'; switch off Merge, or bake to a point cache."
+                    f"{obj.name}: {' and '.join(names)} would give shape key '{block.name}' another number of vertices "
+                    f"than '{blocks[0].name}'. Switch off Merge, or bake to a point cache."
                 )
         if blocks:
             flat = np.empty(3 * len(blocks[0].points), dtype=np.float32)
@@ -109,7 +112,7 @@ def apply(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer, modifiers: Seq
 
 
 def _shaped(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer, flat: Single) -> Single:
-    """What the modifiers make (w, 3) of vertices, flat (3v,)."""
+    """Return the modifiers' vertices (w, 3) for given mesh vertices, flat (3v,)."""
     obj.data.vertices.foreach_set("co", flat)
     obj.data.update()
     obj.update_tag()
@@ -118,13 +121,13 @@ def _shaped(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer, flat: Single
 
 
 def _exchange(mesh: bpy.types.Mesh, made: bpy.types.Mesh, keyed: bool) -> Index:
-    """Put another mesh in the place of a mesh's own; which of its vertices each one is."""
+    """Replace the content of a mesh by another mesh. Return the index in the other mesh of each vertex."""
     attribute = made.attributes.new(_ORDER, "INT", "POINT")
     attribute.data.foreach_set("value", np.arange(len(made.vertices), dtype=np.int32))
     content = bmesh.new()
     try:
         if keyed:
-            # Its shape keys are known by layers that a new one has not.
+            # Shape keys are stored as layers, which a new bmesh lacks.
             content.from_mesh(mesh)
             bmesh.ops.delete(content, geom=content.verts[:], context="VERTS")
         content.from_mesh(made)
@@ -139,13 +142,13 @@ def _exchange(mesh: bpy.types.Mesh, made: bpy.types.Mesh, keyed: bool) -> Index:
 
 @contextmanager
 def _alone(obj: bpy.types.Object, names: Sequence[str]) -> Iterator[bpy.types.Object]:
-    """For a while, a copy of the object without shape keys, with these modifiers alone."""
+    """Provide a temporary copy of the object, without shape keys and with only the named modifiers."""
     scene = bpy.context.scene
     stand_in = obj.copy()
     stand_in.dampsim.enabled = False
     stand_in.animation_data_clear()
     stand_in.parent = None
-    # Without shape keys, which a copy of the mesh would bring along.
+    # A copy of the mesh would bring its shape keys along.
     mesh = stand_in.data = bpy.data.meshes.new_from_object(obj)
     try:
         for modifier in [m for m in stand_in.modifiers if m.name not in names]:

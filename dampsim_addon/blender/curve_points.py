@@ -1,4 +1,4 @@
-"""A curve's middle line as a polyline, and the control points that put it elsewhere."""
+"""Centre line of a curve as a polyline, and the control points that move it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ import numpy as np
 from ...core.arrays import Array, Index
 
 _HANDLES = ("co", "handle_left", "handle_right")
-# Control points that are looked for by least squares stay near where they were, by this part of what samples count.
+# Weight of the rest positions in the least-squares fit of control points, relative to that of the samples.
 _NEAR = 1e-4
 
 
 @dataclass(frozen=True)
 class Line:
-    """points: (v, 3) in the curve's space.  edges: (e, 2).  first: the first point of each open spline."""
+    """Centre line of a curve.
+
+    points: (v, 3) in the curve's space.  edges: (e, 2).  open_starts: the first point of each open spline.
+    """
 
     points: Array
     edges: Index
@@ -28,22 +31,22 @@ class Line:
 
 @dataclass(frozen=True)
 class Follower:
-    """Control points and handles (c, 3) that take a curve along with its middle line.
+    """Linear map from displacements of a curve's centre line to its control points and handles.
 
-    rest: (c, 3).  inverse: (c, v).
+    rest: (c, 3) in the curve's space.  inverse: (c, v).
     """
 
     rest: Array
     inverse: Array
 
     def __call__(self, moved: Array) -> Array:
-        """moved: (v, 3), how far the middle line's points are from where they were."""
+        """Return control points and handles (c, 3) for displacements (v, 3) of the centre line's points."""
         return self.rest + np.asarray(self.inverse @ moved)
 
 
 @contextmanager
 def _bare(curve: bpy.types.Curve) -> Iterator[tuple[bpy.types.Object, bpy.types.Curve]]:
-    """A copy without thickness, for a while, whose handles stay where they are put."""
+    """Provide a temporary copy of a curve without thickness and with free handles."""
     data = curve.copy()
     data.dimensions, data.bevel_depth, data.extrude, data.offset, data.bevel_object = "3D", 0.0, 0.0, 0.0, None
     data.taper_object, data.bevel_factor_start, data.bevel_factor_end = None, 0.0, 1.0
@@ -61,7 +64,7 @@ def _bare(curve: bpy.types.Curve) -> Iterator[tuple[bpy.types.Object, bpy.types.
 def _sampled(obj: bpy.types.Object) -> tuple[Array, Index]:
     mesh = obj.to_mesh()
     if mesh is None:
-        # Of a curve without points.
+        # The curve has no points.
         return np.zeros((0, 3)), np.zeros((0, 2), dtype=np.int64)
     points, edges = np.empty(3 * len(mesh.vertices)), np.empty(2 * len(mesh.edges), dtype=np.int64)
     mesh.vertices.foreach_get("co", points)
@@ -71,7 +74,7 @@ def _sampled(obj: bpy.types.Object) -> tuple[Array, Index]:
 
 
 def _handles(data: Any) -> list[tuple[Any, str]]:
-    """All that can be put somewhere: control points and handles, in one order. data: splines, or a shape key's data."""
+    """Return all control points and handles in a fixed order. data: splines, or a shape key's data."""
     points = [point for spline in data for point in (spline.bezier_points or spline.points)]
     return [(point, name) for point in points for name in _names(point)]
 
@@ -85,10 +88,10 @@ def _places(handles: list[tuple[Any, str]]) -> Array:
 
 
 def middle_line(curve: bpy.types.Curve) -> Line:
-    """Of a Bezier, NURBS or poly curve, as finely as Blender draws it."""
+    """Return the centre line of a Bezier, NURBS or poly curve, at the resolution at which Blender draws it."""
     with _bare(curve) as (obj, _):
         points, edges = _sampled(obj)
-    # Along each spline the points follow each other.
+    # Points of a spline are numbered consecutively.
     ends = np.bincount(edges.ravel(), minlength=len(points))
     follows = np.zeros(len(points), dtype=bool)
     follows[edges.max(axis=1)[np.abs(edges[:, 0] - edges[:, 1]) == 1]] = True
@@ -96,7 +99,7 @@ def middle_line(curve: bpy.types.Curve) -> Line:
 
 
 def follower(curve: bpy.types.Curve) -> Follower:
-    """How a curve's control points follow its middle line: exactly where there are as many, else by least squares."""
+    """Fit control points to the centre line: exactly where their numbers are equal, otherwise by least squares."""
     with _bare(curve) as (obj, data):
         handles = _handles(data.splines)
         rest, (before, _) = _places(handles), _sampled(obj)
@@ -113,7 +116,7 @@ def follower(curve: bpy.types.Curve) -> Follower:
 
 
 def put(key: bpy.types.ShapeKey, places: Array) -> None:
-    """Control points and handles (c, 3) of a curve's shape key."""
+    """Set the control points and handles (c, 3) of a curve's shape key."""
     row = 0
     for entry in key.data:
         for name in _names(entry):

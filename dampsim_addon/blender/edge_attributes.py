@@ -1,4 +1,4 @@
-"""Edges that an attribute of a mesh marks: it goes along with the mesh through edits and modifiers."""
+"""Sets of edges stored as boolean attributes, which survive edits and modifiers of the mesh."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...core.arrays import Index, Mask
 
 
 def marked(mesh: bpy.types.Mesh, name: str) -> Index:
-    """Vertices (k, 2) of the edges that a boolean attribute marks; none where there is no such attribute."""
+    """Return the vertices (k, 2) of the edges that a boolean attribute marks; none where the attribute is missing."""
     layer = mesh.attributes.get(name) if name else None
     if layer is None or layer.domain != "EDGE" or layer.data_type != "BOOLEAN":
         return np.zeros((0, 2), dtype=np.int64)
@@ -22,7 +22,7 @@ def marked(mesh: bpy.types.Mesh, name: str) -> Index:
 
 
 def selected(obj: bpy.types.Object) -> Mask:
-    """(e,) the edges that are selected, in Edit Mode or when it was last left."""
+    """Return the edge selection (e,), in Edit Mode or as it was when Edit Mode was last left."""
     obj.update_from_editmode()
     found = np.empty(len(obj.data.edges), dtype=np.bool_)
     obj.data.edges.foreach_get("select", found)
@@ -30,7 +30,7 @@ def selected(obj: bpy.types.Object) -> Mask:
 
 
 def mark(obj: bpy.types.Object, name: str, chosen: Mask) -> None:
-    """Write the attribute, made if need be; in Object and Edit Mode. chosen: (e,)."""
+    """Write a boolean edge attribute (e,), created if needed. Works in Object and Edit Mode."""
     if obj.mode == "EDIT":
         mesh = bmesh.from_edit_mesh(obj.data)
         layer = mesh.edges.layers.bool.get(name) or mesh.edges.layers.bool.new(name)
@@ -44,7 +44,7 @@ def mark(obj: bpy.types.Object, name: str, chosen: Mask) -> None:
 
 
 def remove(obj: bpy.types.Object, name: str) -> None:
-    """Take the attribute away, if it is there; in Object and Edit Mode."""
+    """Remove an edge attribute, if it exists. Works in Object and Edit Mode."""
     if obj.mode == "EDIT":
         mesh = bmesh.from_edit_mesh(obj.data)
         layer = mesh.edges.layers.bool.get(name)

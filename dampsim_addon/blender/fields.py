@@ -1,4 +1,4 @@
-"""Blender's force fields, as the core knows them."""
+"""Conversion of Blender's force fields to those of the core."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from ...core.fields.field import Fade, Field, Kind, Outside, Shape, Side, Within
 from .animation import animated_paths
 from .sampler import gravity
 
-# What acts on bodies in Blender and is not followed; kinds that are in neither act on particles alone.
+# Types that act on bodies in Blender and are not supported. Types that are in neither list act only on particles.
 _UNFOLLOWED = {"TEXTURE": "Texture", "FLUID_FLOW": "Fluid Flow"}
 _SHAPES = {"SURFACE": "Surface", "POINTS": "Every Point"}
-# A shorter axis has no direction.
+# Shorter axes have no direction.
 _NO_WAY = 1e-9
 
 
 def has_field(obj: bpy.types.Object) -> bool:
-    """Whether an object is a force field, or bears particles that are."""
+    """Return whether an object is a force field, or has particles that are force fields."""
     field = obj.field
     return (field is not None and field.type != "NONE") or (len(obj.particle_systems) > 0 and _borne(obj))
 
 
 def _borne(obj: bpy.types.Object) -> bool:
-    """Whether particles of an object are force fields."""
+    """Return whether particles of an object are force fields."""
     fields = [
         field
         for system in obj.particle_systems
@@ -35,33 +35,33 @@ def _borne(obj: bpy.types.Object) -> bool:
 
 
 def unfollowed(other: bpy.types.Object) -> str:
-    """What of a force field would act on bodies in Blender, and is not followed, in words; '' where all is."""
+    """Return the feature of a force field that acts in Blender but is not supported, in words; '' if there is none."""
     if other.hide_viewport:
         return ""
     field = other.field
     if field is not None and field.type != "NONE" and field.apply_to_location:
         if field.type in _UNFOLLOWED:
-            return f"the kind {_UNFOLLOWED[field.type]}"
+            return f"the type {_UNFOLLOWED[field.type]}"
         if field.type in Kind.__members__ and field.shape in _SHAPES:
             return f"the shape {_SHAPES[field.shape]}"
         if field.type in Kind.__members__ and field.use_absorption:
             return "absorption"
-    return "what its particles do" if len(other.particle_systems) > 0 and _borne(other) else ""
+    return "force fields of its particles" if len(other.particle_systems) > 0 and _borne(other) else ""
 
 
 def gravity_moves(scene: bpy.types.Scene) -> bool:
-    """Whether keyframes or drivers move a scene's gravity."""
+    """Return whether keyframes or drivers animate a scene's gravity."""
     return any(path in ("gravity", "use_gravity") for path in animated_paths(scene))
 
 
 def outside_now(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, others: Sequence[bpy.types.Object]) -> Outside:
-    """Gravity and force fields as they are now."""
+    """Return gravity (m/s^2) and the force fields of some objects at the current frame."""
     fields = (_now(other, view_layer) for other in others)
     return Outside(np.array(gravity(scene)), tuple(field for field in fields if field is not None))
 
 
 def _now(other: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> Field | None:
-    """An object's field now; None where it does nothing to a body."""
+    """Return an object's force field at the current frame; None where it does not act on bodies."""
     evaluated = other.evaluated_get(view_layer.depsgraph)
     one = evaluated.field
     if other.hide_viewport or one is None or one.type not in Kind.__members__ or not one.apply_to_location:
@@ -79,7 +79,7 @@ def _now(other: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> Field | No
         place=matrix[:3, 3],
         axis=matrix[:3, 2] / length,
         strength=one.strength,
-        # Harmonic's damping and the second number of Drag are kept in one place.
+        # Blender stores Harmonic's damping and Drag's quadratic coefficient in the same field.
         damping=one.harmonic_damping,
         flow=one.flow,
         size=one.size,

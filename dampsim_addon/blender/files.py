@@ -1,4 +1,4 @@
-"""Which files the file at hand is made of."""
+"""Files that the current .blend file depends on."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from .marks import is_ours
 
 
 def read() -> list[Path]:
-    """The .blend itself, and what moves its meshes: libraries, also of libraries, and caches of other programs."""
+    """Return the existing input files: the .blend, its libraries (also indirect ones) and caches of other programs."""
     found = [bpy.data.filepath]
     found += [bpy.path.abspath(library.filepath, library=library.parent) for library in bpy.data.libraries]
     found += [
         bpy.path.abspath(file.filepath, library=file.library)
         for file in bpy.data.cache_files
-        # Ours are what a bake leaves, and no bake begins from one.
+        # DampSim's own caches are results of a bake, never its input.
         if not is_ours(file.name)
     ]
     found += [

@@ -1,7 +1,7 @@
-"""Hair curves that follow some of their strands, which a mesh has as wires: by a modifier of Geometry Nodes.
+"""Hair curves that follow guide strands, which are copied to a wire mesh, through a Geometry Nodes modifier.
 
-A point of the hair goes as far as the guides near its strand do, at the same part of their length; so it does whatever
-moves the wires, playback or bake.
+Each point of the hair gets the weighted displacement of the nearest guides at the same fraction of their length. The
+hair therefore follows the wire mesh whatever animates it: playback or a bake.
 """
 
 from __future__ import annotations
@@ -15,17 +15,18 @@ import numpy as np
 from ...core.arrays import Array, Index
 
 MODIFIER = "DampSim Hair"
-# What the points of the hair and of the wires are told, as attributes.
+# Attributes of the points: rest position (wires), guide point and weight (hair).
 _REST, _GUIDE, _WEIGHT = ".dampsim_rest", ".dampsim_guide", ".dampsim_weight"
-# How many guides a strand follows.
+# Number of guides that a strand follows.
 _NEAR = 3
 
 
 @dataclass(frozen=True)
 class Strands:
-    """Of a hair curves object.
+    """Strands of a hair curves object.
 
-    points: (p, 3) in its space.  starts, counts: (s,) of each strand's points.  radius: the mean, m; 0 if not known.
+    points: (p, 3) in its space.  starts, counts: (s,) first point and number of points of each strand.
+    radius: mean radius, m; 0 if unknown.
     """
 
     points: Array
@@ -35,7 +36,7 @@ class Strands:
 
     @staticmethod
     def of(hair: Any) -> Strands:
-        """hair: bpy.types.Curves."""
+        """Read the strands of a bpy.types.Curves."""
         points = np.empty(3 * len(hair.points))
         if len(points):
             hair.attributes["position"].data.foreach_get("vector", points)
@@ -49,7 +50,7 @@ class Strands:
         return Strands(points.reshape(-1, 3), starts.astype(np.int64), counts.astype(np.int64), mean)
 
     def guides(self, most: int) -> Index:
-        """Strands with an edge, spread over the roots: each next one the farthest from those before."""
+        """Return up to max_count strands with at least two points, chosen by farthest-point sampling of the roots."""
         there = np.flatnonzero(self.counts > 1)
         if not len(there):
             return there
@@ -66,9 +67,10 @@ class Strands:
 
 @dataclass(frozen=True)
 class Wires:
-    """The guides as a mesh.
+    """Guides as a wire mesh.
 
-    points: (v, 3).  edges: (e, 2).  held: the first two points of each.  starts, counts: (g,) of each guide's points.
+    points: (v, 3).  edges: (e, 2).  pinned: the first two points of each guide.
+    starts, counts: (g,) first point and number of points of each guide.
     """
 
     points: Array
@@ -88,11 +90,11 @@ class Wires:
 
 
 def follow(obj: bpy.types.Object, wire: bpy.types.Object, strands: Strands, guides: Index, wires: Wires) -> None:
-    """Let hair go along with wires of its guides."""
+    """Add the modifier that lets hair follow the wire mesh of its guides."""
     _told(wire.data, _REST, "FLOAT_VECTOR", "vector", wires.points)
     roots = strands.points[strands.starts]
     near = min(_NEAR, len(guides))
-    # Of each strand's root to those of the guides; one guide after the other, as there may be many strands.
+    # Distances between roots, one guide at a time to save memory with many strands.
     every = np.stack([np.linalg.norm(roots - roots[guide], axis=1) for guide in guides], axis=1)
     which = np.argsort(every, axis=1, kind="stable")[:, :near]
     away = np.take_along_axis(every, which, axis=1)
@@ -110,7 +112,7 @@ def follow(obj: bpy.types.Object, wire: bpy.types.Object, strands: Strands, guid
 
 
 def guides_of(hair: bpy.types.Object) -> bpy.types.Object | None:
-    """The wire that hair follows; None where it follows none."""
+    """Return the wire mesh object that hair follows; None where it follows none."""
     tree = hair.modifiers[MODIFIER].node_group if MODIFIER in hair.modifiers else None
     infos = [node for node in tree.nodes if node.type == "OBJECT_INFO"] if tree is not None else []
     return infos[0].inputs["Object"].default_value if infos else None
@@ -124,7 +126,7 @@ def _told(data: Any, name: str, kind: str, field: str, values: Array) -> None:
 
 
 def _nodes(name: str, wire: bpy.types.Object, near: int) -> Any:
-    """A tree in which points go as far as the weighted sum of the wires' points."""
+    """Build a node tree that offsets points by the weighted displacements of the wires' points."""
     tree: Any = bpy.data.node_groups.new(f"{MODIFIER} {name}", "GeometryNodeTree")
     tree.interface.new_socket("Geometry", in_out="INPUT", socket_type="NodeSocketGeometry")
     tree.interface.new_socket("Geometry", in_out="OUTPUT", socket_type="NodeSocketGeometry")
@@ -144,7 +146,7 @@ def _nodes(name: str, wire: bpy.types.Object, near: int) -> Any:
     start, end = added("NodeGroupInput"), added("NodeGroupOutput")
     info = added("GeometryNodeObjectInfo", transform_space="RELATIVE")
     info.inputs["Object"].default_value = wire
-    # Of the wires: without them nothing moves.
+    # Displacements of the wires from rest; zero where the wires are missing.
     moved = added("ShaderNodeVectorMath", operation="SUBTRACT")
     link(added("GeometryNodeInputPosition").outputs["Position"], moved.inputs[0])
     link(attribute(_REST, "FLOAT_VECTOR"), moved.inputs[1])

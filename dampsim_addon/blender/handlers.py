@@ -1,4 +1,4 @@
-"""What Blender calls when something happens, added and taken away by the names of `bpy.app.handlers`."""
+"""Registration of callbacks in the lists of `bpy.app.handlers`, by the names of the lists."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ Handlers = Mapping[str, Callable[..., None]]
 
 
 def watch(handlers: Handlers, first: bool = False) -> None:
-    """Call them from now on. first: before all that are called already."""
+    """Add handlers. prepend: whether they are called before those already present."""
     for name, handler in handlers.items():
         known = getattr(bpy.app.handlers, name)
         known.insert(0 if first else len(known), handler)
 
 
 def unwatch(handlers: Handlers) -> None:
-    """No longer, where they are called at all."""
+    """Remove handlers; those that are missing are skipped."""
     for name, handler in handlers.items():
         known = getattr(bpy.app.handlers, name)
         if handler in known:

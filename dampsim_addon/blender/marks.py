@@ -1,4 +1,4 @@
-"""How DampSim knows its own among the artist's data: keys, modifiers, tracks by their whole name, actions by a mark."""
+"""Identification of DampSim's own data: shape keys, modifiers and tracks by full name, actions by a custom property."""
 
 from __future__ import annotations
 
@@ -14,39 +14,44 @@ TRACK = PREFIX + "Bake"
 
 _SHAPE = PREFIX + "Shape {:03d}"
 _FRAME = PREFIX + "{:05d}"
-# Blender adds a number where a name is taken. Other names that begin like ours are the artist's.
+# Blender appends a number where a name is taken. Other names with the same prefix belong to the user.
 _OURS = re.compile(PREFIX + r"(Basis|Probe|Offset|Cache|Live|Bake|Shape \d{3,}|-?\d{4,})(\.\d{3})?")
 _PATH = re.compile(r'key_blocks\["(.*)"\]\.value')
 _MARK = "dampsim_bake"
 
 
 def shape_name(number: int) -> str:
+    """Return the name of the key of a shape in a compressed bake."""
     return _SHAPE.format(number)
 
 
 def frame_name(number: int) -> str:
+    """Return the name of the shape key of a frame."""
     return _FRAME.format(number)
 
 
 def is_ours(name: str) -> bool:
+    """Return whether DampSim gave a shape key, modifier or track its name."""
     return _OURS.fullmatch(name) is not None
 
 
 def mark(action: bpy.types.Action) -> None:
-    """Say that the action is a bake's."""
+    """Tag an action as made by a bake."""
     action[_MARK] = True
 
 
 def unmark(action: bpy.types.Action) -> None:
+    """Remove the tag of tag_action()."""
     del action[_MARK]
 
 
 def is_marked(action: bpy.types.Action) -> bool:
+    """Return whether an action was made by a bake."""
     return bool(action.get(_MARK))
 
 
 def is_our_curve(action: bpy.types.Action, path: str) -> bool:
-    """Whether a bake put the curve there: the artist may have keyed something else into the same action since."""
+    """Return whether a bake made an F-curve. The user may have added others to the same action since."""
     if not is_marked(action):
         return False
     key = _PATH.fullmatch(path)

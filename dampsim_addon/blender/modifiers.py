@@ -1,4 +1,4 @@
-"""What DampSim knows of Blender's modifiers, and which of an object's are simulated."""
+"""Classes of Blender's modifiers, and the part of an object's stack that is simulated."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import bpy
 
 from .marks import is_ours
 
-# Those that move vertices and keep their number. Pins follow these.
+# Types that move vertices and keep the topology. Pins follow these.
 DEFORMING = frozenset(
     {
         "ARMATURE",
@@ -35,7 +35,7 @@ DEFORMING = frozenset(
         "WAVE",
     }
 )
-# Those that leave the vertices as they are, or simulate something of their own. All others may make vertices.
+# Types that keep the topology, or run a simulation of their own. All others may change the topology.
 _KEEPING = DEFORMING | {
     "CLOTH",
     "COLLISION",
@@ -53,10 +53,9 @@ _KEEPING = DEFORMING | {
 
 
 def base(obj: bpy.types.Object, muted: Collection[str] = ()) -> list[bpy.types.Modifier]:
-    """The artist's modifiers that are shown, up to the last one that deforms or mirrors. What lies behind them is
-    never simulated.
+    """Return the user's visible modifiers up to the last one that deforms or mirrors. Later ones are never simulated.
 
-    muted: names of modifiers that are switched off for a while, and count.
+    muted: names of modifiers that count as visible, although they are temporarily switched off.
     """
     shown = [m for m in obj.modifiers if (m.show_viewport or m.name in muted) and not is_ours(m.name)]
     last = max((k for k, m in enumerate(shown) if m.type in DEFORMING or m.type == "MIRROR"), default=-1)
@@ -64,20 +63,20 @@ def base(obj: bpy.types.Object, muted: Collection[str] = ()) -> list[bpy.types.M
 
 
 def makes(modifier: bpy.types.Modifier) -> bool:
-    """Whether it may make vertices, or take some away."""
+    """Return whether a modifier may add or remove vertices."""
     return modifier.type not in _KEEPING
 
 
 def makers(obj: bpy.types.Object, muted: Collection[str] = ()) -> list[bpy.types.Modifier]:
-    """Those of the base that make vertices, or take some away."""
+    """Return the modifiers of the deform stack that may add or remove vertices."""
     return [m for m in base(obj, muted) if makes(m)]
 
 
 def simulated_makers(obj: bpy.types.Object) -> list[bpy.types.Modifier]:
-    """Those of the base whose vertices are simulated; where there are none, the mesh's own vertices are.
+    """Return the topology-changing modifiers whose vertices are simulated; if none, the mesh's own vertices are.
 
-    Shape keys move the mesh before all modifiers, so that they can do without what Subdivision makes of it, but not
-    without the half that a Mirror makes.
+    Shape keys act before all modifiers. A bake to shape keys can therefore leave out subdivided vertices, but not the
+    half that a Mirror adds.
     """
     found = makers(obj)
     mirrors = any(modifier.type == "MIRROR" for modifier in found)
@@ -85,7 +84,7 @@ def simulated_makers(obj: bpy.types.Object) -> list[bpy.types.Modifier]:
 
 
 def dialled_of(modifier: bpy.types.Modifier) -> list[object]:
-    """Its name and kind, and what is set of it beside what it refers to."""
+    """Return the name, type and editable settings of a modifier or constraint, without the objects it refers to."""
     plain = [p for p in modifier.bl_rna.properties if p.type in ("BOOLEAN", "INT", "FLOAT", "ENUM")]
     names = [p.identifier for p in plain if not p.is_readonly and not p.identifier.startswith(("show_", "is_"))]
     return [modifier.name, modifier.type, *(_plain(getattr(modifier, name)) for name in names)]
@@ -98,12 +97,12 @@ def _plain(value: object) -> object:
 
 
 def thickener(obj: bpy.types.Object) -> bpy.types.Modifier | None:
-    """What gives the mesh its thickness only behind what is simulated."""
+    """Return the first visible Solidify modifier after the simulated ones; None where there is none."""
     simulated = simulated_makers(obj)
     found = [m for m in obj.modifiers if m.type == "SOLIDIFY" and m.show_viewport and m not in simulated]
     return found[0] if found else None
 
 
 def deforms(obj: bpy.types.Object) -> bool:
-    """Whether a modifier of the artist's moves the vertices after the shape keys."""
+    """Return whether a visible modifier of the user moves vertices after the shape keys."""
     return any(m.type in DEFORMING and m.show_viewport and not is_ours(m.name) for m in obj.modifiers)

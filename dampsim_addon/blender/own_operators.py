@@ -1,4 +1,4 @@
-"""Blender's own operators, whose errors are for the artist to mend and end in a sentence."""
+"""Calls of Blender's own operators whose failures become errors for the user."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from ...core.errors import SceneError
 
 
 def called(operator: Callable[..., Any], failed: str, mend: str, **arguments: Any) -> None:
-    """Call it. Raises SceneError with its own words where it fails, or where this Blender has no such operator.
+    """Call an operator. Raises SceneError with the operator's message where it fails or does not exist.
 
-    failed: what did, with the object's or the file's name.  mend: what to do about it.
+    failure: the failed action, with the name of the object or file.  fix: advice for the user.
     """
     try:
         operator(**arguments)
     except (RuntimeError, AttributeError) as error:
-        # An error in Python comes with its traceback and the place of our call.
+        # The message of a Python error includes its traceback and the location of this call.
         said = [line for line in str(error).strip().splitlines() if line and not line.startswith("Location:")]
         raise SceneError(f"{failed} ({said[-1].removeprefix('Error: ') if said else error}); {mend}.") from error

@@ -1,4 +1,4 @@
-"""Reads an object of Blender's scene frame by frame."""
+"""Readers of the evaluated meshes of simulated objects, frame by frame."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from .modifiers import DEFORMING, base, deforms, simulated_makers, thickener
 
 
 def positions(mesh: bpy.types.Mesh) -> Single:
-    """Vertices (v, 3) of a mesh, in single precision.
+    """Return the vertices (v, 3) of a mesh, in single precision.
 
-    As an attribute they come as they lie in memory: fifty times as fast as from mesh.vertices.
+    Reading the attribute is a plain memory copy, fifty times faster than mesh.vertices.
     """
     flat = np.empty(3 * len(mesh.vertices), dtype=np.float32)
     mesh.attributes["position"].data.foreach_get("vector", flat)
@@ -30,42 +30,42 @@ def positions(mesh: bpy.types.Mesh) -> Single:
 
 
 def local_vertices(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> Array:
-    """Evaluated vertices (v, 3) in the object's space, now."""
+    """Return the evaluated vertices (v, 3) in the object's space at the current frame."""
     return positions(obj.evaluated_get(view_layer.depsgraph).data).astype(float)
 
 
 def world_matrix(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> Array:
-    """The object's evaluated matrix (4, 4) to world space, now."""
+    """Return the object's evaluated matrix (4, 4) to world space at the current frame."""
     return np.array(obj.evaluated_get(view_layer.depsgraph).matrix_world, dtype=float)
 
 
 def world_vertices(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> Array:
-    """Evaluated vertices (v, 3) in world space, now."""
+    """Return the evaluated vertices (v, 3) in world space at the current frame."""
     return transformed(world_matrix(obj, view_layer), local_vertices(obj, view_layer))
 
 
-# A column of an object's matrix shorter than this times the longest squeezes it flat.
+# Ratio of the shortest to the longest column of a matrix below which the object counts as flat.
 _FLAT = 1e-9
 
 
 def check_scale(obj: bpy.types.Object, matrix: Array, when: str = "") -> None:
-    """Raise MeshError where a matrix (4, 4) to world space cannot be undone. when: in words, of a frame."""
+    """Raise MeshError where a matrix (4, 4) to world space is singular. when: words for the frame."""
     columns = np.linalg.norm(matrix[:3, :3], axis=0)
     if not columns.min() > _FLAT * max(columns.max(), 1e-30):
-        raise MeshError(f"{obj.name}: its scale is zero along an axis{when}; set a scale above zero.")
+        raise MeshError(f"{obj.name}: its scale is zero along an axis{when}. Set a scale above zero.")
 
 
-# Those at work: while there is one, nothing else may answer to a change of frame.
+# Samplers in use. While there is one, no other handler may respond to a change of frame.
 SAMPLING: list[Sampler] = []
 
 
 class Sampler:
-    """Reads an object frame by frame, with our own output and what comes behind the simulated modifiers switched off.
+    """Reader of an object, frame by frame, without DampSim's own output and without modifiers that are not simulated.
 
-    makes: whether modifiers make some of the vertices.  counts: what there is of them at every frame, once known.
-    thickener: see core Surface.
+    changes_topology: whether modifiers add or remove vertices.  counts: numbers of elements at rest, once known.
+    trailing_solidify: name of a Solidify modifier after the simulated ones, see the core's Surface.
 
-    Use as a context: on leaving it the modifiers, shape keys and the current frame are as before.
+    Use it as a context manager, which restores the modifiers, shape keys and current frame on exit.
     """
 
     def __init__(self, scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.Object) -> None:
@@ -93,7 +93,7 @@ class Sampler:
             SAMPLING.remove(self)
 
     def mute(self) -> None:
-        """Switch off what must not be sampled."""
+        """Switch off the modifiers and shape keys that must not be sampled."""
         self.makes = bool(simulated_makers(self.obj))
         thick = thickener(self.obj)
         self.thickener = thick.name if thick else ""
@@ -108,17 +108,17 @@ class Sampler:
                 key.mute = True
         keys = self.obj.data.shape_keys
         if keys is not None and not keys.use_relative and is_ours(keys.reference_key.name):
-            # Absolute keys play though they are muted; as relative ones they rest.
+            # Muted absolute keys still play; muted relative keys do not.
             self._absolute = keys.session_uid
             keys.use_relative = True
 
     @property
     def muted(self) -> tuple[str, ...]:
-        """The modifiers that are switched off now."""
+        """Names of the modifiers that are currently switched off."""
         return tuple(self._modifiers)
 
     def unmute(self) -> None:
-        """Switch on again what mute() switched off."""
+        """Undo mute()."""
         for name in self._modifiers:
             if name in self.obj.modifiers:
                 self.obj.modifiers[name].show_viewport = True
@@ -138,20 +138,21 @@ class Sampler:
 
     @property
     def deforms(self) -> bool:
-        """Whether any modifier moves the vertices after the shape keys."""
+        """True if a modifier moves the vertices after the shape keys."""
         return deforms(self.obj)
 
     def go(self, frame: float) -> None:
+        """Set the scene to a frame, which may be fractional."""
         whole = math.floor(frame)
         self.scene.frame_set(whole, subframe=frame - whole)
 
     def local(self) -> Array:
-        """Evaluated vertices (v, 3) in the object's space, now."""
+        """Return the evaluated vertices (v, 3) in the object's space at the current frame."""
         return local_vertices(self.obj, self.view_layer)
 
     @contextmanager
     def _undeforming(self) -> Iterator[None]:
-        """For a while, without the modifiers that move vertices."""
+        """Temporarily switch off the modifiers that move vertices."""
         deforming = [m for m in self.obj.modifiers if m.show_viewport and m.type in DEFORMING]
         try:
             for modifier in deforming:
@@ -163,39 +164,43 @@ class Sampler:
                 modifier.show_viewport = True
 
     def undeformed(self) -> Array:
-        """Vertices (v, 3) in the object's space, now: shape keys count, modifiers that move vertices do not."""
+        """Return the vertices (v, 3) in the object's space, with shape keys but without deforming modifiers."""
         with self._undeforming():
             return self.local()
 
     def matrix(self) -> Array:
-        """The object's matrix (4, 4) to world space, now."""
+        """Return the object's matrix (4, 4) to world space at the current frame."""
         return world_matrix(self.obj, self.view_layer)
 
     def world(self, frame: float) -> Array:
-        """Animated vertices (v, 3) m in world space at a frame."""
+        """Go to a frame and return the animated vertices (v, 3) m in world space."""
         self.go(frame)
         return self.here()
 
     def here(self) -> Array:
-        """Animated vertices (v, 3) m in world space, now."""
+        """Return the animated vertices (v, 3) m in world space at the current frame.
+
+        Raises MeshError where the scale is zero or the topology differs from that at rest.
+        """
         check_scale(self.obj, self.matrix(), f" at frame {self.scene.frame_current}")
         if self.counts is not None:
             check_counts(self.obj, self.mesh(), self.counts, self.scene.frame_current_final)
         return world_vertices(self.obj, self.view_layer)
 
     def mesh(self) -> bpy.types.Mesh:
-        """As it is evaluated now."""
+        """Return the evaluated mesh at the current frame."""
         mesh: bpy.types.Mesh = self.evaluated().data
         return mesh
 
     def evaluated(self) -> bpy.types.Object:
-        """The object as it is evaluated now."""
+        """Return the evaluated object at the current frame."""
         return self.obj.evaluated_get(self.view_layer.depsgraph)
 
     @contextmanager
     def resting(self) -> Iterator[tuple[Array, bpy.types.Mesh]]:
-        """For a while, undeformed at the first frame: vertices (v, 3) in world space, and the mesh that says how they
-        hang together and what is painted on them. Shape keys count, modifiers that move vertices do not.
+        """Provide the undeformed state at the first frame: vertices (v, 3) in world space, and their mesh.
+
+        The mesh gives topology and vertex weights. Shape keys count, modifiers that move vertices do not.
         """
         self.go(float(self.scene.frame_start))
         with self._undeforming():
@@ -205,9 +210,9 @@ class Sampler:
 
 
 class GroupSampler:
-    """Reads several objects frame by frame, each frame being visited once for all of them. Use as a context.
+    """Reader of several objects that visits each frame once for all of them. Use it as a context manager.
 
-    obstacles: what reads the colliders that stop them, by name, once known; see obstacles.ObstacleReader.
+    collider_readers: readers of their colliders by name, once known; see ColliderReader.
     """
 
     def __init__(
@@ -233,31 +238,35 @@ class GroupSampler:
         self._open.__exit__(kind, error, trace)
 
     def mute(self) -> None:
-        """Switch off what must not be sampled."""
+        """Switch off the modifiers and shape keys that must not be sampled."""
         for member in self.members:
             member.mute()
 
     def unmute(self) -> None:
-        """Switch on again what mute() switched off."""
+        """Undo mute()."""
         for member in self.members:
             member.unmute()
 
     def of(self, obj: bpy.types.Object) -> Sampler:
+        """Return the sampler of an object."""
         return next(member for member in self.members if member.obj == obj)
 
     def go(self, frame: float) -> None:
-        """Be at a frame; a visit that goes on is not begun again."""
+        """Set the scene to a frame, unless it is there already."""
         if frame != self._at:
             self.members[0].go(frame)
             self._at = frame
 
     def leave(self) -> None:
-        """Others move the scene from now on: the next visit begins anew."""
+        """Forget the current frame, because other code may change it; the next visit sets it again."""
         self._at = None
 
 
 def _hide_live() -> set[int]:
-    """Hide what plays live: who is led by its mesh would follow one frame all the time. Returns whose, by number."""
+    """Hide all Live modifiers and return the session uids of their objects.
+
+    Objects that follow a mesh with a Live modifier would otherwise follow a constant frame.
+    """
     found = set[int]()
     for obj in bpy.data.objects:
         modifier = obj.modifiers.get(LIVE)
@@ -274,9 +283,10 @@ def _show_live(hidden: set[int]) -> None:
 
 
 def frame_rate(scene: bpy.types.Scene) -> float:
+    """Return the frame rate of a scene, 1/s."""
     return float(scene.render.fps) / float(scene.render.fps_base)
 
 
 def gravity(scene: bpy.types.Scene) -> tuple[float, ...]:
-    """Of a scene, m/s^2 along x, y, z; none where it is switched off."""
+    """Return the gravity of a scene along x, y and z, m/s^2; zero where it is switched off."""
     return tuple(scene.gravity) if scene.use_gravity else (0.0, 0.0, 0.0)

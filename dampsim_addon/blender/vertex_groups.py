@@ -1,4 +1,4 @@
-"""Weights of vertex groups."""
+"""Reading and writing of vertex group weights."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ...core.arrays import Array
 
 
 def weights(obj: bpy.types.Object, names: Sequence[str], mesh: bpy.types.Mesh | None = None) -> list[Array]:
-    """Weights (v,) of each vertex group; zero where a vertex is not in it. All groups are there.
+    """Return the weights (v,) of each vertex group; zero where a vertex is not in it. All groups must exist.
 
-    mesh: what the object's modifiers made of its own, and of the weights.
+    mesh: the evaluated mesh, if its vertices are simulated instead of the object's own.
 
-    Through bmesh, which hands out a vertex's weights at once: `vertex.groups` takes four times as long.
+    bmesh returns all weights of a vertex at once, four times faster than `vertex.groups`.
     """
     mesh = mesh or obj.data
     count = len(mesh.vertices)
@@ -30,18 +30,18 @@ def weights(obj: bpy.types.Object, names: Sequence[str], mesh: bpy.types.Mesh | 
             return [np.zeros(count) for _ in names]
         found = [vertex[layer] for vertex in copy.verts]
         indices = [obj.vertex_groups[name].index for name in names]
-        # Rounded, so that single precision reads as what the artist typed.
+        # Rounding turns single precision back into the number that the user typed.
         return [np.round(np.array([one.get(index, 0.0) for one in found]), 6) for index in indices]
     finally:
         copy.free()
 
 
-# Weights are written in so many levels: a call for each is a thousand times quicker than one for each vertex.
+# Weights are quantised to this many levels: one call per level is a thousand times faster than one per vertex.
 _LEVELS = 256
 
 
 def write(obj: bpy.types.Object, name: str, values: Array) -> bpy.types.VertexGroup:
-    """Give all vertices their weights (v,) in a vertex group, which is made where it is not there; in any mode."""
+    """Write the weights (v,) of a vertex group, created if needed. Works in any mode."""
     group = obj.vertex_groups.get(name) or obj.vertex_groups.new(name=name)
     levels = np.round(np.clip(values, 0.0, 1.0) * _LEVELS).astype(int)
     if obj.mode == "EDIT":

@@ -1,4 +1,4 @@
-"""The 3D viewports and their sidebars."""
+"""Redrawing of 3D viewports and their sidebars."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import bpy
 
 
 def redraw() -> None:
-    """Draw them anew when Blender next draws."""
+    """Tag all 3D viewports for redraw."""
     for window in bpy.context.window_manager.windows:
         for area in window.screen.areas:
             if area.type == "VIEW_3D":
@@ -14,7 +14,7 @@ def redraw() -> None:
 
 
 def redraw_sidebars() -> None:
-    """Draw the sidebars alone anew, which takes no time."""
+    """Tag only the sidebars of 3D viewports for redraw, which is cheap."""
     for window in bpy.context.window_manager.windows:
         for area in window.screen.areas:
             for region in area.regions if area.type == "VIEW_3D" else ():

@@ -1,7 +1,7 @@
-"""The yarns of a woven mesh as threads that one sees: a mesh of chains, which Geometry Nodes make round.
+"""Display of a woven mesh's yarns: a mesh of polylines that Geometry Nodes turn into tubes.
 
-Each point lies at a vertex of the woven mesh, half a yarn above it or below; so it does whatever moves that mesh,
-playback or bake. Which mesh that is, is an input of the modifier: a copy of both shows the copy's yarns.
+Each point lies half a yarn above or below a vertex of the woven mesh, and follows it whatever animates the mesh:
+playback or a bake. The woven mesh is an input of the modifier, so copying both objects shows the yarns of the copy.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from ...core.arrays import Array, Index
 
 MODIFIER = "DampSim Yarns"
 _VERTEX, _SIDE = ".dampsim_vertex", ".dampsim_side"
-# Where the mesh of yarns keeps of what they were drawn.
+# Custom property of the yarn mesh with the digest of its source.
 _OF = "dampsim_drawn_of"
 # Inputs of the modifier.
 _WOVEN, _RADIUS, _MATERIAL = "Woven", "Radius", "Material"
-# Points of a spline between two crossings, and around the yarn.
+# Spline points between two crossings, and points around the yarn.
 _FINE, _ROUND = 6, 8
 
 
 def threads(
     woven: bpy.types.Object, places: Array, edges: Index, vertices: Index, sides: Array, thickness: float, of: str
 ) -> bpy.types.Object:
-    """A new object beside a woven one, whose yarns it shows, in place of the one that did.
+    """Create the object that shows a woven object's yarns, and delete its predecessor.
 
-    places: (p, 3) m of the yarns' points.  edges: (e, 2) of them.  vertices: (p,) of the woven mesh, one for each
-    point.  sides: (p,) of the yarn's middle over the vertex, in half thicknesses.  thickness: m.
-    of: a digest of what they are drawn of, see drawn_of.
+    points: (p, 3) m, of the yarns.  edges: (e, 2).  vertices: (p,) of the woven mesh, one for each point.
+    sides: (p,) offset of the yarn's centre along the vertex normal, in half thicknesses.  thickness: m.
+    digest: of the woven object, see stored_yarn_digest().
     """
     before = threads_of(woven)
     if before is not None:
@@ -48,7 +48,7 @@ def threads(
         collection.objects.link(obj)
     obj.parent = woven
     tree = _nodes()
-    # A new modifier has the sockets' own values as its own: so it is in every Blender.
+    # A new modifier copies the sockets' default values, which works in every version of Blender.
     given = {_WOVEN: woven, _RADIUS: 0.5 * thickness, _MATERIAL: material}
     _preset(tree, given)
     obj.modifiers.new(MODIFIER, "NODES").node_group = tree
@@ -57,32 +57,35 @@ def threads(
 
 
 def threads_of(woven: bpy.types.Object) -> bpy.types.Object | None:
-    """The object that shows a woven one's yarns. It looks through the file's objects."""
+    """Return the object that shows a woven object's yarns. Takes time proportional to the objects in the file."""
     return next((child for child in woven.children if MODIFIER in child.modifiers), None)
 
 
 def shows_yarns(obj: bpy.types.Object) -> bool:
-    """Whether an object shows the yarns of another one."""
+    """Return whether an object shows the yarns of another one."""
     return MODIFIER in obj.modifiers
 
 
 def drawn_of(yarns: bpy.types.Object) -> str:
-    """The digest of what yarns were drawn of; '' where nobody kept one."""
+    """Return the stored digest of the woven object from which yarns were made; '' where none is stored."""
     return str(yarns.data.get(_OF, ""))
 
 
 def woven_by(obj: bpy.types.Object) -> bpy.types.Object | None:
-    """The woven object whose yarns an object shows; None where it shows none."""
+    """Return the woven object whose yarns an object shows; None where it shows none."""
     return obj.parent if MODIFIER in obj.modifiers else None
 
 
 def left_behind(obj: bpy.types.Object, scene: bpy.types.Scene) -> bool:
-    """Whether an object of a scene shows yarns of what was deleted from it: the file keeps that, as it is shown."""
+    """Return whether an object shows the yarns of a woven object that was deleted from the scene.
+
+    The file keeps the deleted object, because the modifier refers to it.
+    """
     return MODIFIER in obj.modifiers and (obj.parent is None or obj.parent.name not in scene.objects)
 
 
 def dropped(obj: bpy.types.Object) -> None:
-    """Remove an object that shows yarns, and its mesh where nothing else has that."""
+    """Delete an object that shows yarns, and its mesh if nothing else uses it."""
     mesh = obj.data
     bpy.data.objects.remove(obj)
     if not mesh.users:
@@ -100,17 +103,17 @@ def _inputs(tree: Any) -> set[str]:
 
 
 def _nodes() -> Any:
-    """The one node group of all yarns of the file."""
+    """Return the node group that all yarns of the file share, created if needed."""
     known = bpy.data.node_groups.get(MODIFIER)
     inputs = {"Geometry", _WOVEN, _RADIUS, _MATERIAL}
-    # One that was linked, or is of somebody else, is left alone.
+    # A linked node group, or one of the user with the same name, is not used.
     if known is not None and known.library is None and _inputs(known) == inputs:
         return known
     tree: Any = bpy.data.node_groups.new(MODIFIER, "GeometryNodeTree")
     tree.interface.new_socket("Geometry", in_out="INPUT", socket_type="NodeSocketGeometry")
     tree.interface.new_socket("Geometry", in_out="OUTPUT", socket_type="NodeSocketGeometry")
     shown = tree.interface.new_socket(_WOVEN, in_out="INPUT", socket_type="NodeSocketObject")
-    shown.description = "The object whose mesh the yarns follow"
+    shown.description = "Object whose mesh the yarns follow"
     size = tree.interface.new_socket(_RADIUS, in_out="INPUT", socket_type="NodeSocketFloat")
     size.min_value, size.subtype = 0.0, "DISTANCE"
     tree.interface.new_socket(_MATERIAL, in_out="INPUT", socket_type="NodeSocketMaterial")

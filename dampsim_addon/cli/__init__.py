@@ -1,4 +1,4 @@
-"""`blender -b FILE -c dampsim bake|sweep|…`: what the window does, without one. A new command is one add_to()."""
+"""Command line `blender -b FILE -c dampsim bake|sweep|…`. A new command is a module with add_to()."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Exit code: 0 done, 1 something failed that can be mended, 2 wrong usage, 3 a bug, with its traceback."""
+    """Run a command. Returns the exit code: 0 success, 1 failure that the user can fix, 2 wrong usage, 3 bug."""
     options = argparse.Namespace(command="", report=None)
     with contextlib.ExitStack() as around:
         try:
             options = _parser().parse_args(list(argv))
             _check_report(options.report)
-            # For what runs commands of its own.
+            # `farm --only` runs further commands.
             options.main = main
             if units.begin(options, around):
                 return DONE
@@ -59,33 +59,37 @@ def main(argv: Sequence[str]) -> int:
             return int(stop.code or 0)
         except Stopped as stopped:
             with contextlib.suppress(OSError):
-                print(f"dampsim: ended, for {stopped}; the same command goes on from here", file=sys.stderr, flush=True)
+                print(
+                    f"dampsim: cancelled because {stopped}; run the same command again to continue",
+                    file=sys.stderr,
+                    flush=True,
+                )
             return FAILED
         except DampSimError as error:
             print(f"dampsim: {error}", file=sys.stderr)
             return _reported(options, FAILED, [], str(error))
         except Exception as error:
             traceback.print_exc()
-            problem = f"this is a bug in DampSim, not a mistake in the scene ({type(error).__name__}: {error})"
-            print(f"dampsim: {problem}; please report it with the lines above", file=sys.stderr)
+            problem = f"This is a bug in DampSim, not an error in the scene ({type(error).__name__}: {error})"
+            print(f"dampsim: {problem}. Please report it with the lines above", file=sys.stderr)
             _report(options, BUG, [], problem)
             return BUG
 
 
 def _check_report(path: str | None) -> None:
     if path and (Path(path).is_dir() or not Path(path).resolve().parent.is_dir()):
-        raise UsageError(f"dampsim: --report {path}: give a file in a folder that is there")
+        raise UsageError(f"dampsim: --report {path}: give a file in an existing folder")
 
 
 def _reported(options: argparse.Namespace, code: int, entries: list[dict[str, Any]], problem: str) -> int:
-    """Write the report; the exit code, which is DONE where it is enough that the report says what failed."""
+    """Write the report and return the exit code, which is DONE for failures with --failures-in-report."""
     written = _report(options, code, entries, problem)
     mendable = code in (FAILED, USAGE)
     return DONE if mendable and written and getattr(options, "failures_in_report", False) else code
 
 
 def _report(options: argparse.Namespace, code: int, entries: list[dict[str, Any]], problem: str) -> bool:
-    """Whether there is a report now."""
+    """Write the report if the options ask for one, and return whether it was written."""
     if not options.report:
         return False
     whole = {
@@ -111,7 +115,7 @@ _command: Any = None
 
 
 def register() -> None:
-    global _command  # Blender hands out a handle that must be given back.
+    global _command  # Needed by unregister().
     _command = bpy.utils.register_cli_command("dampsim", main)
 
 

@@ -1,4 +1,4 @@
-"""bake, clear, info and export."""
+"""Commands bake, clear, info and export."""
 
 from __future__ import annotations
 
@@ -27,46 +27,48 @@ from ..work.steps import finished
 from .options import UsageError, add_command, add_frames, add_settings, objects, set_frames, setting, telling
 from .units import add_unit
 
-# What a command did: whether all of it, and an entry of the report for each object.
+# Result of a command: whether everything succeeded, and the entries of the JSON report.
 Report = tuple[bool, list[dict[str, Any]]]
 
 
 def add_to(commands: Any) -> None:
-    bake = add_command(commands, "bake", "simulate, write the target and save the file", run_bake)
+    """Add the commands to the parser."""
+    bake = add_command(commands, "bake", "simulate, write the bake and save the file", run_bake)
     add_frames(bake)
     add_settings(bake, "NAME=VALUE")
     bake.add_argument("--target", choices=[target.name.lower() for target in TARGETS])
-    bake.add_argument("--bound", metavar="0.1%|1mm", help="largest error of compressed shape keys")
-    bake.add_argument("--restart", action="store_true", help="simulate from the first frame, whatever is in the cache")
-    bake.add_argument("--from", type=int, dest="start", metavar="FRAME", help="simulate from this frame on anew")
-    bake.add_argument("--cache", metavar="FOLDER", help="where to keep simulated frames")
+    bake.add_argument("--bound", metavar="0.1%|1mm", help="largest allowed error of compressed shape keys")
+    bake.add_argument("--restart", action="store_true", help="discard cached frames and simulate from the first frame")
+    bake.add_argument("--from", type=int, dest="start", metavar="FRAME", help="simulate again from this frame on")
+    bake.add_argument("--cache", metavar="FOLDER", help="folder for simulated frames")
     bake.add_argument(
         "--pictures",
         type=int,
         default=0,
         metavar="N",
-        help="frames to render into a strip beside the output",
+        help="number of frames to render into a picture strip next to the output",
     )
     _add_output(bake)
     add_unit(bake)
     _add_output(add_command(commands, "clear", "remove bakes and their cached frames, and save the file", run_clear))
-    add_command(commands, "info", "what is simulated and baked, and whether all of it is still good", run_info)
+    add_command(commands, "info", "show which frames are simulated and baked, and check them", run_info)
     exported = add_command(
-        commands, "export", "write baked objects to glTF and FBX, read them back and compare", run_export
+        commands, "export", "export baked objects to glTF and FBX, import them again and compare", run_export
     )
     add_frames(exported)
     exported.add_argument(
         "--format", action="append", default=[], choices=[form.name.lower() for form in export.FORMATS],
-        help="only this one; may be repeated",
+        help="only this format; may be repeated",
     )  # fmt: skip
-    exported.add_argument("--output", metavar="FILE", required=True, help="of the files, without .glb and .fbx")
+    exported.add_argument("--output", metavar="FILE", required=True, help="path of the files without .glb and .fbx")
 
 
 def _add_output(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--output", metavar="FILE", help="save here instead of in place")
+    parser.add_argument("--output", metavar="FILE", help="save to this file instead of the current one")
 
 
 def run_bake(options: argparse.Namespace) -> Report:
+    """Run the command bake. The file is saved only if all objects were baked."""
     chosen = objects(options.object)
     set_frames(options.frames)
     for obj in chosen:
@@ -99,12 +101,12 @@ def run_bake(options: argparse.Namespace) -> Report:
         path = options.output or bpy.data.filepath
         options.outputs += [Path(path), *(file for obj in chosen if (file := played(obj)))]
     else:
-        print("dampsim: the file is not saved; simulated frames are kept", file=sys.stderr, flush=True)
+        print("dampsim: the file was not saved; simulated frames are kept", file=sys.stderr, flush=True)
     return whole, entries
 
 
 def _picture(options: argparse.Namespace, chosen: list[bpy.types.Object]) -> None:
-    """A shot that cannot be rendered is baked all the same, and the report says why there are no pictures."""
+    """Render the picture strip. If this fails, the bake still succeeds and the report contains a remark."""
     path = Path(options.output or bpy.data.filepath).with_suffix(".png")
     label = ", ".join(options.set) or Path(bpy.data.filepath).stem
     try:
@@ -117,14 +119,15 @@ def _picture(options: argparse.Namespace, chosen: list[bpy.types.Object]) -> Non
 
 
 def told(entry: dict[str, Any]) -> str:
-    """Of a bake's entry in the report."""
-    keys = f"{entry['keys']} shape keys, " if entry["keys"] else ""
+    """Return the line for a baked object. entry: its entry in the report."""
+    keys = f"shape keys: {entry['keys']}, " if entry["keys"] else ""
     said = [text for text in (job.retried(entry["helped"]), *entry["touched"]) if text]
     cost = f"{entry['size'] / 1e6:.3g} MB, largest error {entry['error']:.2g} m, {entry['seconds']:.1f} s"
     return "; ".join([f"{entry['target'].lower()}: {keys}{cost}", *said])
 
 
 def run_clear(options: argparse.Namespace) -> Report:
+    """Run the command clear."""
     chosen = objects(options.object)
     _check_place(options)
     with saved_as(options.output or bpy.data.filepath):
@@ -135,12 +138,14 @@ def run_clear(options: argparse.Namespace) -> Report:
 
 
 def save(options: argparse.Namespace) -> None:
+    """Save the .blend file to --output, or in place. Raises SceneError."""
     path = options.output or bpy.data.filepath
     mend = "choose another file with --output, or free some space"
     called(bpy.ops.wm.save_as_mainfile, f"{path}: the file cannot be saved", mend, filepath=path)
 
 
 def run_info(options: argparse.Namespace) -> Report:
+    """Run the command info."""
     found = [info.of(bpy.context.scene, bpy.context.view_layer, obj) for obj in objects(options.object)]
     for one in found:
         print(f"dampsim: {one.name}: {one.text}", flush=True)
@@ -148,14 +153,14 @@ def run_info(options: argparse.Namespace) -> Report:
 
 
 def run_export(options: argparse.Namespace) -> Report:
-    # Without names: those that are baked.
+    """Run the command export. Without --object, all baked objects are exported."""
     chosen = [obj for obj in objects(options.object) if options.object or obj.dampsim.baked]
     if not chosen:
         raise UsageError("dampsim: no object is baked; bake one first")
     set_frames(options.frames)
     formats = [form for form in export.FORMATS if not options.format or form.name.lower() in options.format]
     if not Path(options.output).name:
-        raise UsageError(f"dampsim: --output '{options.output}': give the files a name")
+        raise UsageError(f"dampsim: --output '{options.output}': add a file name")
     base = Path(options.output).resolve()
     steps = export.run(bpy.context.scene, bpy.context.view_layer, chosen, base, formats)
     found = finished(steps, telling(", ".join(obj.name for obj in chosen), options))
@@ -166,9 +171,9 @@ def run_export(options: argparse.Namespace) -> Report:
 
 def _check_place(options: argparse.Namespace) -> None:
     if not options.output and not bpy.data.filepath:
-        raise UsageError("dampsim: the scene has no file yet; give --output")
+        raise UsageError("dampsim: the scene was never saved; give --output")
     if options.output and not Path(options.output).resolve().parent.is_dir():
-        raise UsageError(f"dampsim: --output {options.output}: there is no such folder")
+        raise UsageError(f"dampsim: --output {options.output}: the folder does not exist")
 
 
 def _apply(obj: bpy.types.Object, options: argparse.Namespace) -> None:
@@ -187,7 +192,7 @@ def _apply(obj: bpy.types.Object, options: argparse.Namespace) -> None:
         except ValueError:
             bound = 0.0
         if not bound > 0.0:
-            raise UsageError(f"dampsim: --bound {options.bound}: give 0.1% of the size or 1mm")
+            raise UsageError(f"dampsim: --bound {options.bound}: give a part of the size as 0.1%, or a length as 1mm")
         group.bound_by = by
         setattr(group, name, bound)
 

@@ -1,4 +1,4 @@
-"""sweep and compare."""
+"""Commands sweep and compare."""
 
 from __future__ import annotations
 
@@ -20,22 +20,30 @@ from .units import add_unit, mark
 
 
 def add_to(commands: Any) -> None:
-    swept = add_command(commands, "sweep", "simulate all combinations of values; nothing is baked or saved", run_sweep)
+    """Add the commands to the parser."""
+    swept = add_command(
+        commands, "sweep", "simulate and compare all combinations of values without baking or saving", run_sweep
+    )
     add_frames(swept)
     add_settings(swept, "NAME=VALUE,VALUE,…")
-    swept.add_argument("--output", metavar="FOLDER", required=True, help="for table, curves, pictures and index.html")
-    swept.add_argument("--pictures", type=int, default=6, metavar="N", help="rendered frames of each, or 0 (default 6)")
+    swept.add_argument(
+        "--output", metavar="FOLDER", required=True, help="folder for table, curves, pictures and index.html"
+    )
+    swept.add_argument("--pictures", type=int, default=6, metavar="N", help="rendered frames per variant (default 6)")
     add_unit(swept)
-    compared = commands.add_parser("compare", help="run a bar under the papers' dampings, whatever is in the file")
+    compared = commands.add_parser(
+        "compare", help="simulate a test bar with the damping models of the papers; ignores the file"
+    )
     compared.set_defaults(run=run_compare, report=None)
     compare.add_arguments(compared)
 
 
 def run_sweep(options: argparse.Namespace) -> Report:
+    """Run the command sweep."""
     chosen = objects(options.object)
     if len(chosen) != 1:
         names = ", ".join(obj.name for obj in chosen)
-        raise UsageError(f"dampsim: one object is swept at a time; choose one with --object: {names}")
+        raise UsageError(f"dampsim: a sweep needs exactly one object; choose one with --object: {names}")
     if options.pictures < 0:
         raise UsageError(f"dampsim: --pictures {options.pictures}: give 0 or more")
     set_frames(options.frames)
@@ -53,7 +61,7 @@ def run_sweep(options: argparse.Namespace) -> Report:
     options.outputs += sweep.files(rows, folder, bool(options.pictures))
     for row in rows:
         print(f"dampsim: {row.label}: {row.problem or (row.curve.text if row.curve else 'simulated')}")
-    print(f"dampsim: look at {folder / sweep.PAGE}")
+    print(f"dampsim: results: {folder / sweep.PAGE}")
     return not any(row.problem for row in rows), [_entry(row) for row in rows]
 
 
@@ -63,12 +71,13 @@ def _entry(row: sweep.Row) -> dict[str, Any]:
 
 
 def run_compare(options: argparse.Namespace) -> Report:
+    """Run the command compare."""
     try:
         Path(options.output).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise SceneError(
-            f"The folder {options.output} cannot be made ({error.strerror or error}); choose another one."
+            f"The folder {options.output} cannot be created ({error.strerror or error}); choose another one."
         ) from error
     compare.run(options)
-    print(f"dampsim: look at {Path(options.output).resolve()}")
+    print(f"dampsim: results: {Path(options.output).resolve()}")
     return True, []

@@ -1,4 +1,4 @@
-"""caches: which ones no file needs any more."""
+"""Command caches: list or remove caches whose .blend file no longer exists."""
 
 from __future__ import annotations
 
@@ -14,13 +14,17 @@ from .baking import Report
 
 
 def add_to(commands: Any) -> None:
-    caches = commands.add_parser("caches", help="list caches in DampSim's own folder whose file is gone")
-    caches.add_argument("--remove", action="store_true", help="and remove them")
-    caches.add_argument("--report", metavar="FILE", help="write what was found there, as JSON")
+    """Add the command to the parser."""
+    caches = commands.add_parser(
+        "caches", help="list caches in DampSim's default folder whose .blend file no longer exists"
+    )
+    caches.add_argument("--remove", action="store_true", help="remove these caches")
+    caches.add_argument("--report", metavar="FILE", help="write a JSON report to this file")
     caches.set_defaults(run=run_caches)
 
 
 def run_caches(options: argparse.Namespace) -> Report:
+    """Run the command caches."""
     entries, whole = [], True
     for one in unused():
         used = time.strftime("%Y-%m-%d", time.localtime(one.used))
@@ -34,5 +38,5 @@ def run_caches(options: argparse.Namespace) -> Report:
                 print(f"dampsim: {problem}", file=sys.stderr, flush=True)
         entries.append({**asdict(one), "removed": options.remove and not problem, "problem": problem})
     total = sum(entry["size"] for entry in entries) / 1e6
-    print(f"dampsim: {len(entries)} unused caches, {total:.3g} MB" + (", removed" if options.remove and whole else ""))
+    print(f"dampsim: unused caches: {len(entries)}, {total:.3g} MB" + (", removed" if options.remove and whole else ""))
     return whole, entries

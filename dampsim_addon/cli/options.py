@@ -1,4 +1,4 @@
-"""What the commands have in common: objects, frames, settings, and the lines that tell how far they are."""
+"""Options shared by commands: objects, frames, parameter values, and the printing of progress."""
 
 from __future__ import annotations
 
@@ -16,39 +16,45 @@ from ..work.stopping import Stopped
 
 
 class UsageError(Exception):
-    """The command line asks for something that is not there."""
+    """The command line is wrong; exit code 2."""
 
 
 def add_command(commands: Any, name: str, text: str, run: Callable[..., Any]) -> argparse.ArgumentParser:
-    """A command on the file's objects. run: called with the options; see baking.Report."""
+    """Add a command that processes objects of the file. run: called with the options; returns a Report."""
     parser: argparse.ArgumentParser = commands.add_parser(name, help=text)
     parser.set_defaults(run=run)
-    parser.add_argument("--object", action="append", default=[], metavar="NAME", help="only this one; may be repeated")
-    parser.add_argument("--report", metavar="FILE", help="write what was done there, as JSON")
+    parser.add_argument(
+        "--object", action="append", default=[], metavar="NAME", help="only this object; may be repeated"
+    )
+    parser.add_argument("--report", metavar="FILE", help="write a JSON report to this file")
     return parser
 
 
 def add_frames(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--frames", metavar="FIRST:LAST", help="instead of the scene's range")
+    """Add the option --frames."""
+    parser.add_argument("--frames", metavar="FIRST:LAST", help="frame range to use instead of the scene's")
 
 
 def add_settings(parser: argparse.ArgumentParser, form: str) -> None:
+    """Add the option --set. form: format of its value, for the help."""
     parser.add_argument("--set", action="append", default=[], metavar=form, help=", ".join(PARAMETERS))
 
 
 def objects(names: Sequence[str]) -> list[bpy.types.Object]:
+    """Return the simulated objects of the scene with these names; all of them without names. Raises UsageError."""
     ours = {obj.name: obj for obj in simulated_in(bpy.context.scene)}
     missing = [name for name in names if name not in ours]
     if missing:
         raise UsageError(
-            f"dampsim: no object '{missing[0]}' that DampSim simulates; there are: {', '.join(ours) or 'none'}"
+            f"dampsim: '{missing[0]}' is not a simulated object; simulated objects: {', '.join(ours) or 'none'}"
         )
     if not ours:
-        raise UsageError("dampsim: no object in the scene is simulated by DampSim; add one in the sidebar")
+        raise UsageError("dampsim: the scene has no simulated objects; add one in the DampSim tab of the sidebar")
     return [ours[name] for name in names] if names else list(ours.values())
 
 
 def setting(entry: str) -> tuple[str, str]:
+    """Split NAME=VALUE. Raises UsageError if it is malformed or NAME is not a parameter."""
     name, found, value = entry.partition("=")
     if not found or name not in PARAMETERS:
         raise UsageError(f"dampsim: --set {entry}: give NAME=VALUE with one of {', '.join(PARAMETERS)}")
@@ -56,15 +62,16 @@ def setting(entry: str) -> tuple[str, str]:
 
 
 def set_frames(frames: str | None) -> None:
+    """Set the frame range of the scene to FIRST:LAST; None keeps it. Raises UsageError."""
     if frames is None:
         return
     first, _, last = frames.partition(":")
     try:
         start, end = int(first), int(last)
     except ValueError:
-        raise UsageError(f"dampsim: --frames {frames}: give FIRST:LAST, as 1:120") from None
+        raise UsageError(f"dampsim: --frames {frames}: give FIRST:LAST, for example 1:120") from None
     if end < start:
-        raise UsageError(f"dampsim: --frames {frames}: the last frame comes before the first")
+        raise UsageError(f"dampsim: --frames {frames}: the last frame must not precede the first")
     scene = bpy.context.scene
     before = scene.frame_start, scene.frame_end
     try:
@@ -73,13 +80,13 @@ def set_frames(frames: str | None) -> None:
         start = end + 1
     if (scene.frame_start, scene.frame_end) != (start, end):
         scene.frame_start, scene.frame_end = before
-        raise UsageError(f"dampsim: --frames {frames}: a scene of Blender has no such frames")
+        raise UsageError(f"dampsim: --frames {frames}: Blender does not allow these frame numbers")
 
 
 def telling(name: str, options: argparse.Namespace) -> Callable[[Step], None]:
-    """To be called with each step of work on something of that name: says it in a line.
+    """Return a callback that prints each step of a job. name: name of the processed object.
 
-    Raises Stopped where the command is to end, or nobody listens any more.
+    The callback raises Cancelled if the command was cancelled or its output pipe was closed.
     """
     began = time.monotonic()
     said: Step | None = None
@@ -92,7 +99,7 @@ def telling(name: str, options: argparse.Namespace) -> Callable[[Step], None]:
             try:
                 print(f"dampsim: {name}: {step.text} {step.done}/{step.total} {took:.1f} s", flush=True)
             except BrokenPipeError:
-                raise Stopped("nobody reads what it says") from None
+                raise Stopped("its output was closed") from None
         said = step
 
     return say

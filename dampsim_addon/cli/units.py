@@ -1,4 +1,4 @@
-"""What makes a command fit for a farm: it skips what is done, and ends when it is told to."""
+"""Options that commands need in a farm: skipping of finished work, and cancellation."""
 
 from __future__ import annotations
 
@@ -17,28 +17,29 @@ from ..farm import record
 from ..work.stopping import Watch, alone
 from .options import UsageError
 
-# Of the options, what the result depends on.
+# The options that affect the result.
 _ASKED = ("command", "object", "frames", "set", "target", "bound", "pictures", "output")
 
 
 def add_unit(parser: argparse.ArgumentParser) -> None:
+    """Add the options for farms to a command."""
     parser.add_argument(
         "--skip-done", action="store_true",
-        help="do nothing where --report says that it was done from the same files; else one process at a time does it",
+        help="skip the work if --report shows that it was done with the same files; other processes wait for the first",
     )  # fmt: skip
-    parser.add_argument("--until-stdin-closes", action="store_true", help="end when the standard input is closed")
-    parser.add_argument("--until-parent-ends", action="store_true", help="end when what started it does")
-    parser.add_argument("--cancel", metavar="FILE", help="end when this file is there")
+    parser.add_argument("--until-stdin-closes", action="store_true", help="cancel when the standard input closes")
+    parser.add_argument("--until-parent-ends", action="store_true", help="cancel when the parent process ends")
+    parser.add_argument("--cancel", metavar="FILE", help="cancel when this file exists")
     parser.add_argument(
         "--failures-in-report", action="store_true",
-        help="exit with 0 where the report says in a sentence what failed, so that a farm goes on to what gathers them",
+        help="exit with 0 if the report describes the failure, so that a farm continues with its gathering task",
     )  # fmt: skip
 
 
 def begin(options: argparse.Namespace, around: contextlib.ExitStack) -> bool:
-    """Watch for an end, and take the unit's lock; returns whether the work was done before.
+    """Start watching for cancellation and lock the report. Returns whether the work is already done.
 
-    around: closed when the report is written.  Raises UsageError and Stopped.
+    exit_stack: closed after the report is written.  Raises UsageError and Cancelled.
     """
     options.outputs, options.made_from = [], None
     if not hasattr(options, "skip_done"):
@@ -50,22 +51,22 @@ def begin(options: argparse.Namespace, around: contextlib.ExitStack) -> bool:
     around.callback(options.watch.close)
     options.watch.check()
     if options.failures_in_report and not options.report:
-        raise UsageError("dampsim: --failures-in-report: give a --report too")
+        raise UsageError("dampsim: --failures-in-report needs --report")
     if not options.skip_done:
         return False
     if not options.report or not options.output:
-        raise UsageError("dampsim: --skip-done: give --report and --output, which tell what is done")
+        raise UsageError("dampsim: --skip-done needs --report and --output")
     if not bpy.data.filepath or not Path(bpy.data.filepath).is_file():
-        # Blender goes on with an empty scene.
+        # If Blender cannot open the file, it continues with an empty scene.
         given = next((word for word in sys.argv if word.endswith(".blend")), "the file")
-        raise UsageError(f"dampsim: {given} cannot be opened; give a whole .blend file")
+        raise UsageError(f"dampsim: {given} cannot be opened; give an intact .blend file")
     report = Path(options.report)
     around.enter_context(alone(report.with_name(f"{report.name}.lock"), options.watch.check))
     known = record.read(report)
     if record.holds(known, asked(options)):
-        print(f"dampsim: {report}: it is done", flush=True)
+        print(f"dampsim: {report}: already done", flush=True)
         return True
-    # What is from an earlier run says nothing of this one.
+    # Remove the report of an earlier run.
     with contextlib.suppress(OSError):
         report.unlink(missing_ok=True)
     options.inputs = files.read()
@@ -73,17 +74,17 @@ def begin(options: argparse.Namespace, around: contextlib.ExitStack) -> bool:
 
 
 def asked(options: argparse.Namespace) -> dict[str, Any]:
-    """What was asked for, as far as the result depends on it."""
+    """Return the options that affect the result."""
     return {name: getattr(options, name) for name in _ASKED if hasattr(options, name)}
 
 
 def mark(options: argparse.Namespace) -> str:
-    """Of what was asked for and the files that it is made from."""
+    """Return a digest of the options and the input files."""
     made = record.made_from(asked(options), options.inputs, [])
     return hashlib.sha256(json.dumps(made, sort_keys=True).encode()).hexdigest()
 
 
 def finish(options: argparse.Namespace) -> None:
-    """Note what was made from what."""
+    """Record the inputs and outputs of finished work for the report."""
     if getattr(options, "skip_done", False):
         options.made_from = record.made_from(asked(options), options.inputs, options.outputs)

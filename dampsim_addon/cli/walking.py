@@ -1,4 +1,4 @@
-"""walk: look for controllers with which objects walk."""
+"""Command walk: search for controllers with which objects walk."""
 
 from __future__ import annotations
 
@@ -17,18 +17,28 @@ from .options import UsageError, add_command, objects, telling
 
 
 def add_to(commands: Any) -> None:
-    walk = add_command(commands, "walk", "look for walks of what has muscles, use the farthest and save", run_walk)
-    walk.add_argument("--seed", type=int, metavar="N", help="instead of the object's own")
-    walk.add_argument("--seconds", type=float, metavar="S", help="for which they walk, instead of the object's own")
-    walk.add_argument("--use", type=int, default=1, metavar="N", help="which to use: 1 for the farthest, 0 for none")
-    walk.add_argument("--output", metavar="FILE", help="save here instead of in place")
+    """Add the command to the parser."""
+    walk = add_command(
+        commands, "walk", "search for walks of objects with muscles, use the longest one and save the file", run_walk
+    )
+    walk.add_argument("--seed", type=int, metavar="N", help="seed of the search (default: the object's)")
+    walk.add_argument("--seconds", type=float, metavar="S", help="duration of each walk (default: the object's)")
+    walk.add_argument(
+        "--use",
+        type=int,
+        default=1,
+        metavar="N",
+        help="number of the walk to use: 1 for the longest, 0 for none (default 1)",
+    )
+    walk.add_argument("--output", metavar="FILE", help="save to this file instead of the current one")
 
 
 def run_walk(options: argparse.Namespace) -> Report:
+    """Run the command walk. Without --object, all objects with muscles are searched."""
     if options.use < 0:
         raise UsageError(f"dampsim: --use {options.use}: give 0 or more")
     if options.seconds is not None and not options.seconds > 0.0:
-        raise UsageError(f"dampsim: --seconds {options.seconds:g}: give more than 0")
+        raise UsageError(f"dampsim: --seconds {options.seconds:g}: give a number above 0")
     entries: list[dict[str, Any]] = []
     whole = True
     for obj in objects(options.object):
@@ -42,7 +52,7 @@ def run_walk(options: argparse.Namespace) -> Report:
             entry["problem"], whole = str(error), False
             print(f"dampsim: {error}", file=sys.stderr, flush=True)
     if not entries:
-        raise UsageError("dampsim: no object has muscles; add some in the sidebar")
+        raise UsageError("dampsim: no simulated object has muscles; add some in the DampSim tab of the sidebar")
     if whole:
         save(options)
     return whole, entries
@@ -60,5 +70,5 @@ def _walk(obj: bpy.types.Object, options: argparse.Namespace, entry: dict[str, A
         print(f"dampsim: {obj.name}: walk {number}: {kept.name}", flush=True)
     if options.use:
         if options.use > len(group.walks):
-            raise DampSimError(f"{obj.name}: {len(group.walks)} walks were found, not {options.use}; use one of those.")
+            raise DampSimError(f"{obj.name}: found {len(group.walks)} walks, so --use {options.use} is too high.")
         use(obj, group.walks[options.use - 1])

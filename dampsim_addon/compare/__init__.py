@@ -1,1 +1,1 @@
-"""Other dials side by side: ghosts in the viewport, sweeps without a window."""
+"""Comparison of parameter values: ghosts in the viewport and parameter sweeps on the command line."""

@@ -1,4 +1,4 @@
-"""A/B: the same object with other dials, simulated to be drawn side by side until one is picked."""
+"""A/B comparison: variants of an object with other parameters, simulated and drawn until one of them is chosen."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ NAMES = "ABCD"
 
 
 def dials(source: bpy.types.PropertyGroup) -> dict[str, object]:
+    """Return the values of the parameters that variants can change."""
     return {name: getattr(source, name) for name in VARIED}
 
 
 def label(number: int, variant: bpy.types.PropertyGroup) -> str:
-    """A ghost's letter and dials."""
+    """Return the text of a ghost: its letter and main parameters."""
     by = "sag" if variant.stiffness_by == StiffnessBy.SAG else "stiffness"
     texts = [
         f"{PARAMETERS[name].label} {getattr(variant, name):.4g}{' %' if PARAMETERS[name].unit == '%' else ''}"
@@ -38,7 +39,7 @@ def label(number: int, variant: bpy.types.PropertyGroup) -> str:
 
 
 def simulate(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.Object) -> Generator[Step]:
-    """Simulate all ghosts, each animated frame being read once."""
+    """Simulate all variants and store them as ghosts. Each animated frame is read only once."""
     check_object(obj, view_layer)
     dialled = list(obj.dampsim.variants)
     made = []
@@ -55,7 +56,7 @@ def simulate(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.t
 
 
 def wires(body: Body) -> Index:
-    """Edges (e, 2) that are no face's, of kinds that look at edges."""
+    """Return the edges (e, 2) of a body that belong to no face."""
     known = set(map(tuple, edges_of(body.surface.triangles).tolist()))
     own = np.sort(body.edges, axis=1).tolist()
     return np.array([pair for pair in own if tuple(pair) not in known], dtype=np.int64).reshape(-1, 2)

@@ -1,4 +1,4 @@
-"""Choices of a sweep that are done, on disk, so that a sweep that was killed goes on with the next one."""
+"""Checkpoint of a parameter sweep on disk, from which an interrupted sweep continues."""
 
 from __future__ import annotations
 
@@ -17,19 +17,22 @@ from ...core.frames.part import begun
 from ...core.measure.curve import SettleCurve
 
 _ARRAYS = ("frames", "measured", "predicted", "envelope")
-# What reading a file ends in that is damaged.
+# Exceptions that reading a damaged file raises.
 _DAMAGED = (OSError, ValueError, KeyError, TypeError)
 
 
 @dataclass(frozen=True)
 class Kept:
-    """folder: for one file a choice.  mark: of what they are made from; files of another mark are as good as none."""
+    """Finished variants of a sweep. folder: contains one file for each variant.
+
+    digest: digest of the inputs. Files with another digest are ignored.
+    """
 
     folder: Path
     mark: str
 
     def read(self, number: int) -> tuple[dict[str, Any], SettleCurve | None, list[Array]] | None:
-        """What write() was given; None where there is nothing, or nothing whole."""
+        """Return the arguments of write() for a variant; None if there is no valid file."""
         try:
             file, size = opened(self._path(number))
             with file:
@@ -45,7 +48,7 @@ class Kept:
             return None
 
     def write(self, number: int, row: dict[str, Any], curve: SettleCurve | None, shapes: Sequence[Array]) -> None:
-        """row: what JSON can hold.  shapes: (v, 3) for each frame, m. Raises SceneError."""
+        """Write a finished variant. row: JSON values.  shapes: (v, 3) for each frame, m.  Raises SceneError."""
         said = None if curve is None else asdict(curve)
         arrays = {name: said.pop(name) for name in _ARRAYS} if said is not None else {}
         content = packed(
@@ -65,7 +68,7 @@ class Kept:
             ) from error
 
     def clear(self) -> None:
-        """The sweep is done."""
+        """Remove the checkpoint after the sweep has finished."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _path(self, number: int) -> Path:

@@ -1,4 +1,4 @@
-"""Renders simulated frames without a bake, and puts them side by side in one picture."""
+"""Rendering of simulated frames without a bake, and their assembly into a contact sheet."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _SAMPLES = 16
 
 
 def check(scene: bpy.types.Scene) -> None:
-    """Raise SceneError where nothing can be rendered."""
+    """Raise SceneError if the scene cannot be rendered."""
     if scene.camera is None:
-        raise SceneError(f"{scene.name}: the scene has no camera to render with; add one, or ask for no pictures.")
+        raise SceneError(f"{scene.name}: the scene has no camera; add one, or set --pictures 0.")
     if not bpy.app.build_options.cycles:
-        raise SceneError(f"{scene.name}: this Blender is built without Cycles; ask for no pictures.")
+        raise SceneError(f"{scene.name}: this Blender is built without Cycles; use another build, or set --pictures 0.")
 
 
 def render(sampler: Sampler, frames: Mapping[int, Array], folder: Path, number: int, label: str) -> Iterator[Path]:
-    """Render the object with vertices (v, 3) m in world space for each frame; yields the pictures' files.
+    """Render the object with vertices (v, 3) m in world space for each frame. Yields the paths of the pictures.
 
-    Cycles on the processor: what works on every machine, with or without a window.
+    Uses Cycles on the CPU, which works on every machine, with or without a window.
     """
     scene, obj = sampler.scene, sampler.obj
     with _Settings(scene, label):
@@ -48,7 +48,7 @@ def render(sampler: Sampler, frames: Mapping[int, Array], folder: Path, number: 
 
 
 def render_scene(scene: bpy.types.Scene, frames: Sequence[int], folder: Path, label: str) -> Iterator[Path]:
-    """Render the scene as it plays, at some frames; yields the pictures' files."""
+    """Render the scene as it plays at the given frames. Yields the paths of the pictures."""
     with _Settings(scene, label):
         for frame in frames:
             scene.frame_set(frame)
@@ -56,11 +56,11 @@ def render_scene(scene: bpy.types.Scene, frames: Sequence[int], folder: Path, la
 
 
 def _still(scene: bpy.types.Scene, path: Path, label: str, name: str) -> Path:
-    """A picture of the frame at hand, whole or not at all. name: of whom to speak where it fails."""
+    """Render the current frame to a file that appears only when complete. name: subject of error messages."""
     part = path.with_name(f"{path.stem}.part.png")
     scene.render.filepath = str(part)
     scene.render.stamp_note_text = f"{label}; frame {scene.frame_current}"
-    failed, mend = f"{name}: {path} cannot be rendered", "choose another folder, or ask for no pictures"
+    failed, mend = f"{name}: {path} cannot be rendered", "choose another folder, or set --pictures 0"
     called(bpy.ops.render.render, failed, mend, write_still=True, scene=scene.name)
     try:
         part.replace(path)
@@ -70,7 +70,7 @@ def _still(scene: bpy.types.Scene, path: Path, label: str, name: str) -> Path:
 
 
 class _Settings:
-    """Small, quick pictures with a note on them; on leaving, the scene renders as before."""
+    """Context with render settings for small, quick pictures with a note. On exit, all settings are restored."""
 
     def __init__(self, scene: bpy.types.Scene, label: str) -> None:
         self.scene = scene
@@ -101,7 +101,7 @@ class _Settings:
 
     def _put(self, owner: Any, name: str, value: object) -> None:
         before = getattr(owner, name)
-        # A color is the property itself, not its value.
+        # getattr of a color returns a reference, so copy its value.
         self._before.append((owner, name, tuple(before) if isinstance(value, tuple) else before))
         setattr(owner, name, value)
 
@@ -111,9 +111,9 @@ class _Settings:
 
 
 def assemble(strips: Sequence[Sequence[Path]], path: Path) -> None:
-    """One picture with a row for each strip of pictures of the same size."""
+    """Write one picture with a row for each strip. All pictures have the same size. Raises SceneError."""
     rows = [np.concatenate([_pixels(one) for one in strip], axis=1) for strip in strips]
-    # Pixels go from below to above.
+    # The first row of pixels is at the bottom.
     whole = np.concatenate(rows[::-1], axis=0)
     image = bpy.data.images.new("DampSim Sheet", whole.shape[1], whole.shape[0])
     try:
@@ -135,7 +135,7 @@ def _pixels(path: Path) -> Array:
     try:
         image = bpy.data.images.load(str(path))
     except RuntimeError as error:
-        raise SceneError(f"{path} cannot be read ({str(error).strip()}); ask for no pictures.") from error
+        raise SceneError(f"{path} cannot be read ({str(error).strip()}); render again, or set --pictures 0.") from error
     try:
         pixels: Any = image.pixels
         flat = np.empty(len(pixels), dtype=np.float32)

@@ -1,4 +1,4 @@
-"""A strip of pictures of a baked shot, at frames that tell how it moves."""
+"""Picture strip of a baked shot at representative frames."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ..work.steps import Step
 from . import sheet
 from .sweep import telling
 
-# So many vertices tell when it moves.
+# Most vertices that are used to find representative frames.
 _ENOUGH = 2000
 
 
 def make(scene: bpy.types.Scene, obj: bpy.types.Object, path: Path, count: int, label: str) -> Generator[Step]:
-    """Write a row of so many frames. obj: whose motion chooses them.  Raises SceneError where none can be rendered."""
+    """Render a row of count pictures to path. obj: its motion determines the frames.  Raises SceneError."""
     sheet.check(scene)
     frames = telling([_moves(scene, obj)], count)
     folder, before = path.with_suffix(".frames"), scene.frame_current
@@ -36,7 +36,7 @@ def make(scene: bpy.types.Scene, obj: bpy.types.Object, path: Path, count: int, 
 
 
 def _moves(scene: bpy.types.Scene, obj: bpy.types.Object) -> list[Array]:
-    """Some vertices (k, 3) at each frame, m."""
+    """Return a subset of the vertices (k, 3), m, at each frame."""
     cache = frame_cache(obj)
     every = max(len(cache.shape(scene.frame_start, obj.name)) // _ENOUGH, 1)
     numbers = range(scene.frame_start, scene.frame_end + 1)

@@ -1,4 +1,4 @@
-"""A grid of parameters, simulated one after the other: a table, settle curves and a contact sheet to compare them."""
+"""Parameter sweep: all combinations of values are simulated and compared by table, settle curves and contact sheet."""
 
 from __future__ import annotations
 
@@ -38,10 +38,12 @@ TABLE, PAGE, SHEET = "sweep.csv", "index.html", "contact_sheet.png"
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """number: from 1 on.  curve: of a release, or of the shot where nothing can be released.  problem: see errors.
+    """Result of one variant. Its fields are keys of the JSON report.
 
-    shot_rest: frames after the shot's animation stops.  offset: largest distance from the animation, in parts of the
-    size.  young: Pa.  sag: in parts of the size.  pace: s for one frame.
+    number: from 1.  values: the varied parameters.  curve: settle curve of a release, or of the shot for bodies that
+    cannot be released.  shot_rest: settle time after the animation of the shot stops, frames.
+    offset: largest distance from the animation, fraction of the size.  young: Young's modulus, Pa.
+    sag: fraction of the size.  pace: computing time of a frame, s.  problem: sentence that says why it failed, or ''.
     """
 
     number: int
@@ -56,11 +58,12 @@ class Row:
 
     @property
     def label(self) -> str:
+        """The varied parameters as text."""
         return ", ".join(f"{name} {_text(value)}" for name, value in self.values.items())
 
 
 def grid(lists: Mapping[str, Sequence[object]]) -> list[Values]:
-    """All combinations of the values listed for each parameter, the last parameter changing fastest."""
+    """Return all combinations of the values listed for each parameter. The last parameter changes fastest."""
     return [dict(zip(lists, chosen, strict=True)) for chosen in itertools.product(*lists.values())]
 
 
@@ -73,10 +76,10 @@ def run(
     pictures: int,
     kept: Kept | None = None,
 ) -> Generator[Step, None, list[Row]]:
-    """Simulate all choices and write the comparison into the folder. The object's bake and dials stay as they are.
+    """Simulate all variants and write the comparison into a folder. The object's bake and parameters stay unchanged.
 
-    pictures: rendered frames of each choice.  kept: where choices that are done wait for the others, if they are to
-    outlive the process.  Choices that cannot be simulated are rows with a problem.
+    pictures: number of rendered frames of each variant.  checkpoint: stores finished variants, so that an interrupted
+    sweep can continue.  Variants that cannot be simulated become rows with a problem. Raises SceneError.
     """
     check_object(obj, view_layer)
     if pictures:
@@ -86,7 +89,7 @@ def run(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise SceneError(
-            f"{obj.name}: the folder {folder} cannot be made ({error.strerror or error}); choose another one."
+            f"{obj.name}: the folder {folder} cannot be created ({error.strerror or error}); choose another one."
         ) from error
     rows: list[Row] = []
     made: dict[int, list[Array]] = {}
@@ -97,7 +100,7 @@ def run(
             if known is not None:
                 facts, curve, made[number] = known
                 row = Row(values=values, curve=curve, **facts)
-                yield Step(number + 1, len(choices), "Done before")
+                yield Step(number + 1, len(choices), "Already done")
             else:
                 try:
                     swing = obj.dampsim.swing / 100.0
@@ -128,17 +131,20 @@ def run(
 
 
 def files(rows: Sequence[Row], folder: Path, pictures: bool) -> list[Path]:
-    """What run() has written, but for the single pictures."""
+    """Return the files that the sweep has written, except the single pictures."""
     seen = [SHEET] if pictures and not all(row.problem for row in rows) else []
     return [folder / name for name in [TABLE, PAGE, *seen, *(curve_name(row) for row in rows if row.curve is not None)]]
 
 
 def telling(variants: Sequence[Sequence[Array]], count: int) -> list[int]:
-    """Places of frames at which variants, each a list of surfaces (v, 3), differ; spread so that each has its share."""
+    """Return indices of at most count frames at which the variants differ or move most.
+
+    variants: surfaces (v, 3) of each frame.  The frames are spread so that each covers the same share of difference.
+    """
     first = variants[0]
     differ = np.array([max(np.abs(one[k] - first[k]).max() for one in variants) for k in range(len(first))])
     moved = np.array([0.0, *(np.abs(b - a).max() for a, b in itertools.pairwise(first))])
-    # Where nothing differs, what moves; and some of the rest.
+    # Weights of difference between variants, of motion, and of plain duration.
     share = differ / (differ.sum() or 1.0) + 0.5 * moved / (moved.sum() or 1.0) + 0.5 / len(first)
     reached = np.cumsum(share) / share.sum()
     return sorted({int(np.searchsorted(reached, (k + 0.5) / count)) for k in range(count)})
@@ -200,7 +206,7 @@ def _text(value: object) -> str:
 
 
 def _cells(row: Row) -> dict[str, str]:
-    """What the table says of a row; empty where it could not be measured."""
+    """Return the cells of a row by column; a cell is empty if its value could not be measured."""
 
     def of(value: float | None, scale: float = 1.0) -> str:
         return "" if value is None or not np.isfinite(value) else f"{scale * value:.4g}"
@@ -245,21 +251,21 @@ def _page(rows: Sequence[Row], name: str, pictures: bool) -> str:
     heads = "".join(f"<th>{html.escape(_head(key))}</th>" for key in cells[0])
     lines = ["".join(f"<td>{html.escape(value)}</td>" for value in row.values()) for row in cells]
     curves = "".join(f'<img src="{curve_name(row)}" alt="{html.escape(row.label)}">\n' for row in rows if row.curve)
-    seen = f'<h2>Frames</h2>\n<img src="{SHEET}" alt="A row for each choice">\n' if pictures else ""
-    title = html.escape(f"{name}: {len(rows)} choices")
+    seen = f'<h2>Pictures</h2>\n<img src="{SHEET}" alt="One row for each variant">\n' if pictures else ""
+    title = html.escape(f"{name}: variants: {len(rows)}")
     return (
         f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>{title}</title>\n'
         "<style>body{font-family:sans-serif;margin:2em}td,th{padding:.2em .7em;text-align:right;"
         "border-bottom:1px solid #ccc}img{max-width:100%}</style>\n"
         f"<h1>{title}</h1>\n<table><tr>{heads}</tr>\n"
         + "".join(f"<tr>{line}</tr>\n" for line in lines)
-        + "</table>\n<h2>After a release, with frames from the stop that would throw it as far</h2>\n"
+        + "</table>\n<h2>Settle curves after a release (frame 0: the stop that would cause the same swing)</h2>\n"
         + f"{curves}{seen}</html>\n"
     )
 
 
 def _head(key: str) -> str:
-    """A column's name as an artist reads it."""
+    """Return the heading of a column."""
     if key in PARAMETERS:
         unit = PARAMETERS[key].unit
         return PARAMETERS[key].label + (f" ({unit})" if unit else "")

@@ -1,4 +1,4 @@
-"""The same object with other dials: what ghosts and sweeps simulate."""
+"""Simulation of an object with other parameters, for ghosts and sweeps."""
 
 from __future__ import annotations
 
@@ -20,17 +20,20 @@ Read = TypeVar("Read")
 
 
 class Variants:
-    """Reads each animated frame once, and makes each model once. Whatever else is keyframed goes on being followed."""
+    """Simulations of variants that share the animation and equal models: each frame is read once.
+
+    Keyframed parameters that are not varied keep their animation.
+    """
 
     def __init__(self, taken: Scene, name: str) -> None:
-        """name: of the body whose dials vary."""
+        """name: the body whose parameters vary."""
         self.name = name
         bodies = []
         for body in taken.bodies:
             motion = _Once(body.motion)
             dials = None if body.dials is None else _Once(body.dials)
             outside = None if body.outside is None else _Once(body.outside)
-            # Dials, and what acts from outside, can be read only where the motion was just asked.
+            # Parameters, external forces and sensors can be read only at the frame at which the motion was just read.
             watched = None if body.watched is None else _Once(body.watched)
             motion.then = tuple(one for one in (dials, outside, watched) if one is not None)
             bodies.append(replace(body, motion=motion, dials=dials, outside=outside, watched=watched))
@@ -45,7 +48,7 @@ class Variants:
         self._known: dict[str, Assembly] = {}
 
     def prepared(self, values: Mapping[str, object]) -> Generator[Step, None, Simulation]:
-        """The simulation with these parameters. Raises the errors for the artist."""
+        """Return the simulation with these parameter values. Raises DampSimError."""
         changed = {name: PARAMETERS[name].checked(value) for name, value in values.items()}
 
         def varied(body: Body) -> Body:
@@ -63,7 +66,10 @@ class Variants:
 
 
 class _Once(Generic[Read]):
-    """Asks once for each frame, and then what has to be asked at the same visit."""
+    """Reader that caches its values by frame.
+
+    dependents: readers that must read at the same visit of a frame.
+    """
 
     def __init__(self, ask: Callable[[float], Read]) -> None:
         self._ask = ask
@@ -79,7 +85,7 @@ class _Once(Generic[Read]):
 
 
 def simulated(simulation: Simulation, which: int, of: int) -> Generator[Step, None, list[Frame]]:
-    """All frames of it, as the which-th of several."""
+    """Simulate all frames and return them. index, count: position among several simulations, for the progress."""
     scene = simulation.scene
     total = scene.last - scene.first + 1
     for done, parts in simulation.warm_up():

@@ -1,4 +1,4 @@
-"""Walks that were found, side by side: each simulated as it would be baked, to be drawn in a lane of its own."""
+"""Ghosts of the walks that a search has found. Each walk is simulated as in a bake and drawn in its own lane."""
 
 from __future__ import annotations
 
@@ -21,24 +21,26 @@ from ..work.steps import Step
 from .ghosts import wires
 from .variants import Variants, simulated
 
-# What goes less far than this part of the size goes nowhere.
+# Shortest distance that counts as walking, as a fraction of the size.
 _STOOD = 0.05
 
 
 def ticked(obj: bpy.types.Object) -> list[int]:
-    """Places of the walks in the list that are to be shown."""
+    """Return the list indices of the walks that are ticked to be shown."""
     return [number for number, walk in enumerate(obj.dampsim.walks) if walk.shown]
 
 
 def simulate(
     scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.Object, numbers: Sequence[int]
 ) -> Generator[Step]:
-    """Keep ghosts of some of the object's walks; each animated frame is read once. Raises the errors for the artist."""
+    """Simulate some of the object's walks and store them as ghosts. numbers: list indices.  Raises DampSimError."""
     check_object(obj, view_layer)
     walks = [obj.dampsim.walks[number] for number in numbers]
     for walk in walks:
         if not fits(obj, walk):
-            raise SceneError(f"{obj.name}: it has other muscles or sensors than the walk {walk.name}; find one again.")
+            raise SceneError(
+                f"{obj.name}: muscles or sensors changed since the walk {walk.name} was found; search again."
+            )
     labels = [f"{number + 1}: {walk.name}" for number, walk in zip(numbers, walks, strict=True)]
     made: list[Array] = []
     with GroupSampler(scene, view_layer, group_of(obj).members) as sampler:
@@ -49,7 +51,7 @@ def simulate(
         for place, controller in enumerate(controllers):
             bodies = tuple(replace(b, controller=controller) if b.name == obj.name else b for b in once.bodies)
             simulation = yield from prepared(replace(once, bodies=bodies), known)
-            # What a search chooses changes no model.
+            # The controllers differ only in values that do not affect the model.
             known = simulation.assembly
             frames = yield from simulated(simulation, place, len(controllers))
             made.append(np.array([frame.shapes[obj.name] for frame in frames], dtype=np.float32))
@@ -58,9 +60,9 @@ def simulate(
 
 
 def lane(surfaces: Sequence[Array]) -> Array | None:
-    """(3,) the horizontal way across that in which the farthest one walks; None where none does.
+    """Return the horizontal unit vector (3,) across the direction of the longest walk; None if none walks.
 
-    surfaces: (f, v, 3) m of each.
+    surfaces: (f, v, 3) m of each walk.
     """
     ways = np.array([(one[-1].astype(float) - one[0]).mean(axis=0) for one in surfaces])
     ways[:, 2] = 0.0

@@ -1,1 +1,1 @@
-"""Many shots, each in a Blender of its own. Nothing here needs Blender: what runs is its command line."""
+"""Farm: bakes many shots, each in its own Blender process. This package does not need Blender's Python modules."""

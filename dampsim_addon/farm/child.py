@@ -1,4 +1,4 @@
-"""Runs one Blender and hears what it says. Needs Python alone, so that it can be sent to any machine."""
+"""Runs one child process and reads its output. Needs only the standard library, so it can be sent to any machine."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-# How long a child may go on with its step after it was told to end, s.
+# Time that a cancelled child has to finish its step before it is killed, s.
 PATIENCE = 45.0
 _PAUSE = 0.2
-# How often a worker of Dask tells how far it is, s.
+# Shortest interval of progress events from a Dask worker, s.
 _TELL = 1.0
-# As shells say that a program cannot be run.
+# Exit code of shells for a program that cannot be run.
 _NONE = 127
-# So many of the last lines say why a child broke down.
+# Number of the last output lines that are kept to explain a failure.
 _LAST = 12
 
 
@@ -31,10 +31,11 @@ def run(
     say: Callable[[str], None],
     is_over: Callable[[], bool],
 ) -> dict[str, Any]:
-    """Run a command until it ends, or is_over() says so. Its standard input closes when this process dies.
+    """Run a command until it ends or is_cancelled() returns True. Its standard input closes when this process dies.
 
-    log: a file that gets what it says.  say: called with each line of it.  Returns its exit code, negative where a
-    signal ended it, and _NONE where it could not be run; whether it was ended; how long it took, s; and its last lines.
+    log: file to which the output is appended.  on_line: called with each line of the output.
+    Returns a dict with: code, the exit code, negative after a signal, _NONE if the program could not be run; ended,
+    whether it was cancelled; seconds, the duration; last, the last lines of the output.
     """
     try:
         return _run(command, log, say, is_over)
@@ -45,7 +46,7 @@ def run(
 
 def _run(command: Sequence[str], log: str, say: Callable[[str], None], is_over: Callable[[], bool]) -> dict[str, Any]:
     began, lines, last = time.monotonic(), queue.SimpleQueue[str | None](), collections.deque[str](maxlen=_LAST)
-    # Of its own, so that what ends this process at the keyboard does not reach it; its closed input does.
+    # Its own session, so that Ctrl+C does not reach it. It is cancelled by closing its standard input.
     own: dict[str, Any] = {"start_new_session": True}
     if os.name == "nt":
         own = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}  # type: ignore[attr-defined, unused-ignore]
@@ -73,7 +74,7 @@ def _run(command: Sequence[str], log: str, say: Callable[[str], None], is_over: 
                     ended = True
                     _end(child)
         finally:
-            # Whatever happens here, no child is left.
+            # Never leave a child process behind.
             if child.poll() is None:
                 _end(child, patience=0.0 if not ended else PATIENCE)
             code = child.wait()
@@ -90,7 +91,7 @@ def _hear(child: subprocess.Popen[str], lines: queue.SimpleQueue[str | None]) ->
 
 
 def _next(lines: queue.SimpleQueue[str | None]) -> str | None:
-    """A line; '' where there is none yet, None after the last."""
+    """Return the next line; '' if there is none yet, None after the last."""
     try:
         return lines.get(timeout=_PAUSE)
     except queue.Empty:
@@ -98,7 +99,7 @@ def _next(lines: queue.SimpleQueue[str | None]) -> str | None:
 
 
 def _end(child: subprocess.Popen[str], patience: float = PATIENCE) -> None:
-    """Close its input, which it watches; after a while, kill it and what it has started."""
+    """Close the standard input, which the child watches. After patience (s), kill it and its child processes."""
     assert child.stdin is not None
     with contextlib.suppress(OSError):
         child.stdin.close()
@@ -113,23 +114,23 @@ def _end(child: subprocess.Popen[str], patience: float = PATIENCE) -> None:
 
 
 def why(result: dict[str, Any]) -> str:
-    """In a sentence's part: how a child ended that left no report."""
+    """Return as a clause how a child without a report ended."""
     code, last = int(result["code"]), [line for line in result["last"] if line]
     if code == _NONE and last:
         return f"Blender cannot be run ({last[-1]})"
-    # Shells add 128.
+    # Shells add 128 to the number of a signal.
     number = -code if code < 0 else code - 128 if code > 128 else 0
     try:
         how = f"was ended by {signal.Signals(number).name}"
     except ValueError:
         how = f"ended with code {code}"
-    said = f"; its last words: {last[-1]}" if last else ""
+    said = f"; last output: {last[-1]}" if last else ""
     return f"Blender {how}{said}"
 
 
 def on_dask_worker(command: Sequence[str], log: str, topic: str, number: int) -> dict[str, Any]:
-    """The same as a task of Dask: ends the child where the scheduler has taken the task away, or lost its client."""
-    # Only there.
+    """Run a command as a Dask task. It is cancelled if the scheduler withdraws the task or loses its client."""
+    # Dask is installed only on workers.
     from distributed import get_worker
 
     worker: Any = get_worker()

@@ -1,4 +1,4 @@
-"""Blenders on the workers of Dask. Sent to them is child.py alone; the files lie on a disk that all of them see."""
+"""Farm engine for Dask: runs Blender on Dask workers, which need shared storage. Only child.py is sent to them."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from .ledger import Ledger
 from .local import command
 from .shots import LOG, Unit
 
-# As the workers know child.py.
+# Module name of child.py on the workers.
 _NAME = "dampsim_farm_child"
 _PAUSE = 0.5
 
 
 class SchedulerError(DampSimError):
-    """There is no Dask to work with."""
+    """Dask or its scheduler is not available."""
 
 
 def run(
     ledger: Ledger, scheduler: str | None, blender: Sequence[str], output: Path, is_over: Callable[[], bool]
 ) -> None:
-    """Do what the ledger has waiting on the workers of a scheduler, until it is done or is_over() says so.
+    """Run all units of a queue on the workers of a scheduler, until they are done or is_cancelled() returns True.
 
-    scheduler: its address.  blender: the program as the workers find it.  Raises SchedulerError.
+    scheduler: its address.  blender: command line of Blender on the workers.  Raises SchedulerError.
     """
     if not scheduler:
         raise SchedulerError("The Dask engine needs the address of a scheduler; give --scheduler tcp://HOST:8786.")
@@ -40,18 +40,20 @@ def run(
         import distributed
     except ImportError as error:
         raise SchedulerError(
-            f'The Dask engine needs Dask in this Python; install it with "{sys.executable}" -m pip install distributed.'
+            f'Dask is not installed in this Python; install it with "{sys.executable}" -m pip install distributed.'
         ) from error
     try:
         client = distributed.Client(scheduler)
     except (OSError, ValueError) as error:
-        raise SchedulerError(f"{scheduler}: no scheduler of Dask answers ({error}); start one there.") from error
+        raise SchedulerError(
+            f"{scheduler}: no Dask scheduler answers ({error}); start one, or check the address."
+        ) from error
     with client:
         _Round(ledger, client, distributed.wait, [*blender], output).run(is_over)
 
 
 class _Round:
-    """What one client has submitted."""
+    """Tasks submitted by one client."""
 
     def __init__(self, ledger: Ledger, client: Any, wait: Callable[..., Any], blender: list[str], output: Path) -> None:
         self._ledger, self._client, self._wait = ledger, client, wait
@@ -74,7 +76,7 @@ class _Round:
                 continue
             for future in [future for future in self._futures if future.done()]:
                 self._end(self._futures.pop(future), future)
-        # The workers see it, and end their Blenders; see child.on_dask_worker.
+        # The workers notice this and cancel Blender; see child.run_on_dask_worker.
         self._client.cancel(list(self._futures), force=True)
 
     def _submit(self, unit: Unit) -> None:
@@ -87,7 +89,7 @@ class _Round:
         self._futures[future] = unit
 
     def _hear(self, event: Any) -> None:
-        # With the time before it.
+        # The event is (time, content).
         number, line = event[1]
         self._ledger.hear(self._units[number], line)
 
@@ -95,17 +97,17 @@ class _Round:
         if future.status == "finished":
             result = future.result()
             if result["ended"]:
-                # Its task was taken from it, and not by us.
+                # The scheduler has withdrawn the task.
                 result = {**result, "code": -15}
         else:
-            # The worker has died with it, more often than the scheduler bears.
+            # The worker has died more often than the scheduler allows.
             said = str(future.exception()) if future.status == "error" else f"the task was {future.status}"
             result = {"code": -9, "seconds": 0.0, "last": said.splitlines()[:1]}
         self._ledger.end(unit, result)
 
 
 def _sent(client: Any) -> ModuleType:
-    """child.py under the name by which the workers, these and later ones, have it now."""
+    """Upload child.py to all current and future workers, and return it as a module of the same name."""
     folder = tempfile.mkdtemp(prefix="dampsim_farm_")
     try:
         path = Path(folder) / f"{_NAME}.py"
@@ -115,7 +117,7 @@ def _sent(client: Any) -> ModuleType:
         assert spec is not None
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
-        # Functions of a module that can be found are sent by name, whatever Python the workers have.
+        # Functions of an importable module are pickled by name, which works with any Python version of the workers.
         sys.modules[_NAME] = module
         spec.loader.exec_module(module)
         return module

@@ -1,4 +1,4 @@
-"""Who has done what: which unit is next, which are tried again, and what went wrong with the others."""
+"""Queue of the units of a farm, with retries and failures."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from . import record
 from .child import why
 from .shots import LOG, Unit
 
-# A unit's progress is told so often, s.
+# Shortest interval between two progress lines of a unit, s.
 _EVERY = 2.0
 _USAGE, _BUG = 2, 3
 
 
 class Ledger:
-    """Of one run of the farm. All of it may be called from any thread."""
+    """Queue of one run of the farm. Its methods are thread-safe."""
 
     def __init__(self, units: Sequence[Unit], retries: int) -> None:
-        """retries: how often a unit is tried again."""
+        """retries: number of retries of a unit that fails."""
         self._total, self._retries = len(units), retries
         self._tries: collections.Counter[int] = collections.Counter()
         self._said: dict[int, float] = {}
@@ -35,22 +35,22 @@ class Ledger:
         for unit in units:
             if unit.is_done:
                 self.done += 1
-                self._tell(unit, "done before")
+                self._tell(unit, "already done")
             elif not unit.file.is_file():
-                self._fail(unit, f"{unit.file} is not there; put it there, or take the shot off the list.")
+                self._fail(unit, f"{unit.file} does not exist; restore the file, or remove the shot from the list.")
             else:
-                # What is from an earlier run says nothing of this one.
+                # Remove the report of an earlier run.
                 with contextlib.suppress(OSError):
                     unit.report.unlink(missing_ok=True)
                 self.waiting.append(unit)
 
     def next(self) -> Unit | None:
-        """A unit to try; None where none is waiting."""
+        """Return the next unit to run; None if none is pending."""
         with self._lock:
             return self.waiting.popleft() if self.waiting else None
 
     def hear(self, unit: Unit, line: str) -> None:
-        """Tell a line of a unit's progress, now and then."""
+        """Print a line of a unit's output at most every few seconds."""
         if not line.startswith("dampsim: "):
             return
         with self._lock:
@@ -60,7 +60,7 @@ class Ledger:
                 self._tell(unit, line.removeprefix("dampsim: "))
 
     def end(self, unit: Unit, result: Mapping[str, Any]) -> None:
-        """Judge how a try ended: see child.run."""
+        """Count a unit as done, retry it, or count it as failed. result: see child.run_command."""
         with self._lock:
             self._tries[unit.number] += 1
             code = int(result["code"])
@@ -69,27 +69,27 @@ class Ledger:
                 self._tell(unit, f"done in {float(result['seconds']):.1f} s")
                 return
             problem = self._problem(unit, dict(result))
-            # What fails twice in the same words does not mend itself.
+            # A failure with the same message twice is not transient.
             final = code in (_USAGE, _BUG) or (code == 1 and self._before.get(unit.number) == problem)
             self._before[unit.number] = problem
             if not final and self._tries[unit.number] <= self._retries:
                 self.waiting.append(unit)
-                self._tell(unit, f"{problem} Trying again.")
+                self._tell(unit, f"{problem} Retrying.")
             else:
                 self._fail(unit, problem)
 
     def _problem(self, unit: Unit, result: dict[str, Any]) -> str:
         found = problem_of(record.read(unit.report))
         if not found and result["code"] == 0:
-            return f"{unit.output} is not what was asked for; let all machines have DampSim {record.version()}."
-        return found or f"{why(result)}; look into {unit.folder / LOG}."
+            return f"{unit.output} does not match the request; install DampSim {record.version()} on all machines."
+        return found or f"{why(result)}; see {unit.folder / LOG}."
 
     def _fail(self, unit: Unit, problem: str) -> None:
         self.failed += 1
         self._tell(unit, problem)
         if problem_of(record.read(unit.report)):
             return
-        # No process of it is left to say so.
+        # The process has left no report.
         fail(unit, problem)
 
     def _tell(self, unit: Unit, text: str) -> None:
@@ -98,7 +98,7 @@ class Ledger:
 
 
 def fail(unit: Unit, problem: str) -> None:
-    """Write the report of a unit that no Blender can speak for."""
+    """Write the report of a unit whose Blender process has left none."""
     whole = {"command": "bake", "file": str(unit.file), "exit_code": 1, "problem": problem, "objects": []}
     try:
         unit.folder.mkdir(parents=True, exist_ok=True)
@@ -108,7 +108,7 @@ def fail(unit: Unit, problem: str) -> None:
 
 
 def problem_of(report: Mapping[str, Any] | None) -> str:
-    """What failed, in a sentence for each reason; '' where nothing did, or there is no report."""
+    """Return the reasons of a failure, one sentence each; '' without a failure or report."""
     if report is None or report.get("exit_code") == 0:
         return ""
     objects = report.get("objects") or []

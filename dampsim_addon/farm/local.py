@@ -1,4 +1,4 @@
-"""Several Blenders side by side on this machine."""
+"""Local farm engine: runs several Blender processes on this machine."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _PAUSE = 0.2
 
 
 def command(blender: Sequence[str], unit: Unit, output: Path) -> list[str]:
-    """That does a unit and ends with who started it. blender: the program, with options of its own.
+    """Return the command line that bakes a unit and ends with its parent process.
 
-    output: of the whole farm.
+    blender: executable with its options.  output: output folder of the farm.
     """
     start = [*blender, "--background", str(unit.file), "--python-exit-code", "3", "--command", "dampsim"]
     return [*start, *unit.arguments(output / CANCEL), "--until-stdin-closes"]
 
 
 def run(ledger: Ledger, blender: Sequence[str], output: Path, workers: int, is_over: Callable[[], bool]) -> None:
-    """Do what the ledger has waiting, so many at a time, until it is done or is_over() says so."""
-    # What is being tried may come back to be tried again.
+    """Run all units of a queue in parallel, until they are done or is_cancelled() returns True."""
+    # A running unit may be retried, so a worker ends only when no unit is running.
     active, lock = [0], threading.Lock()
 
     def work() -> None:

@@ -1,4 +1,4 @@
-"""The page of all shots: what came out, the worst first, as HTML that any browser opens from disk, and as a table."""
+"""Overview of all shots, worst first, as an HTML page for any browser and as a CSV table."""
 
 from __future__ import annotations
 
@@ -19,17 +19,20 @@ from .ledger import problem_of
 from .shots import AS_IT_IS, LOG, REPORT, UNITS
 
 PAGE, TABLE = "index.html", "farm.csv"
-# Off by more than this, a measured value is marked: frames of the dial, and of the swing.
+# Deviations above which a value is highlighted: settle time relative to Settle, and overshoot (absolute).
 _REST, _BOUNCE = 0.2, 0.1
 
 
 class FolderError(DampSimError):
-    """The folder of a farm cannot be read or written."""
+    """The output folder of a farm cannot be read or written."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """What the page says of an object of a unit; lengths in m, times in frames and s. '' or None: not known."""
+    """Row of the page: one object of a unit. Its fields are keys of the JSON report.
+
+    Lengths in m; rest and frames in frames; seconds in s; size in bytes. '' or None: unknown.
+    """
 
     label: str
     folder: Path
@@ -50,7 +53,7 @@ class Row:
 
     @property
     def badness(self) -> tuple[float, float]:
-        """Sorts the worst first: what failed, then how far what was measured is from what was asked."""
+        """Sort key, worst first: failures, then the largest deviation from the requested values."""
         off = [0.0]
         if self.dialled_rest is not None:
             off.append(2.0 if self.rest is None else abs(self.rest - self.dialled_rest) / max(self.dialled_rest, 1.0))
@@ -62,22 +65,22 @@ class Row:
 
 
 def write(folder: Path) -> list[Row]:
-    """Make index.html and farm.csv of what lies in a farm's folder. Raises FolderError. Returns the rows as shown."""
+    """Write index.html and farm.csv for a farm's folder, and return the rows in their order. Raises FolderError."""
     if not folder.is_dir():
-        raise FolderError(f"{folder} is no folder; give the folder that a farm has written to.")
+        raise FolderError(f"{folder} is not a folder; give the output folder of a farm.")
     rows = sorted((row for unit in _units(folder) for row in _rows(*unit)), key=lambda row: row.badness)
     try:
         record.write(folder / TABLE, _table(rows))
         record.write(folder / PAGE, _page(rows, folder))
     except OSError as error:
         raise FolderError(
-            f"{folder} cannot be written ({error.strerror or error}); free some space, or ask who may write there."
+            f"{folder} cannot be written ({error.strerror or error}); free some space, or check the permissions."
         ) from error
     return rows
 
 
 def _units(folder: Path) -> list[tuple[str, Path]]:
-    """Label and folder of each: of the farm's list; where others have made the list, of all reports that are there."""
+    """Return label and folder of each unit, from the farm's list; without a list, from all reports in the folder."""
     try:
         listed = json.loads((folder / UNITS).read_text(encoding="utf-8"))
         return [(str(one["label"]), folder / str(one["folder"])) for one in listed]
@@ -90,9 +93,9 @@ def _units(folder: Path) -> list[tuple[str, Path]]:
 def _rows(label: str, folder: Path) -> list[Row]:
     report = record.read(folder / REPORT)
     if report is None:
-        return [Row(label, folder, "No report; it was ended before it was done. Run the farm again.")]
+        return [Row(label, folder, "No report, because it was ended too early. Run the farm again.")]
     found = [Path(path) for path in (report.get("made_from") or {}).get("outputs", {})]
-    # The whole may have been moved, or a worker calls the disk by another name.
+    # The folder may have been moved, or a worker may have mounted it under another path.
     outputs = [path if path.exists() or not (folder / path.name).exists() else folder / path.name for path in found]
     output = next((path for path in outputs if path.suffix == ".blend"), None)
     picture = next((path for path in outputs if path.suffix == ".png"), None)
@@ -108,7 +111,7 @@ def _rows(label: str, folder: Path) -> list[Row]:
 def _row(row: Row, entry: Mapping[str, Any]) -> Row:
     said = [*row.remarks, *(str(text) for text in entry.get("touched") or ())]
     if entry.get("helped"):
-        said.append(f"violent: {entry['helped']} steps were tried again")
+        said.append(f"violent motion; steps computed with a fallback: {entry['helped']}")
     return Row(
         row.label, row.folder, "", str(entry.get("name", "")), entry.get("rest"), entry.get("dialled_rest"),
         entry.get("overshoot"), entry.get("dialled_overshoot"), entry.get("error"), entry.get("bound"),
@@ -118,7 +121,7 @@ def _row(row: Row, entry: Mapping[str, Any]) -> Row:
 
 
 def _number(value: float | None, scale: float = 1.0) -> str:
-    # A swing that stays on its side is no negative nothing.
+    # Adding 0.0 turns -0.0 into 0.0.
     return "" if value is None else f"{scale * value + 0.0:.3g}"
 
 
@@ -163,7 +166,7 @@ def _page(rows: Sequence[Row], folder: Path) -> str:
     good = [row for row in rows if not row.problem]
     size, seconds = sum(row.size for row in good), sum(row.seconds for row in good)
     count = f"{len(good)} baked" + (f", <span class=bad>{len(failed)} failed</span>" if failed else ", none failed")
-    said = f"{count} · {_size(size)} · {_time(seconds)} of computing · worst first"
+    said = f"{count} · {_size(size)} · {_time(seconds)} computing time · worst first"
     title = html.escape(folder.resolve().name)
     parts = [
         '<!doctype html>\n<html lang="en"><meta charset="utf-8">',
@@ -177,7 +180,7 @@ def _page(rows: Sequence[Row], folder: Path) -> str:
         name = html.escape(row.label + (f" · {row.object}" if row.object and row.object not in row.label else ""))
         parts.append(f'<div class="fail"><b>{name}</b>{link}<p>{html.escape(row.problem)}</p></div>')
     if good:
-        heads = ("Shot", "At rest after", "Bounce", "Largest error", "Frames", "Size", "Took")
+        heads = ("Shot", "Settle", "Bounce", "Largest error", "Frames", "Size", "Time")
         parts.append("<table><thead><tr>" + "".join(f"<th>{head}</th>" for head in heads) + "</tr></thead><tbody>")
         shown: set[Path] = set()
         for row in good:
@@ -188,7 +191,7 @@ def _page(rows: Sequence[Row], folder: Path) -> str:
                 seen = f'<img loading="lazy" src="{_link(row.picture, folder)}" alt="{html.escape(row.label)}">'
                 parts.append(f'<tr class="strip"><td colspan="{len(heads)}">{seen}</td></tr>')
         parts.append("</tbody></table>")
-    return "\n".join([*parts, f'<p class="note">The same as a table: <a href="{TABLE}">{TABLE}</a></p></html>\n'])
+    return "\n".join([*parts, f'<p class="note">As a table: <a href="{TABLE}">{TABLE}</a></p></html>\n'])
 
 
 def _line(row: Row, folder: Path, has_picture: bool) -> str:
@@ -197,7 +200,7 @@ def _line(row: Row, folder: Path, has_picture: bool) -> str:
         name = f'<a href="{_link(row.output, folder)}">{name}</a>'
     other = f" {html.escape(row.object)}" if row.object and row.object not in row.label else ""
     notes = "".join(f'<div class="note">{html.escape(text)}</div>' for text in row.remarks)
-    rest = bounce = '<span class="dial">not measured:<br>it moves to the end</span>'
+    rest = bounce = '<span class="dial">not measured:<br>it moves until the end</span>'
     if row.dialled_rest is not None:
         off = row.rest is None or abs(row.rest - row.dialled_rest) > max(_REST * row.dialled_rest, 1.0)
         said = "not at rest" if row.rest is None else f"{row.rest:.1f} frames"
@@ -211,7 +214,7 @@ def _line(row: Row, folder: Path, has_picture: bool) -> str:
 
 
 def _link(path: Path, folder: Path) -> str:
-    """Relative, so that the folder can be moved; absolute for what lies on another drive."""
+    """Return a relative link, so that the folder can be moved; an absolute one to another drive."""
     try:
         return html.escape(quote(Path(os.path.relpath(path, folder)).as_posix()))
     except ValueError:
@@ -225,7 +228,7 @@ def _length(metres: float) -> str:
 
 
 def _measured(said: str, dialled: str, is_off: bool) -> str:
-    return f'<span class="{"warn" if is_off else "good"}">{said}</span><br><span class="dial">dialled {dialled}</span>'
+    return f'<span class="{"warn" if is_off else "good"}">{said}</span><br><span class="dial">set to {dialled}</span>'
 
 
 def _size(count: int) -> str:

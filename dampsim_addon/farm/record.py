@@ -1,4 +1,4 @@
-"""What a report says it was made from, and whether that is still so; then the work need not be done again."""
+"""Reading and writing of report files. Their provenance tells whether finished work is still up to date."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _MANIFEST = Path(__file__).parents[2] / "blender_manifest.toml"
 
 @lru_cache(maxsize=1)
 def version() -> str:
-    """DampSim's own."""
+    """Return the version of DampSim."""
     found = re.search(r'^version = "(.+)"', _MANIFEST.read_text(encoding="utf-8"), re.M)
     return found[1] if found else ""
 
 
 def made_from(asked: Mapping[str, Any], inputs: Iterable[Path], outputs: Iterable[Path]) -> dict[str, Any]:
-    """What a report keeps. asked: of the command, as JSON can hold it.  inputs, outputs: files. Raises OSError."""
+    """Return the provenance of a report. requested: options as JSON values.  inputs, outputs: files. Raises OSError."""
     return {
         "version": version(),
         "asked": dict(asked),
@@ -34,7 +34,7 @@ def made_from(asked: Mapping[str, Any], inputs: Iterable[Path], outputs: Iterabl
 
 
 def holds(report: Mapping[str, Any] | None, asked: Mapping[str, Any]) -> bool:
-    """Whether a report is of work that was done, as asked, from files that are the same now, and is still there."""
+    """Return whether a report is of the requested work, with unchanged inputs and existing outputs."""
     made = (report or {}).get("made_from")
     if report is None or report.get("exit_code") != 0 or not isinstance(made, dict):
         return False
@@ -49,7 +49,7 @@ def holds(report: Mapping[str, Any] | None, asked: Mapping[str, Any]) -> bool:
 
 
 def read(path: Path) -> dict[str, Any] | None:
-    """A report; None where there is none, or no whole one."""
+    """Return a report; None if it is missing or damaged."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -58,7 +58,7 @@ def read(path: Path) -> dict[str, Any] | None:
 
 
 def write(path: Path, content: str) -> None:
-    """Write a text whole or not at all: under another name first. Raises OSError."""
+    """Write a text atomically, through a temporary file. Raises OSError."""
     part = path.with_name(f"{path.name}.part")
     with begun(part) as file:
         file.write(content.encode())
@@ -68,7 +68,7 @@ def write(path: Path, content: str) -> None:
 
 
 def digest(path: Path) -> str:
-    """SHA-256 of a file, which is read again only where its size or date has changed. Raises OSError."""
+    """Return the SHA-256 of a file; it is cached until size or date change. Raises OSError."""
     about = path.stat()
     return _digest(str(path), about.st_size, about.st_mtime_ns)
 

@@ -1,4 +1,4 @@
-"""The list of a farm: which shots, with which wedges, make which units of work."""
+"""Shot lists of a farm, and the units of work that their shots and wedges make."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ...core.scene.parameters import PARAMETERS
 from . import record
 
 UNITS, REPORT, LOG, CANCEL = "units.json", "report.json", "log.txt", "cancel"
-# What a shot may say, and the list as a whole for all of its shots.
+# Options that a shot may set, or the list for all of its shots.
 OF_BAKE = ("frames", "target", "bound", "pictures")
 _OF_SHOT = ("objects", "set", "wedges", *OF_BAKE)
 _PLAIN = re.compile(r"[^A-Za-z0-9.,=+-]+")
@@ -25,15 +25,15 @@ AS_IT_IS = "as_it_is"
 
 
 class ListError(DampSimError):
-    """The list of shots cannot be read; the sentence says where and what to write."""
+    """The list of shots is wrong. The message says where, and what to write."""
 
 
 @dataclass(frozen=True)
 class Unit:
-    """A shot with one wedge, or one object of it: what one Blender does.
+    """Unit of work for one Blender process: a shot with one wedge, or one object of it.
 
-    number: from 1 on.  wedge: of the parameters that vary.  settings: all that are set, these too.  object: '' for all
-    that the shot has.  folder: where all of it goes.
+    number: from 1.  wedge: (name, value) of the varied parameters.  settings: (name, value) of all parameters that are
+    set.  object: '' for all objects of the shot.  folder: output folder of the unit.  options: options of `bake`.
     """
 
     number: int
@@ -47,19 +47,22 @@ class Unit:
 
     @property
     def label(self) -> str:
+        """Name of the unit for people."""
         wedge = ", ".join(f"{name} {value}" for name, value in self.wedge)
         return " · ".join(part for part in (self.shot, wedge, self.object) if part)
 
     @property
     def report(self) -> Path:
+        """Path of the report."""
         return self.folder / REPORT
 
     @property
     def output(self) -> Path:
+        """Path of the baked .blend file."""
         return self.folder / f"{_plain(self.shot)}.blend"
 
     def arguments(self, cancel: Path) -> list[str]:
-        """Of the command that does it, and only what is not done yet. cancel: the file that ends it."""
+        """Return the arguments of the command that bakes the unit unless it is done. cancel: the cancel file."""
         said = ["bake", "--skip-done", "--cancel", str(cancel), "--report", str(self.report)]
         said += ["--output", str(self.output), "--cache", str(self.folder / "cache")]
         if self.object:
@@ -71,7 +74,7 @@ class Unit:
         return said
 
     def asked(self) -> dict[str, Any]:
-        """As the report of a bake notes it; see cli.units."""
+        """Return the options as the report of the bake contains them; see cli.work_unit."""
         return {
             "command": "bake",
             "object": [self.object] if self.object else [],
@@ -85,11 +88,12 @@ class Unit:
 
     @property
     def is_done(self) -> bool:
+        """Return whether the unit was baked with the same options and files."""
         return record.holds(record.read(self.report), self.asked())
 
 
 def from_list(path: Path, wedges: Mapping[str, Sequence[str]], output: Path) -> list[Unit]:
-    """The units of a TOML list, whose paths begin in its folder. wedges: more of them, for all shots.
+    """Return the units of a TOML list. Its paths are relative to its folder. wedges: added to all shots.
 
     Raises ListError and ParameterError.
     """
@@ -105,7 +109,7 @@ def from_list(path: Path, wedges: Mapping[str, Sequence[str]], output: Path) -> 
     for shot in shots:
         file = shot.get("file")
         if not isinstance(file, str) or not file:
-            raise ListError(f'{path}: a shot without a file; write file = "….blend" under its [[shots]].')
+            raise ListError(f'{path}: a shot has no file; write file = "….blend" under its [[shots]].')
         where = f"{path}: {file}"
         _check_names(shot, (*_OF_SHOT, "file", "name"), where)
         whole = {**said, **shot}
@@ -119,15 +123,15 @@ def from_list(path: Path, wedges: Mapping[str, Sequence[str]], output: Path) -> 
 def from_folder(
     folder: Path, wedges: Mapping[str, Sequence[str]], output: Path, options: Mapping[str, Any]
 ) -> list[Unit]:
-    """The units of all .blend files in a folder. options: as a list has for all of its shots."""
+    """Return the units of all .blend files in a folder. options: options of `bake`.  Raises ListError."""
     files = sorted(path for path in folder.absolute().glob("*.blend") if path.is_file())
     if not files:
-        raise ListError(f"{folder} has no .blend files; give a folder that has, or a list of shots as TOML.")
+        raise ListError(f"{folder} contains no .blend files; give another folder, or a list of shots as TOML.")
     return _units([(file.stem, file, {**options, "wedges": wedges}) for file in files], output)
 
 
 def wedges_of(entries: Sequence[str]) -> dict[str, list[str]]:
-    """Of NAME=VALUE,VALUE,… as the command line has them. Raises ListError."""
+    """Return the values by name of NAME=VALUE,VALUE,… entries. Raises ListError."""
     found = {}
     for entry in entries:
         name, sign, values = entry.partition("=")
@@ -138,7 +142,7 @@ def wedges_of(entries: Sequence[str]) -> dict[str, list[str]]:
 
 
 def write_units(units: Sequence[Unit], output: Path) -> None:
-    """Leave a list of all units, from which the page is made. Raises ListError."""
+    """Write the list of all units, which the page needs. Raises ListError."""
     said = [{"label": unit.label, "folder": unit.folder.relative_to(output).as_posix()} for unit in units]
     try:
         output.mkdir(parents=True, exist_ok=True)
@@ -157,22 +161,24 @@ def _units(shots: Sequence[tuple[str, Path, Mapping[str, Any]]], output: Path) -
         fixed = {key: _values(value)[0] for key, value in said.get("set", {}).items()}
         objects = said.get("objects", [""])
         if not isinstance(objects, list) or not objects or not all(isinstance(one, str) for one in objects):
-            raise ListError(f'{name}: objects are a list of names, as ["Tail", "Ears"].')
+            raise ListError(f'{name}: objects must be a list of names, such as ["Tail", "Ears"].')
         options = {key: str(said[key]) for key in OF_BAKE if key in said}
         if not options.get("pictures", "0").isdigit():
-            raise ListError(f"{name}: pictures is how many frames to render: 0 or more.")
+            raise ListError(f"{name}: pictures must be the number of frames to render, 0 or more.")
         for chosen in itertools.product(*lists.values()):
             wedge = dict(zip(lists, chosen, strict=True))
             settings = {**fixed, **wedge}
             for key, value in settings.items():
                 if key not in PARAMETERS:
-                    raise ParameterError(f"{name}: there is no parameter '{key}'; docs/parameters.md lists them.")
+                    raise ParameterError(
+                        f"{name}: '{key}' is not a parameter; docs/reference/parameters.md lists them all."
+                    )
                 PARAMETERS[key].checked(value)
             for obj in objects:
                 folder = output / _plain(name) / _plain(",".join(f"{k}={v}" for k, v in wedge.items()) or AS_IT_IS)
                 folder = folder / _plain(obj) if obj else folder
                 if folder in taken:
-                    raise ListError(f'{name}: two shots have this name; give one of them another with name = "…".')
+                    raise ListError(f'{name}: two shots have this name; change one of them with name = "…".')
                 taken.add(folder)
                 pairs = tuple(wedge.items()), tuple(settings.items())
                 units.append(Unit(len(units) + 1, name, file, *pairs, obj, folder, options))
@@ -180,7 +186,7 @@ def _units(shots: Sequence[tuple[str, Path, Mapping[str, Any]]], output: Path) -
 
 
 def _plain(name: str) -> str:
-    """A folder's name that every disk can hold; its own for each name."""
+    """Return a unique folder name that every file system accepts."""
     plain = _PLAIN.sub("_", name)
     if plain == name and len(name) <= 100 and not name.startswith("."):
         return name
@@ -188,7 +194,7 @@ def _plain(name: str) -> str:
 
 
 def _values(value: object) -> list[str]:
-    """As the command line says them."""
+    """Return a value or a list of values as strings."""
     found = value if isinstance(value, list) else [value]
     if not found or any(isinstance(one, (dict, list)) for one in found):
         raise ListError(f"{value!r}: give a value, or a list of values.")
@@ -198,11 +204,11 @@ def _values(value: object) -> list[str]:
 def _table(said: Mapping[str, Any], name: str, where: str) -> dict[str, Any]:
     found = said.get(name, {})
     if not isinstance(found, dict):
-        raise ListError(f"{where}: {name} is a table, as {name} = {{ settle = 12 }}.")
+        raise ListError(f"{where}: {name} must be a table, such as {name} = {{ settle = 12 }}.")
     return found
 
 
 def _check_names(said: Mapping[str, Any], known: Sequence[str], where: str) -> None:
     for name in said:
         if name not in known:
-            raise ListError(f"{where}: nobody knows '{name}'; there are {', '.join(known)}.")
+            raise ListError(f"{where}: '{name}' is unknown; choose one of {', '.join(known)}.")

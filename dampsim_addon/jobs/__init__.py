@@ -1,1 +1,1 @@
-"""Work that takes time, as generators of steps: operators, the command line and scripts run it."""
+"""Long-running jobs as generators of progress steps, run by operators, the command line and scripts."""

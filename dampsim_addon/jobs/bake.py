@@ -1,4 +1,4 @@
-"""The bake of groups of objects, step by step; operators, the command line and scripts all run it."""
+"""Bake groups of objects. Operators, the command line and scripts run the generators of this module."""
 
 from __future__ import annotations
 
@@ -39,12 +39,19 @@ from .write import write
 
 @dataclass(frozen=True)
 class Result:
-    """Of one object's bake. keys, size: see bake.Cost.  error: m, largest distance of a vertex from the simulation at
-    any frame, as it plays.  bound: m, what it had to stay below; None where the target is exact.  helped: in how many
-    steps another way had to be tried, of all that is simulated with it.  touched: what is to be said of it.
-    rest, overshoot: frames and part of the swing, as measured where the shot ends still, and dialled; rest is None
-    where it does not come to rest, dialled_rest where nothing can be measured; settling says it in words.
-    problem: why there is no bake, in a sentence; then the rest says nothing."""
+    """Result of baking one object. Its fields are keys of the JSON report.
+
+    keys, size: see targets.Cost.
+    error: largest distance of a played vertex from the simulation at any frame, m.
+    bound: largest allowed error, m; None for exact targets.
+    seconds: duration, s.
+    helped: number of steps of the whole group that used a fallback.
+    touched: messages about contact and stretch.
+    rest, overshoot: measured settle time (frames) and overshoot (fraction of the previous swing) at the end of the
+    shot. dialled_rest, dialled_overshoot: the values set by the user. rest is None if the object does not come to
+    rest; dialled_rest is None if nothing could be measured. settling: the same in words.
+    problem: sentence that says why the bake failed. All other results are meaningless then.
+    """
 
     name: str
     target: str
@@ -66,13 +73,13 @@ class Result:
 
 
 def retried(steps: int) -> str:
-    """What is to be said of so many steps that were helped; '' of none."""
+    """Return a warning about the number of steps that used a fallback; '' for zero."""
     if not steps:
         return ""
-    where, they = ("one step", "it") if steps == 1 else (f"{steps} steps", "they")
+    where, they = ("1 step", "it") if steps == 1 else (f"{steps} steps", "they")
     return (
-        f"In {where} the motion was so violent that {they} had to be tried again; "
-        "where it looks wrong, slow down what pulls or hits it, or raise Substeps"
+        f"In {where} the motion was too violent, so {they} had to be computed again with a fallback; "
+        "if the result looks wrong, slow down the motion that drives or hits the object, or raise Substeps"
     )
 
 
@@ -83,7 +90,7 @@ def run(
     restart: bool,
     start: int | None = None,
 ) -> Generator[Step, None, Result]:
-    """Bake an object, and with it those that are simulated together with it; see run_group."""
+    """Bake an object together with its simulation group; see bake_group."""
     results = yield from run_group(scene, view_layer, group_of(obj), restart, start)
     own = next(result for result in results if result.name == obj.name)
     if own.problem:
@@ -94,13 +101,14 @@ def run(
 def run_group(
     scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, group: Group, restart: bool, start: int | None = None
 ) -> Generator[Step, None, list[Result]]:
-    """Simulate a group into its cache and write every member's target.
+    """Simulate a group into its cache and write the target of every member.
 
-    If it is stopped, cache and objects stay as they are then. A target that cannot be written says why in its result,
-    where others can; alone, it raises. restart, start: see core.simulation.record.bake.
+    Cancelling leaves the frames that are done in the cache. If the target of a member cannot be written, its result
+    contains the problem; in a group of a single object, the error is raised. restart, start: see
+    core.simulation.record.bake.
     """
     began = time.monotonic()
-    # A script's edits may not have been told of yet.
+    # Edits by scripts may not have triggered a depsgraph update yet.
     force_fields.forget()
     colliders.forget()
     for obj in group.members:
@@ -120,7 +128,7 @@ def run_group(
             yield Step(done, total, "Copying")
         helped = 0
         with held(group.members[0]) as cache:
-            # Closed before the folder is let go, so that nothing is written any more.
+            # Close the generator before the lock is released, so that nothing is written afterwards.
             with closing(bake(simulation, cache, restart, start)) as steps:
                 for progress in steps:
                     helped = max(helped, progress.helped)
@@ -146,7 +154,7 @@ def run_group(
 def _written(
     sampler: Sampler, simulation: Simulation, cache: FrameCache, helped: int, before: float, report: Report
 ) -> Generator[Step, None, Result]:
-    """The bake of one member. helped: see Result.  before: s since it began.  report: what is to be said of it."""
+    """Write the target of one member. helped: see Result.  elapsed: time already spent, s.  report: contact report."""
     began = time.monotonic()
     obj, taken = sampler.obj, simulation.scene
     kind = target(obj.dampsim.target)
@@ -167,7 +175,7 @@ def _written(
     result = Result(
         obj.name, kind.name, taken.first, taken.last, cost.keys, cost.size, error, bound, seconds, helped, said
     )
-    # Where it stopped long before the end, the report says how it came to rest then.
+    # If the animation stopped long before the end of the shot, measure the settling after that stop.
     curve = curve or _curve(simulation, obj.name, cache, numbers, earlier=True)
     if curve is not None:
         result = replace(
@@ -181,7 +189,7 @@ def _written(
 
 
 def _touched(simulation: Simulation, cache: FrameCache) -> Generator[Step, None, dict[str, Report]]:
-    """What is to be said of each body."""
+    """Read all cached frames and return the contact report of each body by name."""
     taken, bodies = simulation.scene, [body.name for body in simulation.scene.bodies]
     if not any(tells(island.system) for island in simulation.islands):
         return {name: Report() for name in bodies}
@@ -190,7 +198,7 @@ def _touched(simulation: Simulation, cache: FrameCache) -> Generator[Step, None,
         state = cache.read(number).state
         for name in bodies:
             said[name].append((number, touched(simulation, state, name)))
-        yield Step(number - taken.first + 1, taken.last - taken.first + 1, "Looking at it")
+        yield Step(number - taken.first + 1, taken.last - taken.first + 1, "Checking contacts")
     return {name: Report.of(found) for name, found in said.items()}
 
 
@@ -201,7 +209,7 @@ def run_all(
     restart: bool,
     start: int | None = None,
 ) -> Generator[Step, None, list[Result]]:
-    """Bake one group after the other. One that can't be baked says why in its results, and the others go on."""
+    """Bake one group after the other. A group that fails is skipped; its results contain the problem."""
     groups, results = groups_of(objects), []
     for number, group in enumerate(groups, 1):
         steps = run_group(scene, view_layer, group, restart, start)
@@ -214,7 +222,7 @@ def run_all(
 
 
 def bound_of(scene: bpy.types.Scene, obj: bpy.types.Object, size: float) -> float:
-    """By how much a compressed bake may be off, in Blender's units. size: of the object."""
+    """Return the largest allowed error of a compressed bake, in the unit of size, the object's size."""
     group = obj.dampsim
     if group.bound_by == "PERCENT":
         return 0.01 * float(group.bound_percent) * size
@@ -222,7 +230,7 @@ def bound_of(scene: bpy.types.Scene, obj: bpy.types.Object, size: float) -> floa
 
 
 def _keep(obj: bpy.types.Object, result: Result, taken: Scene) -> None:
-    """What the panel says of the bake."""
+    """Store the result in the object's properties, which the panel shows."""
     group = obj.dampsim
     group.baked, group.baked_fps = result.target, taken.fps
     group.baked_keys, group.baked_size, group.baked_seconds = result.keys, result.size / 1e6, result.seconds
@@ -234,9 +242,12 @@ def _keep(obj: bpy.types.Object, result: Result, taken: Scene) -> None:
 def _curve(
     simulation: Simulation, body: str, cache: FrameCache, numbers: list[int], earlier: bool = False
 ) -> SettleCurve | None:
-    """Of the end of the shot. earlier: of where its animation stopped, however long before the end that was."""
+    """Return the settle curve at the end of the shot, or None.
+
+    earlier: measure after the last motion of the animation instead, however long before the end it stopped.
+    """
     settings = simulation.scene.body(body).at(float(numbers[-1]))
-    # As long before the end as the dial looks back, and the stop before it.
+    # The window that the measurement of Settle needs, including the stop before it.
     length = int(3.0 * settings.settle + 12.0)
     shown = numbers[-length:]
     if earlier:
@@ -248,10 +259,12 @@ def _curve(
 
 
 def check_scene(scene: bpy.types.Scene, obj: bpy.types.Object) -> None:
-    """Raise SceneError where frames of the scene are not the frames that play, or the cache has no place yet."""
+    """Raise SceneError if Time Stretching is on, or if the cache folder is relative and the file is unsaved."""
     if scene.render.frame_map_old != scene.render.frame_map_new:
         raise SceneError(
-            f"{obj.name}: the scene's time is stretched; set Old and New under Time Stretching to the same number."
+            f"{obj.name}: Time Stretching is on; set Old and New under Time Stretching to the same number."
         )
     if obj.dampsim.cache_folder.startswith("//") and not bpy.data.filepath:
-        raise SceneError(f"{obj.name}: its cache folder lies beside the file, which has no place yet; save it first.")
+        raise SceneError(
+            f"{obj.name}: its cache folder is relative to the .blend file, which is unsaved; save it first."
+        )

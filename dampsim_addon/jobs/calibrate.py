@@ -1,4 +1,4 @@
-"""What is measured of an object without a bake: how far it hangs, and how its bends settle."""
+"""Measurements of an object that need no bake: its sag, and the correction of Settle for large swings."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from .prepare import prepared
 
 
 def measure(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.Object) -> None:
-    """Find how far the object hangs under its own weight, without a bake."""
+    """Measure the sag of the object under its own weight. Raises PinError if it is not completely pinned."""
     check_object(obj, view_layer)
     with GroupSampler(scene, view_layer, group_of(obj).members) as sampler:
         simulation = Simulation(take(sampler))
         if not simulation.is_held(obj.name):
-            raise PinError(f"{obj.name}: nothing holds all of it, so it would fall; choose a pin group.")
+            raise PinError(f"{obj.name}: not all of it is pinned, so it would fall; choose a vertex group under Pins.")
         note(obj, scene, simulation)
 
 
 def calibrate(
     scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.Object
 ) -> Generator[Step, None, None]:
-    """Find the correction of Settle for swings as large as the object's swing says. Stopped, it changes nothing."""
+    """Find the correction of Settle for swings of the size in obj.dampsim.swing. Cancelling changes nothing."""
     check_object(obj, view_layer)
     with GroupSampler(scene, view_layer, group_of(obj).members) as sampler:
         taken = take(sampler)
@@ -41,5 +41,5 @@ def calibrate(
         test = core_calibrate(simulation, obj.name, obj.dampsim.swing / 100.0)
         result: Calibration = yield from paired(test, "Releasing")
     obj.dampsim.calibration = result.correction
-    meant = ", as if a stop had thrown it so far" if result.after.since == "stop" else ""
+    meant = ", started like a stop that throws it as far" if result.after.since == "stop" else ""
     keep_curve(obj, result.after, f"release from {obj.dampsim.swing:.3g}%{meant}")

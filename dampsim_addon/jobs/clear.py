@@ -1,4 +1,4 @@
-"""The way back: an object as it was before its bake."""
+"""Removal of bakes."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from . import led_curves
 
 
 def clear(obj: bpy.types.Object) -> None:
-    """Give the object back as it was before the bake, and remove its cache, where it is its own.
+    """Restore the object to its state before the bake, and remove the cache if this object owns it.
 
-    The frames of a group stay as long as another member is baked.
+    The frames of a group stay as long as another member is baked. Raises CacheError if the cache cannot be removed.
     """
     check_alone(obj)
     live.drop(obj)
-    # A duplicate that was not baked itself has still got the original's cache, and a file saved under another name too.
+    # An unbaked duplicate still refers to the original's cache, and so does a file saved under another name.
     own = obj.dampsim.cache_id and obj.dampsim.cache_id not in others(obj) and is_owner(obj)
     needed = any(other.dampsim.baked for other in group_of(obj).members if other != obj)
     if own and (frame_cache(obj).folder.exists() or target_folder(obj).exists()):
@@ -30,7 +30,7 @@ def clear(obj: bpy.types.Object) -> None:
             for kind in TARGETS:
                 kind.forget(target_folder(obj))
             if target_folder(obj) != cache.folder:
-                # Frames of when it was alone.
+                # Frames from before the object joined its group.
                 FrameCache(target_folder(obj), obj.name).clear()
             if not needed:
                 cache.clear()

@@ -1,4 +1,4 @@
-"""What is known of an object: what is simulated, what is baked, and whether all of it is still good."""
+"""State of an object: its cached frames, its bake, and whether both are still intact."""
 
 from __future__ import annotations
 
@@ -18,11 +18,14 @@ from ..targets.cache_file import fault, played
 
 @dataclass(frozen=True)
 class Info:
-    """baked: the target's name, or ''.  frames: first and last of the scene.  cached: frames that are simulated.
+    """State of one object. Its fields are keys of the JSON report.
 
-    changed: inputs that differ from the cached frames', in words; the animation is looked at by a bake only.
-    colliders: at which it stops.  damaged: frames that cannot be read.  file, file_fault: of a bake in a file; 'gone',
-    'damaged' or ''.  problem: why nothing could be simulated now.  size: bytes.  error: m.
+    target, baked: names of the chosen target and of the target that made the bake ('' if not baked).
+    frames: first and last frame of the scene.  cache: folder.  cached: number of simulated frames.
+    changed: inputs that changed since the frames were cached, in words. Animation is compared only by a bake.
+    colliders: names of the colliders that act on it.  damaged: numbers of frames that cannot be read.
+    file, file_fault: the file of the bake, and 'gone', 'damaged' or ''.
+    keys: number of shape keys.  size: bytes.  error: m.  problem: why it cannot be simulated now.
     """
 
     name: str
@@ -47,14 +50,14 @@ class Info:
 
     @property
     def text(self) -> str:
-        """In a line."""
+        """The state in one line."""
         total = self.frames[1] - self.frames[0] + 1
-        parts = [f"{self.cached} of {total} frames are simulated"]
+        parts = [f"{self.cached} of {total} frames simulated"]
         parts.append(f"baked to {self.baked.lower()}" if self.baked else "not baked")
         if self.colliders:
-            parts.append(f"stops at {', '.join(self.colliders)}")
+            parts.append(f"collides with {', '.join(self.colliders)}")
         if self.changed:
-            parts.append(f"changed since: {', '.join(self.changed)}")
+            parts.append(f"changed since then: {', '.join(self.changed)}")
         if self.damaged:
             parts.append(f"damaged frames: {', '.join(map(str, self.damaged))}; re-bake from frame {self.damaged[0]}")
         if self.file_fault:
@@ -65,7 +68,7 @@ class Info:
 
 
 def of(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.Object) -> Info:
-    """Reads all of the cached frames; changes nothing."""
+    """Return the state of an object. Reads all cached frames and changes nothing."""
     group = obj.dampsim
     numbers, damaged, changed, problem, folder = [], [], [], "", ""
     if group.cache_id or group.together:

@@ -1,4 +1,4 @@
-"""Curves that follow a rope of their middle line: as absolute shape keys, beside the rope's own bake."""
+"""Curve objects that follow the rope made of their centre line. Their motion is baked to absolute shape keys."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from ..work.steps import Step
 
 
 def curve_of(obj: bpy.types.Object) -> bpy.types.Object | None:
-    """The curve that follows a rope, if there is one."""
+    """Return the local curve object that follows a rope, or None."""
     curve = obj.dampsim.curve
     return curve if curve is not None and curve.type == "CURVE" and curve.library is None else None
 
 
 def check(obj: bpy.types.Object) -> None:
-    """Raise SceneError where the curve cannot follow."""
+    """Raise SceneError if the curve of the object cannot be baked."""
     curve = curve_of(obj)
     if curve is None:
         return
     shape = curve.data.shape_keys
     if shape is not None and any(not is_ours(key.name) for key in shape.key_blocks):
-        raise SceneError(f"{obj.name}: its curve {curve.name} has shape keys of its own; remove them before baking.")
+        raise SceneError(f"{obj.name}: its curve {curve.name} already has shape keys; remove them before baking.")
     if curve.mode != "OBJECT":
         raise SceneError(f"{curve.name}: leave {curve.mode.title()} Mode before baking.")
     _line(obj, curve)
@@ -38,13 +38,13 @@ def _line(obj: bpy.types.Object, curve: bpy.types.Object) -> Line:
     line = middle_line(curve.data)
     if len(line.points) != len(obj.data.vertices):
         raise SceneError(
-            f"{obj.name}: its curve {curve.name} has got other points since; remove the rope and make another one."
+            f"{obj.name}: the points of its curve {curve.name} have changed; remove the rope and create a new one."
         )
     return line
 
 
 def lead(shot: Shot) -> Generator[Step]:
-    """Let the curve of what was baked go along."""
+    """Bake the motion of the rope to the curve that follows it, if there is one."""
     obj = shot.sampler.obj
     curve = curve_of(obj)
     if curve is None:
@@ -61,14 +61,14 @@ def lead(shot: Shot) -> Generator[Step]:
         key.interpolation = "KEY_LINEAR"
         put(key, follow(local - line.points))
         made.append(key)
-        yield Step(done, len(shot.numbers), "Leading the curve")
+        yield Step(done, len(shot.numbers), "Baking the curve")
     block = curve.data.shape_keys
     block.use_relative = False
     keys.animate(curve, {"eval_time": [(number, key.frame) for number, key in zip(shot.numbers, made, strict=True)]})
 
 
 def clear(obj: bpy.types.Object) -> None:
-    """Give the curve back as it was."""
+    """Restore the curve to its state before the bake."""
     curve = curve_of(obj)
     if curve is not None:
         keys.clear(curve)

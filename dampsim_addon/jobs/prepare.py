@@ -1,4 +1,4 @@
-"""The way from a scene to a simulation that is ready, without holding up the window."""
+"""Preparation of a simulation in a background thread, so that the window stays responsive."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ Read = TypeVar("Read")
 
 
 class _Recalled(Generic[Read]):
-    """What was read at one frame, for a thread that must not ask Blender; afterwards, what Blender says."""
+    """Reader that returns the value of one frame while a thread runs that must not access Blender.
+
+    live: once True, it reads from Blender.
+    """
 
     def __init__(self, ask: Callable[[float], Read], frame: float) -> None:
         self._ask, self._frame = ask, frame
@@ -33,9 +36,9 @@ class _Recalled(Generic[Read]):
 
 
 def prepared(taken: Scene, known: Assembly | None = None) -> Generator[Step, None, Simulation]:
-    """Make the simulation ready in a thread of its own, so that the window goes on living.
+    """Build a simulation and its first frame in a background thread.
 
-    known: of a scene with the same model fingerprint.
+    assembly: assembly of a scene with the same model fingerprint, to be reused.
     """
     yield Step(0, 1, "Preparing")
     first = float(taken.first)
@@ -48,7 +51,7 @@ def prepared(taken: Scene, known: Assembly | None = None) -> Generator[Step, Non
 
     def still(body: Body) -> Body:
         motion = recall(body.motion)
-        # Dials, and what acts from outside, can be read only where the motion was just asked.
+        # Parameters, external forces and sensors can be read only at the frame at which the motion was just read.
         dials = None if body.dials is None else recall(body.dials)
         outside = None if body.outside is None else recall(body.outside)
         watched = None if body.watched is None else recall(body.watched)
@@ -66,18 +69,18 @@ def prepared(taken: Scene, known: Assembly | None = None) -> Generator[Step, Non
     )
 
     begun: list[str] = []
-    # Each body is filled and its swings are found, and then it hangs.
+    # Each body needs a simulation mesh and its natural frequency; then follow the hanging shape and the first frame.
     total = (0 if known else 2 * len(scene.bodies)) + 2 + any(body.settings.keep_shape for body in scene.bodies)
 
     def ready() -> Simulation:
         made = Simulation(scene, known, tell=begun.append)
-        begun.append("its first frame")
+        begun.append("the first frame")
         made.prime()
         return made
 
     def told(_: None) -> Step:
         done = min(max(len(begun) - 1, 0), total - 1)
-        return Step(done, total, f"Preparing, {begun[-1]}" if begun else "Preparing")
+        return Step(done, total, f"Preparing: {begun[-1]}" if begun else "Preparing")
 
     simulation = yield from each(computed(ready), told)
     for one in recalled:

@@ -1,4 +1,4 @@
-"""Caches in DampSim's own folder that no file needs any more."""
+"""Removal of caches in DampSim's default folder whose .blend file no longer exists."""
 
 from __future__ import annotations
 
@@ -15,13 +15,17 @@ from ...core.frames.cache import FrameCache
 from ..scene.caches import default_folder, is_own_name
 from ..targets import TARGETS
 
-# What was never saved may be of a Blender that still runs, s since its last frame.
+# Age, s, from which a cache of a file that was never saved counts as unused. A younger one may belong to a running
+# Blender.
 _FORGOTTEN = 24 * 3600.0
 
 
 @dataclass(frozen=True)
 class Unused:
-    """why: words.  size: bytes.  used: when it was last written to, s since 1970."""
+    """Unused cache. Its fields are keys of the JSON report.
+
+    folder: path.  why: reason, in words.  size: bytes.  used: time of the last write, s since 1970.
+    """
 
     folder: str
     why: str
@@ -30,7 +34,10 @@ class Unused:
 
 
 def unused() -> Iterator[Unused]:
-    """Those whose file is gone, or was never saved and is not of today; nothing that the file at hand names."""
+    """Yield the caches whose .blend file is missing, and those of unsaved files that are more than a day old.
+
+    Caches that the current file refers to are skipped.
+    """
     named = {name for obj in bpy.data.objects for name in (obj.dampsim.cache_id, obj.dampsim.together)}
     place = default_folder()
     for folder in sorted(place.iterdir()) if place.is_dir() else ():
@@ -51,12 +58,12 @@ def _why(cache: FrameCache, used: float) -> str:
     if not header.owner:
         return "its file was never saved" if time.time() - used > _FORGOTTEN else ""
     owner = Path(header.owner)
-    # A drive that is not there, or where nobody may look, may come back.
-    return f"{owner} is gone" if owner.parent.is_dir() and owner.parent.stat() and not owner.exists() else ""
+    # A drive that is missing or not readable now may come back.
+    return f"{owner} no longer exists" if owner.parent.is_dir() and owner.parent.stat() and not owner.exists() else ""
 
 
 def remove(one: Unused) -> None:
-    """Remove our files of it, and the folder if nothing else is in it. Raises CacheError, as while another writes."""
+    """Remove our files in a cache, and its folder if empty then. Raises CacheError, as while a bake uses it."""
     folder = Path(one.folder)
     cache = FrameCache(folder, folder.name)
     with cache.held():

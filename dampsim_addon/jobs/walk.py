@@ -1,4 +1,4 @@
-"""Looks for controllers with which an object walks, and gives it one of those that were found."""
+"""Search for controllers with which an object walks, and their use."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..work.steps import Step, each
 def find(
     scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.Object, search: Search
 ) -> Generator[Step, None, tuple[Walk, ...]]:
-    """Keep the walks with the object; stopped, it keeps those of before. Raises the errors for the artist."""
+    """Search for walks and store them with the object. Cancelling keeps its earlier walks. Raises DampSimError."""
     check_object(obj, view_layer)
     group = obj.dampsim
     try:
@@ -30,10 +30,10 @@ def find(
             taken = take(sampler)
             found: tuple[Walk, ...] = yield from each(find_walks(taken, obj.name, search), lambda told: Step(*told))
     except DampSimError as error:
-        # Also where its panel is closed, and when the report is gone.
+        # The panel shows the error after the report has disappeared.
         group.walk_said = str(error)
         raise
-    # Ghosts may be of the walks that are gone.
+    # Ghosts may show walks that are about to be removed.
     drop_ghosts(obj)
     group.walks.clear()
     for walk in found:
@@ -41,16 +41,16 @@ def find(
         kept.way, kept.name = walk.way, f"{walk.way:.2f} m in {search.seconds:g} s"
         kept.numbers = json.dumps(numbers(walk.controller))
     group.active_walk = 0
-    group.walk_said = f"{_counted(len(found))}, the farthest comes {group.walks[0].name}: choose one under Muscles"
+    group.walk_said = f"{_counted(len(found))}. The best walks {group.walks[0].name}. Choose one under Muscles"
     return found
 
 
 def _counted(walks: int) -> str:
-    return "A walk is found" if walks == 1 else f"{walks} walks are found"
+    return "Found 1 walk" if walks == 1 else f"Found {walks} walks"
 
 
 def numbers(controller: Controller) -> list[dict[str, object]]:
-    """What a search chooses of each muscle."""
+    """Return the values that a search chooses for each muscle, as JSON can hold them."""
     return [
         {"weights": list(one.weights), "threshold": one.threshold, "delay": one.delay, "fps": one.fps}
         for one in controller.muscles
@@ -58,18 +58,18 @@ def numbers(controller: Controller) -> list[dict[str, object]]:
 
 
 def fits(obj: bpy.types.Object, walk: bpy.types.PropertyGroup) -> bool:
-    """Whether an object still has the muscles and sensors that a walk was found for."""
+    """Return whether an object still has the muscles and sensors that a walk was found for."""
     group, kept = obj.dampsim, json.loads(walk.numbers)
     return len(kept) == len(group.muscles) and all(len(one["weights"]) == len(group.sensors) for one in kept)
 
 
 def _kept(value: float) -> float:
-    """In single precision, as Blender's properties are."""
+    """Return a number in single precision, as Blender's properties store it."""
     return float(np.float32(value))
 
 
 def walking(controller: Controller, walk: bpy.types.PropertyGroup) -> Controller:
-    """A controller with the weights, thresholds and delays of a walk that fits it, as the object would keep them."""
+    """Return a controller with the weights, thresholds and delays of a compatible walk, in single precision."""
     muscles = tuple(
         replace(
             one,
@@ -84,13 +84,13 @@ def walking(controller: Controller, walk: bpy.types.PropertyGroup) -> Controller
 
 
 def use(obj: bpy.types.Object, walk: bpy.types.PropertyGroup) -> None:
-    """Give the object's muscles the weights, thresholds and delays of a walk that fits it."""
+    """Set the weights, thresholds and delays of the object's muscles to those of a compatible walk."""
     for muscle, one in zip(obj.dampsim.muscles, json.loads(walk.numbers), strict=True):
         while len(muscle.weights) < len(one["weights"]):
             muscle.weights.add()
         _weigh(muscle, one["weights"])
         muscle.threshold, muscle.delay = one["threshold"], one["delay"]
-        # A delay is of the rate at which it was found.
+        # A delay counts frames at the rate at which the walk was found.
         muscle.fps = one["fps"]
     obj.dampsim.walk_said = ""
 

@@ -1,4 +1,4 @@
-"""The way from a cache to a target: written, played, measured, and taken back if it is not what was simulated."""
+"""Writing of a cache to a target. The bake is played and measured, and removed if it differs from the simulation."""
 
 from __future__ import annotations
 
@@ -11,19 +11,22 @@ from ...core.errors import SceneError
 from ..targets import Cost, Shot, Storage, Target, clear, find
 from ..work.steps import Step, counted
 
-# How often a bake is made finer, where the modifiers stretch what it leaves out.
+# Most attempts to write a compressed bake. Modifiers can enlarge its error, so that it needs a smaller bound.
 _ATTEMPTS = 5
-# So much finer than the error asks for, m in a m.
+# Safety factor by which the bound is reduced further than the measured error requires.
 _FINER = 0.9
-# An exact bake that is off by more than this part of the size is not what was simulated.
+# Largest error of an exact bake, as a fraction of the object's size.
 _WRONG = 1e-3
 
 
 def write(shot: Shot, kind: type[Target]) -> Generator[Step, None, tuple[Cost, float]]:
-    """Make the target, play it, and make it finer until it keeps its bound."""
+    """Write the target, play it, and reduce the bound until the measured error is small enough.
+
+    Returns the cost and the error, m. Raises SceneError if the error stays too large; the bake is removed then.
+    """
     obj, total, asked = shot.sampler.obj, len(shot.numbers), shot.bound
     record = yield from counted(kind.record(shot), total, "Writing")
-    # A bake that is kept elsewhere stays until this is found good.
+    # A bake in another storage stays until this one has been checked.
     others = [storage for storage in Storage if storage is not kind.storage]
     before = obj.dampsim.baked
     made_by = find(before)
@@ -44,7 +47,7 @@ def write(shot: Shot, kind: type[Target]) -> Generator[Step, None, tuple[Cost, f
             shot = replace(shot, bound=shot.bound * _FINER * asked / error)
         raise SceneError(
             f"{obj.name}: the bake plays {1000.0 * error:.3g} mm away from the simulation; look for drivers, muted or "
-            f"solo tracks that override it{'' if kind.exact else ', or allow a larger error'}."
+            f"solo NLA tracks that override it{'' if kind.exact else ', or allow a larger error'}."
         )
     except BaseException:
         if stored:
@@ -53,7 +56,7 @@ def write(shot: Shot, kind: type[Target]) -> Generator[Step, None, tuple[Cost, f
 
 
 def away(shot: Shot) -> Generator[int, None, float]:
-    """How far the bake that plays is away from the simulation, m, at its worst vertex and frame."""
+    """Play the bake and return its largest distance from the simulation over all vertices and frames, m."""
     worst = 0.0
     for done, number in enumerate(shot.numbers, 1):
         shot.sampler.go(number)

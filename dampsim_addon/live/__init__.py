@@ -1,7 +1,7 @@
-"""Simulates while the animation plays, into memory, and shows the result without touching the mesh.
+"""Live simulation during playback: frames are kept in memory and displayed without changing the mesh.
 
-session: the frames of one object and how far they still fit the scene.  display: how they get into the viewport.
-handlers: what happens when the frame or the scene changes.
+session: the frames of one group and their validity.  display: the modifier that shows them.
+handlers: Blender's handlers for changes of the frame and the scene.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = [
 
 
 def register() -> None:
-    # Without a window nothing plays: bakes and farms are not to be slowed down, and only renders are to be met.
+    # There is no playback without a window. Only renders are handled, so that bakes and farms are not slowed down.
     if bpy.app.background:
         lone_render.register()
     else:

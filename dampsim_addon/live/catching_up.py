@@ -1,4 +1,4 @@
-"""How far live frames are simulated at a change of frame."""
+"""Simulation of the frames that a frame change needs."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from ..scene.groups import Group
 from . import display
 from .session import Session
 
-# After a jump, frames in between are simulated for about this long, s; the rest waits for the next change of frame.
+# Time, s, for which a frame change simulates skipped frames after a jump. The next frame change continues.
 PATIENCE = 0.25
 
-# A group, its frames, and what reads it.
+# A group, its session and its sampler.
 Waiting = tuple[Group, Session, GroupSampler]
 
 
 def prepare(scene: bpy.types.Scene, todo: list[Waiting]) -> list[Waiting]:
-    """Simulate up to the frame before the current one, and sample what of the current one lies before it.
+    """Simulate up to the frame before the current one, and take the samples that precede the current frame.
 
-    Returns those that wait for the current frame's evaluation; they stay muted.
+    Returns the groups that need the evaluation of the current frame. Their simulated modifiers stay muted.
     """
     number, subframe = min(scene.frame_current, scene.frame_end), scene.frame_subframe
     shown = (scene.frame_current, subframe)
@@ -43,26 +43,26 @@ def prepare(scene: bpy.types.Scene, todo: list[Waiting]) -> list[Waiting]:
             sampled = _sample(late, until=float(first))
             done = [one for one in sampled if guarded(one[1], one[1].advance, one[2])]
             todo = [one for one in todo if one in done or one not in late]
-        # Past the end, or between two frames, nothing is evaluated that could be sampled.
+        # Past the end or between two frames, the coming evaluation is not at a frame that can be sampled.
         ready = [one for one in todo if one[1].next == number and shown == (number, 0.0)]
         for one in todo:
             if one not in ready:
                 one[2].unmute()
         return _sample(ready, until=number - 0.5 / 64.0)
     except BaseException:
-        # A mistake of ours with one of them leaves the modifiers of none switched off.
+        # An unexpected error must not leave modifiers muted.
         for sampler in samplers:
             sampler.unmute()
         raise
     finally:
-        # No evaluation: that is about to come.
+        # Blender evaluates the frame after this handler.
         scene.frame_current, scene.frame_subframe = shown
 
 
 def catch_up(scene: bpy.types.Scene, todo: list[Waiting], alive: Callable[[], None] = lambda: None) -> None:
-    """Simulate up to the current frame, however long it takes, and show it: what is evaluated next is rendered.
+    """Simulate up to the current frame without a time limit and show it, for a render.
 
-    alive: called after each frame.
+    on_frame: called after each simulated frame.
     """
     number, shown = min(scene.frame_current, scene.frame_end), (scene.frame_current, scene.frame_subframe)
     done = []
@@ -79,13 +79,13 @@ def catch_up(scene: bpy.types.Scene, todo: list[Waiting], alive: Callable[[], No
             scene.frame_current, scene.frame_subframe = shown
         if going:
             done.append((group, session))
-    # What is shown leads nobody: all are read as they are animated.
+    # Display only after all groups are read, so that no group reads the displayed shape of another one.
     for group, session in done:
         display.show_frame(group, session, scene, number)
 
 
 def _sample(sessions: list[Waiting], until: float) -> list[Waiting]:
-    """Take the samples up to a frame; of which sessions they could be taken."""
+    """Take the samples up to a frame. Returns the sessions for which this succeeded."""
     for when in sorted({when for _, session, _ in sessions for when in session.wanted() if when <= until}):
         if not sessions:
             break
@@ -95,7 +95,7 @@ def _sample(sessions: list[Waiting], until: float) -> list[Waiting]:
 
 
 def guarded(session: Session, work: Callable[[], object], sampler: GroupSampler) -> bool:
-    """Do it; what the artist must mend is kept with the session."""
+    """Run work and return whether it succeeded. A DampSimError is stored as the problem of the session."""
     try:
         work()
     except DampSimError as error:

@@ -1,7 +1,6 @@
-"""Shows positions without touching the mesh: a Mesh Cache modifier that reads the frame at hand from a file.
+"""Display of live frames by a Mesh Cache modifier that reads the current frame from a file; the mesh stays unchanged.
 
-The file lives in the session's temporary folder and the modifier leaves the scene before it is saved, so that nothing
-of it gets into the artist's file.
+The file is in Blender's temporary folder, and the modifier is removed before saving, so neither gets into the .blend.
 """
 
 from __future__ import annotations
@@ -24,53 +23,53 @@ from .session import SESSIONS, Session, find
 
 
 def path(obj: bpy.types.Object, draft: bool = False) -> str:
-    """Of the frame that is shown. What is in Draft has a file of its own: so the modifier says which it shows."""
+    """Return the path of the displayed frame. Draft has its own file, so that the modifier tells which one it shows."""
     return str(Path(bpy.app.tempdir) / f"dampsim_{obj.session_uid}{'_draft' if draft else ''}.pc2")
 
 
 def copied(obj: bpy.types.Object) -> bool:
-    """Whether the object has the modifier of another one, of which it is a duplicate."""
+    """Return whether the object is a duplicate and still has the display modifier of the original."""
     modifier = obj.modifiers.get(LIVE)
     return modifier is not None and modifier.filepath not in (path(obj), path(obj, True))
 
 
 def show(obj: bpy.types.Object, local: Array, draft: bool = False) -> None:
-    """Show vertices (v, 3), float32, in the object's space."""
+    """Display vertices (v, 3), float32, in object space. Raises CacheError if the file cannot be written."""
     file = Path(path(obj, draft))
     try:
         file.write_bytes(pc2_header(len(local), 0.0, 1) + local.tobytes())
     except OSError as error:
         raise CacheError(
             f"{obj.name}: the live frame cannot be written to {file.parent} ({error.strerror or error}); "
-            "free some space or choose another temporary folder in the preferences."
+            "free some space, or choose another temporary folder in the preferences."
         ) from error
     modifier = obj.modifiers.get(LIVE)
     if modifier is None:
         modifier = attach(obj, LIVE, "MESH_CACHE")
         play(modifier, "PC2", str(file), 0.0)
-    # The artist may have added others since.
+    # The user may have added modifiers since.
     put(obj, modifier)
     if modifier.filepath != str(file):
         modifier.filepath = str(file)
-    # The modifier reads the file whenever it is evaluated, and it is at each change of frame.
+    # The modifier is evaluated, and reads the file, at each frame change.
     modifier.show_viewport = modifier.show_render = True
 
 
 def hide(obj: bpy.types.Object) -> None:
-    """Show the animation alone."""
+    """Show the animation without the simulation."""
     modifier = obj.modifiers.get(LIVE)
     if modifier is not None and (modifier.show_viewport or modifier.show_render):
         modifier.show_viewport = modifier.show_render = False
 
 
 def hide_group(group: Group) -> None:
-    """Show the animation of all members alone."""
+    """Show the animation of all members without the simulation."""
     for obj in group.members:
         hide(obj)
 
 
 def hide_shown(groups: Iterable[Group]) -> list[Group]:
-    """Show the animation alone of those that are shown; returns them."""
+    """Hide the simulation of the groups that display it. Returns these groups."""
     found = [group for group in groups if any(shown(obj) for obj in group.members)]
     for group in found:
         hide_group(group)
@@ -78,7 +77,7 @@ def hide_shown(groups: Iterable[Group]) -> list[Group]:
 
 
 def reveal(hidden: list[Group]) -> None:
-    """Show again what hide_shown() hid; the list is empty then."""
+    """Display the groups hidden by hide_displayed() again, and empty the list."""
     while hidden:
         for obj in hidden.pop().members:
             modifier = obj.modifiers.get(LIVE)
@@ -87,7 +86,7 @@ def reveal(hidden: list[Group]) -> None:
 
 
 def show_frame(group: Group, session: Session, scene: bpy.types.Scene, number: int) -> None:
-    """Show a valid frame of a group, and between two frames, what lies between."""
+    """Display a valid frame of a group, interpolated at a subframe."""
     kept, part = session.frames[number - scene.frame_start], scene.frame_subframe
     following = None
     if part and session.standing(group.members[0], scene, number + 1) is Standing.VALID:
@@ -103,7 +102,7 @@ def show_frame(group: Group, session: Session, scene: bpy.types.Scene, number: i
 
 
 def show_kept(group: Group, scene: bpy.types.Scene) -> bool:
-    """Show what is kept of the frame at hand, valid or not; whether there is anything that fits the meshes."""
+    """Display the stored current frame, valid or not. Returns whether there is one that fits the meshes."""
     session, place = find(group.members[0]), scene.frame_current - scene.frame_start
     kept = session.frames[place].locals if session and 0 <= place < len(session.frames) else {}
     if session is None or any(not session.fits(obj) or obj.session_uid not in kept for obj in group.members):
@@ -113,20 +112,20 @@ def show_kept(group: Group, scene: bpy.types.Scene) -> bool:
 
 
 def show_kept_or_hide(group: Group, scene: bpy.types.Scene) -> None:
-    """Show what is kept of the frame at hand, or the animation alone."""
+    """Display the stored current frame if there is one, else the animation without the simulation."""
     if not is_live(group.members[0]) or not show_kept(group, scene):
         hide_group(group)
 
 
 def show_as_wanted(scene: bpy.types.Scene) -> None:
-    """Show in Draft or in full what is shown otherwise: Draft was switched, or what was rendered is still there."""
+    """Display Draft or full frames as chosen, after Draft was switched or a render has shown full frames."""
     for group in groups_of(simulated_in(scene)):
         if any(shown(obj) and drafted(obj) != in_draft(group) for obj in group.members):
             show_kept_or_hide(group, scene)
 
 
 def displayed(obj: bpy.types.Object, scene: bpy.types.Scene) -> Array | None:
-    """The vertices (v, 3), in the object's space, of the live frame that is shown; None if there is none."""
+    """Return the vertices (v, 3) of the displayed live frame in object space, or None."""
     session = find(obj)
     place = min(scene.frame_current, scene.frame_end) - scene.frame_start
     if not shown(obj) or session is None or not 0 <= place < len(session.frames):
@@ -135,17 +134,18 @@ def displayed(obj: bpy.types.Object, scene: bpy.types.Scene) -> Array | None:
 
 
 def shown(obj: bpy.types.Object) -> bool:
+    """Return whether a live frame of the object is displayed in the viewport."""
     modifier = obj.modifiers.get(LIVE)
     return modifier is not None and modifier.show_viewport
 
 
 def drafted(obj: bpy.types.Object) -> bool:
-    """Whether it is in Draft that the object is shown at this moment."""
+    """Return whether the displayed frame of the object was simulated in Draft."""
     return shown(obj) and obj.modifiers[LIVE].filepath == path(obj, True)
 
 
 def remove(obj: bpy.types.Object) -> None:
-    """Leave nothing behind in the scene."""
+    """Remove the display modifier and its files."""
     modifier = obj.modifiers.get(LIVE)
     if modifier is not None:
         detach(obj, modifier)
@@ -160,13 +160,13 @@ def remove_all() -> None:
 
 
 def meshes() -> list[bpy.types.Object]:
-    """All objects that could show a live shape."""
-    # While Blender starts, there is no data yet.
+    """Return all local mesh objects of the file."""
+    # bpy.data is restricted while Blender starts.
     return [obj for obj in getattr(bpy.data, "objects", ()) if obj.type == "MESH" and obj.library is None]
 
 
 def drop(obj: bpy.types.Object) -> None:
-    """Forget the object's live frames and leave nothing of them in the scene."""
+    """Discard the live frames of the object's group and remove the display from the object."""
     for draft in (False, True):
         SESSIONS.pop((key_of(obj), draft), None)
     remove(obj)

@@ -1,4 +1,4 @@
-"""What happens when the frame or the scene changes."""
+"""Blender handlers that simulate and display live frames when the frame or the scene changes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .kept import Standing
 from .liveness import is_live
 from .session import SESSIONS, Session, find
 
-# Datablocks that no vertex depends on.
+# Types of datablocks whose changes never move a vertex.
 _HARMLESS = (
     bpy.types.Scene,
     bpy.types.Material,
@@ -35,11 +35,11 @@ _HARMLESS = (
 )
 
 _working = False
-# From the first frame of a render to its end.
+# True from the first frame of a render to its end.
 _rendering = False
-# The groups whose next frame waits for the evaluated scene, between the two handlers of a change of frame.
+# Groups that need the evaluated scene; filled between the pre and post handlers of a frame change.
 _waiting: list[Waiting] = []
-# Those that are shown after them: what is read meanwhile may be led by their meshes.
+# Groups whose display is hidden meanwhile, so that objects which depend on their meshes are read as animated.
 _beside: list[Group] = []
 
 
@@ -50,11 +50,11 @@ def _session(group: Group, rendering: bool) -> Session:
 
 @persistent
 def before_frame(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
-    """Show what is simulated; for the rest, catch up and take the samples that lie before the frame."""
+    """Display valid frames. For the other groups, simulate up to this frame and take the samples that precede it."""
     global _working
     if _working or SAMPLING:
         return
-    # A render from the window has a thread of its own, and waits there for what is simulated here; a script's is here.
+    # A render started in the window runs in its own thread and waits for the main thread; a script's render runs here.
     rendering = _rendering or bpy.app.is_job_running("RENDER")
     _working = True
     try:
@@ -63,7 +63,7 @@ def before_frame(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
         _waiting.clear()
         view_layer = bpy.context.view_layer
         if not rendering and bpy.context.scene == scene:
-            # Edits of scripts are not told of before the next update.
+            # Edits by scripts trigger depsgraph_update_post only at the next update.
             _working = False
             view_layer.update()
             _working = True
@@ -90,9 +90,9 @@ def before_frame(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
 
 
 def _shown(group: Group, scene: bpy.types.Scene, rendering: bool) -> Session | None:
-    """Show the frame at hand of a group, or the animation alone; its frames where that one is to be simulated.
+    """Display the current frame of a group, or its animation without the simulation.
 
-    rendering: not in Draft.
+    Returns the session if this frame has to be simulated first. rendering: never use Draft.
     """
     if not is_live(group.members[0]):
         display.hide_group(group)
@@ -108,7 +108,7 @@ def _shown(group: Group, scene: bpy.types.Scene, rendering: bool) -> Session | N
 
 @persistent
 def after_frame(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
-    """The scene is evaluated: take the last sample, simulate, and show."""
+    """Take the sample of the evaluated frame, simulate the frame and display it."""
     global _working
     if _working or not _waiting:
         return
@@ -117,7 +117,7 @@ def after_frame(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
     _waiting.clear()
     number = scene.frame_current
     try:
-        # All are read before any goes on: one whose dials ask for more substeps visits fractions of the frame for them.
+        # Sample all groups first: a group with keyed substeps visits subframes when it advances.
         read = [one for one in waiting if guarded(one[1], partial(one[1].sample, float(number)), one[2])]
         done = [(group, session) for group, session, sampler in read if guarded(session, session.advance, sampler)]
         if (scene.frame_current, scene.frame_subframe) != (number, 0.0):
@@ -138,7 +138,7 @@ def after_frame(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
 
 @persistent
 def after_update(scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) -> None:
-    """Something was edited: from now on the frames must be looked at again."""
+    """Invalidate the live frames after an edit."""
     if _working or SAMPLING:
         return
     if all(isinstance(update.id, _HARMLESS) for update in depsgraph.updates):
@@ -156,7 +156,7 @@ def after_update(scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) -> None
 
 @persistent
 def after_undo(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
-    """An undo may change the frame, and no change of frame is told of it: show what is kept of the one at hand."""
+    """Display the stored current frame after an undo, which may change the frame without a frame change handler."""
     _touch()
     with _Unseen(), resting():
         for group in groups_of(simulated_in(scene)):
@@ -165,7 +165,7 @@ def after_undo(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
 
 def _touch() -> None:
     if any(session.verified for session in SESSIONS.values()):
-        # The sidebar says how it stands.
+        # The sidebar shows the status of live frames.
         redraw()
     for session in SESSIONS.values():
         session.touch()
@@ -174,12 +174,14 @@ def _touch() -> None:
 
 @persistent
 def before_save(*_: object) -> None:
+    """Remove the display before the file is written."""
     with _Unseen():
         display.remove_all()
 
 
 @persistent
 def after_save(*_: object) -> None:
+    """Display valid frames again after the file was written."""
     scene = bpy.context.scene
     with _Unseen(), resting():
         for group in groups_of(everywhere()):
@@ -190,22 +192,24 @@ def after_save(*_: object) -> None:
 
 @persistent
 def before_render(*_: object) -> None:
+    """Simulate the first frame of a render, and notify the user of groups that cannot be simulated."""
     global _rendering
     if waiting_render.here():
-        # Edits of scripts are not told of before the next update.
+        # Edits by scripts trigger depsgraph_update_post only at the next update.
         bpy.context.view_layer.update()
     _rendering = True
     scene = bpy.context.scene
-    # A still render goes to no frame.
+    # A still render triggers no frame change.
     before_frame(scene)
     shown = [find(group.members[0], render=True) for group in groups_of(simulated_in(scene))]
     problems = {session.problem for session in shown if session}
     for problem in sorted(problems - {""}):
-        waiting_render.tell(f"Rendered as animated: {problem}")
+        waiting_render.tell(f"Rendered without simulation: {problem}")
 
 
 @persistent
 def after_render(*_: object) -> None:
+    """Return to playback, which may use Draft."""
     global _rendering
     _rendering = False
     waiting_render.afterwards(_show_after_render)
@@ -213,7 +217,7 @@ def after_render(*_: object) -> None:
 
 def _show_after_render() -> None:
     global _working
-    # What the render showed is no edit either.
+    # Switching the display is not an edit.
     _working = True
     display.show_as_wanted(bpy.context.scene)
     bpy.context.view_layer.update()
@@ -221,7 +225,7 @@ def _show_after_render() -> None:
 
 
 class _Unseen:
-    """What is changed within is not taken for an edit of the artist's."""
+    """Context in which changes to the scene are not treated as user edits."""
 
     def __enter__(self) -> None:
         global _working
@@ -236,6 +240,7 @@ class _Unseen:
 
 @persistent
 def before_load(*_: object) -> None:
+    """Discard all live frames before another file is loaded."""
     SESSIONS.clear()
     _waiting.clear()
     _beside.clear()
@@ -243,7 +248,7 @@ def before_load(*_: object) -> None:
 
 @persistent
 def after_load(*_: object) -> None:
-    """A file saved behind our back, as after a crash, may still have the modifier."""
+    """Remove display modifiers that a file contains if it was saved without our handlers, as after a crash."""
     SESSIONS.clear()
     for obj in display.meshes():
         display.remove(obj)
@@ -251,7 +256,7 @@ def after_load(*_: object) -> None:
 
 @persistent
 def after_import(*_: object) -> None:
-    """A library that was written while it played has the modifier too: nothing tells before such a file is written."""
+    """Remove display modifiers of appended objects: writing a library triggers no save handler."""
     for obj in display.meshes():
         if display.copied(obj):
             display.remove(obj)
@@ -276,6 +281,7 @@ _HANDLERS = {
 
 
 def install() -> None:
+    """Register all handlers of live simulation."""
     waiting_render.register()
     watch(_HANDLERS)
 
@@ -285,7 +291,7 @@ def installed() -> bool:
 
 
 def detach() -> None:
-    """Watch and show nothing from now on. What is simulated is kept, to be looked at again before it is shown."""
+    """Unregister the handlers and remove the display. Frames are kept, but have to be verified again."""
     waiting_render.unregister()
     unwatch(_HANDLERS)
     display.remove_all()
@@ -296,5 +302,6 @@ def detach() -> None:
 
 
 def uninstall() -> None:
+    """Unregister the handlers and discard all live frames."""
     detach()
     SESSIONS.clear()

@@ -1,4 +1,4 @@
-"""What a live session keeps of a frame and reads of a member."""
+"""Records of a live session: simulated frames and samples of the animation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..blender.modifiers import dialled_of, simulated_makers
 
 
 class Standing(enum.Enum):
-    """What is to say of an object's live shape at a frame."""
+    """Status of an object's live shape at a frame."""
 
     VALID = "simulated"
     STALE = "out of date"
@@ -27,12 +27,12 @@ class Standing(enum.Enum):
 
 @dataclass(frozen=True)
 class Kept:
-    """A frame and how it is shown.
+    """Simulated frame with its display shapes.
 
-    frame: as simulated.
-    locals: (v, 3) float32 in each member's own space, by its number of the session.
-    count: see core Sampled.
-    touched: what contacts say of members, by their number of the session; of those of which they say anything.
+    frame: the simulated frame.
+    local_vertices: (v, 3) float32 in the object space of each member, by session_uid.
+    count: number of substeps, see Sampled.
+    contacts: contact results of members by session_uid; members without contact are missing.
     """
 
     frame: Frame
@@ -43,7 +43,10 @@ class Kept:
 
 @dataclass(frozen=True)
 class Read:
-    """Of one member, of what a link holds on to, or of a collider."""
+    """Sample of a member, of the anchor of a link, or of a collider at one time.
+
+    positions: (v, 3) in world space.  matrix: (4, 4) object to world. The other fields are None unless they are keyed.
+    """
 
     positions: Array
     matrix: Array
@@ -53,9 +56,10 @@ class Read:
     watched: Watched | None = None
 
 
-# The number of a mesh's own vertices, and the modifiers whose vertices are simulated too.
+# Vertex count of a mesh, and the properties of the modifiers that create simulated vertices.
 Stack = tuple[int, str]
 
 
 def stack(obj: bpy.types.Object) -> Stack:
+    """Return the properties that determine the simulated vertices of an object."""
     return len(obj.data.vertices), repr([dialled_of(modifier) for modifier in simulated_makers(obj)])

@@ -1,4 +1,4 @@
-"""Whether a group may be simulated live, and what its frames depend on at any time."""
+"""Conditions for live simulation of a group, and its inputs that do not change with the frame."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .draft import parts
 
 
 def is_live(obj: bpy.types.Object) -> bool:
-    """Whether the object, and all that are simulated with it, are to be simulated while it plays."""
+    """Return whether the object and all members of its group are simulated during playback."""
     return all(_wants(member) and _may(member) for member in group_of(obj).members)
 
 
@@ -35,44 +35,44 @@ def _may(obj: bpy.types.Object) -> bool:
 
 
 def hindrance(obj: bpy.types.Object) -> str:
-    """Which other member keeps a group from being simulated live, in a sentence; '' where none does."""
+    """Return a sentence about another member that prevents live simulation of the group; '' if none does."""
     for member in group_of(obj).members:
         if member == obj:
             continue
         if member.dampsim.baked:
-            return f"{member.name}, which is simulated with it, is baked; clear its bake, or simulate it alone"
+            return f"{member.name} is in the same group and is baked; clear its bake, or remove it from the group"
         if member.mode != "OBJECT":
-            return f"{member.name}, which is simulated with it, is in {member.mode.title()} Mode; leave it"
+            return f"{member.name} is in the same group and is in {member.mode.title()} Mode; leave that mode"
         if not member.dampsim.live:
-            return f"{member.name}, which is simulated with it, is not Live; switch Live on there"
+            return f"{member.name} is in the same group and Live is off for it; switch it on"
     return ""
 
 
 def check_shown(obj: bpy.types.Object, muted: Collection[str] = ()) -> None:
-    """Raise SceneError where there is no place among the modifiers at which the simulated shape could be shown.
+    """Raise SceneError if no position in the modifier stack can display the simulated shape.
 
-    muted: names of modifiers that are switched off for a while, and count.
+    muted: names of modifiers that are switched off temporarily and count as enabled.
     """
     made = makers(obj, muted)
     if not made or simulated_makers(obj):
         return
     raise SceneError(
-        f"{obj.name}: {made[0].name} stands above {base(obj, muted)[-1].name}, and a bake to shape keys simulates the "
-        "mesh without it, which cannot be shown before the bake; bake, or choose PC2 Cache under Bake To."
+        f"{obj.name}: modifier {made[0].name} is above {base(obj, muted)[-1].name}, so the shape that shape keys need "
+        "cannot be displayed live; bake, or choose PC2 Cache under Bake To."
     )
 
 
 def steady(group: Group, scene: bpy.types.Scene, draft: bool) -> tuple[object, ...]:
-    """What the frames depend on and can be looked up at any time, whatever the frame. draft: see Session."""
+    """Return the inputs of the frames that can be read at any frame. draft: see Session."""
     still = None if gravity_moves(scene) else gravity(scene)
-    # What is set of a field is looked at when the frame is sampled.
+    # The settings of force fields are read when a frame is sampled.
     fields = tuple(other.session_uid for other in known())
-    # A loop begins as it ends.
+    # The first frame of a loop depends on its last frame.
     end = scene.frame_end if any(obj.dampsim.loop for obj in group.members) else None
     stops = standing_for(group, layer_of(scene))
     fine = parts(group) if draft else ()
     own = (_steady(obj) for obj in group.members)
-    # Other fields and colliders may be in another scene or view layer, and what leads the object may stand elsewhere.
+    # Force fields, colliders and parents may differ between scenes and view layers.
     where = (scene.session_uid, layer_of(scene).name)
     return (*own, fine, still, fields, stops, where, frame_rate(scene), scene.frame_start, end)
 
@@ -86,6 +86,6 @@ def _steady(obj: bpy.types.Object) -> tuple[object, ...]:
         (link.other, link.bone, link.rigid, link.stiffness, tuple(tuple(point.place) for point in link.points))
         for link in group.links
     )
-    # Not the target itself: of most objects every target plays the same.
+    # The target itself is left out because most objects play the same with every target.
     made = tuple(modifier.name for modifier in simulated_makers(obj))
     return (obj.session_uid, group.kind, group.field_collection, made, *dials, *painted, *links, *machine_of(obj))

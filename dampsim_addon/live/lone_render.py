@@ -1,6 +1,6 @@
-"""Renders without a window: nothing plays there, and what they lack is simulated for them.
+"""Renders in background mode: missing frames are simulated while a render runs.
 
-Between two renders nothing is watched: scripts and bakes are not slowed down, and the file stays as it was.
+Between renders no handlers are installed, so scripts and bakes are not slowed down and the file stays unchanged.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from ..scene.objects import simulated_in
 from . import handlers
 from .liveness import is_live
 
-# Whether handlers are installed for the render that runs.
+# Whether handlers are installed for the current render.
 _meeting = False
 
 
 @persistent
 def before_lone_render(scene: bpy.types.Scene, *_: object) -> None:
-    """Until its end, what is rendered is simulated."""
+    """Install the handlers of live simulation until the render ends."""
     global _meeting
     if SAMPLING or handlers.installed():
         return
@@ -33,7 +33,7 @@ def before_lone_render(scene: bpy.types.Scene, *_: object) -> None:
 
 @persistent
 def after_lone_render(*_: object) -> None:
-    """The frames are kept for the next render, which looks first whether they still fit."""
+    """Remove the handlers. Frames are kept for the next render, which verifies them first."""
     global _meeting
     if _meeting:
         _meeting = False
@@ -43,6 +43,7 @@ def after_lone_render(*_: object) -> None:
 
 @persistent
 def before_load(*_: object) -> None:
+    """Discard all live frames before another file is loaded."""
     handlers.before_load()
 
 

@@ -1,4 +1,4 @@
-"""A scene whose moving parts are what was read of them."""
+"""Scene that reads all moving inputs from stored samples."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from ...core.scene.parameters import ColliderDials, Settings
 from ...core.scene.scene import Scene
 from .kept import Read
 
-# What was read at a time, by what it is known by.
+# Returns the sample at a time (frames) of the input with a key.
 Reading = Callable[[float, str], Read]
 Value = TypeVar("Value")
 
 
 def mark_of(obstacle: str) -> str:
-    """What a collider's reading is known by: links may hold on to the same object."""
+    """Return the sample key of a collider. Links may use the plain name of the same object."""
     return f"{obstacle} as a collider"
 
 
 def recalling(taken: Scene, read: Reading) -> Scene:
-    """The scene with all that moves taken from readings."""
+    """Return the scene with all motions, keyed parameters, external forces and sensors taken from samples."""
 
     def motion(name: str) -> Motion:
         return lambda time: read(time, name).positions

@@ -1,4 +1,4 @@
-"""The live frames of one group, and how far they still fit the scene."""
+"""Live frames of one group and their validity."""
 
 from __future__ import annotations
 
@@ -37,11 +37,12 @@ from .recalling import mark_of, recalling
 
 
 class Session:
-    """Frames from the first one on, of which the verified ones are known to fit the scene.
+    """Live frames of a group, from the first frame of the scene on.
 
-    An edit takes the verification away, not the frames: they are sampled again when they are played, and stay up to
-    the first one whose inputs are others than those it was made from.
-    draft: whether it is simulated less finely, as the artist says. What is so is never rendered nor baked.
+    verified: number of leading frames that are known to match the scene. An edit resets it but keeps the frames. They
+    are sampled again during playback, and are discarded from the first frame with different inputs on.
+    draft: whether it uses the coarser Draft simulation, which is never rendered or baked.
+    problem: sentence that says why it cannot be simulated, or ''.
     """
 
     def __init__(self, draft: bool = False) -> None:
@@ -50,9 +51,9 @@ class Session:
         self.frames: list[Kept] = []
         self.verified = 0
         self.problem = ""
-        # Of members with vertices that modifiers make, where all are at rest (v, 3), by the number of the session.
+        # Rest positions (v, 3) in object space by session_uid, of members with vertices created by modifiers.
         self.rests: dict[int, Array] = {}
-        # Inputs that never change with the frame must be read again.
+        # Whether the inputs that do not change with the frame must be read again.
         self.touched = True
         self._mark = self._model_mark = ""
         self._known: Assembly | None = None
@@ -62,26 +63,26 @@ class Session:
         self._counts: dict[int, Counts | None] = {}
         self._stacks: dict[int, Stack] = {}
         self._anchors: Mapping[str, tuple[bpy.types.Object, str]] = {}
-        # What acts on bodies from outside, by what they are known by.
+        # External forces by identity of the body.
         self._outside: Mapping[str, Callable[[float], Outside]] = {}
-        # What reads the colliders that stop them, by name.
+        # Readers of the colliders by name.
         self._obstacles: Mapping[str, ObstacleReader] = {}
         self._last: Sampled | None = None
         self._run: Run | None = None
 
     def touch(self) -> None:
-        """The scene may have changed."""
+        """Mark all frames as unverified because the scene may have changed."""
         self.verified, self.touched, self.problem = 0, True, ""
 
     def look(self, group: Group, scene: bpy.types.Scene) -> None:
-        """Notice an edit that nobody told of."""
+        """Invalidate the frames if an input has changed without a depsgraph update."""
         now = steady(group, scene, self.draft)
         if now != self._steady:
             self._steady = now
             self.touch()
 
     def standing(self, obj: bpy.types.Object, scene: bpy.types.Scene, number: int) -> Standing:
-        """Of a frame; an edit that no handler has seen yet is looked for."""
+        """Return the status of a frame, taking edits into account that no handler has reported yet."""
         place = number - scene.frame_start
         if self.simulation is None or not 0 <= place < len(self.frames):
             return Standing.MISSING
@@ -90,12 +91,13 @@ class Session:
 
     @property
     def next(self) -> int:
-        """The first frame that is not verified."""
+        """Number of the first frame that is not verified."""
         assert self.simulation is not None
         return self.simulation.scene.first + self.verified
 
     @property
     def megabytes(self) -> float:
+        """Memory used by the frames, MB."""
         arrays = [
             array.nbytes
             for kept in self.frames
@@ -106,11 +108,11 @@ class Session:
 
     @property
     def loop_error(self) -> float:
-        """In parts of the size; 0 where nothing was looped."""
+        """Mismatch between the ends of a loop as a fraction of the size; 0 without a loop."""
         return self.simulation.loop_error if self.simulation else 0.0
 
     def curve(self, obj: bpy.types.Object) -> SettleCurve | None:
-        """How a member came to rest at the end of the shot, where it did."""
+        """Return the settle curve of a member at the end of the verified frames, or None."""
         assert self.simulation is not None
         assert self._last is not None
         frames, name = [kept.frame for kept in self.frames[: self.verified]], self.body_of(obj)
@@ -118,16 +120,16 @@ class Session:
         return simulation_curve(self.simulation, name, frames, self._last.settings[-1][place])
 
     def report(self, obj: bpy.types.Object) -> Report:
-        """What is to be said of a member in the frames that are verified."""
+        """Return the contact report of a member over the verified frames."""
         uid = obj.session_uid
         return Report.of((kept.frame.number, kept.touched.get(uid, Touched())) for kept in self.frames[: self.verified])
 
     def obstacles_here(self, view_layer: bpy.types.ViewLayer, frame: float) -> dict[str, Array]:
-        """Where the colliders are now, which is at that frame: (v, 3) m by name. Raises the errors for the artist."""
+        """Return the collider vertices (v, 3) m by name. frame: the current frame.  Raises DampSimError."""
         return {name: reader.here(view_layer, frame) for name, reader in self._obstacles.items()}
 
     def begin(self, sampler: GroupSampler) -> None:
-        """Read what never changes with the frame, which goes through frames. Raises the errors for the artist."""
+        """Read the inputs that do not change with the frame; this visits other frames. Raises DampSimError."""
         self._sampler, self._samples = sampler, {}
         for member in sampler.members:
             member.counts = self._counts.get(member.obj.session_uid)
@@ -139,7 +141,7 @@ class Session:
                 check_shown(member.obj, member.muted)
             taken = take(sampler)
             self._counts = {member.obj.session_uid: member.counts for member in sampler.members}
-            # It is the first frame still.
+            # The scene is still at the first frame.
             self.rests = {
                 member.obj.session_uid: transformed(np.linalg.inv(member.matrix()), body.surface.vertices)
                 for member, body in zip(sampler.members, taken.bodies, strict=True)
@@ -152,12 +154,12 @@ class Session:
             taken = recalling(taken, self._read)
             if self.draft:
                 taken = drafts(taken, Group(tuple(member.obj for member in sampler.members)))
-            # The first pose, and the wind then, is where the simulation hangs, and what it takes its stiffness from.
+            # The hanging shape and the stiffness depend on the first pose and the external forces there.
             first = [body.motion(float(taken.first)) for body in taken.bodies]
             first += [body.outside(float(taken.first)).numbers() for body in taken.bodies if body.outside is not None]
             first += [obstacle.motion(float(taken.first)) for obstacle in taken.obstacles]
             first += [np.array(astuple(obstacle.at(float(taken.first)))) for obstacle in taken.obstacles]
-            # Keyframes may come, and go, and leave the first frame as it was.
+            # Keyframes may be added or removed without a change at the first frame.
             first.append(np.array([body.dials is not None for body in taken.bodies]))
             model = model_fingerprint(taken)
             mark = fingerprint(taken) + model + digest(*first)
@@ -173,16 +175,16 @@ class Session:
             raise
 
     def fits(self, obj: bpy.types.Object) -> bool:
-        """Whether the object still has the vertices that were simulated, as far as can be told without evaluating."""
+        """Return whether the object still has the simulated vertices, as far as known without evaluation."""
         return self._stacks.get(obj.session_uid) == stack(obj)
 
     def wanted(self) -> list[float]:
-        """The frames, fractions included, at which the next frame wants samples."""
+        """Return the times (frames) at which the next frame needs samples."""
         assert self.simulation is not None
         return self.simulation.sampling.times(self.next, self._last.count if self.verified and self._last else 1)
 
     def sample(self, time: float) -> None:
-        """Keep what the animation is like now, which is at that frame."""
+        """Store a sample of the animation. time: the current frame, including the subframe."""
         assert self._sampler is not None
         found = {}
         known = marks(Group(tuple(member.obj for member in self._sampler.members)))
@@ -202,9 +204,9 @@ class Session:
         self._samples[time] = found
 
     def advance(self) -> Kept:
-        """Verify the next frame, or simulate it, from its samples; those that lack are taken.
+        """Verify or simulate the next frame from its samples and return it. Missing samples are taken first.
 
-        Raises the errors for the artist.
+        Raises DampSimError.
         """
         assert self.simulation is not None
         number, place = self.next, self.verified
@@ -235,7 +237,7 @@ class Session:
         return Kept(replace(frame, shapes=shapes), self._locals(frame), sampled.count, self._touched(frame))
 
     def _touched(self, frame: Frame) -> dict[int, Touched]:
-        """See Kept."""
+        """Return the contacts of LiveFrame."""
         assert self._sampler is not None
         assert self.simulation is not None
         known = self._bodies([member.obj for member in self._sampler.members])
@@ -243,14 +245,14 @@ class Session:
         return {obj.session_uid: one for obj, one in said.items() if one != Touched()}
 
     def _placed(self, place: int) -> None:
-        """Show a frame that stays where it was: an edit may move the object and leave its vertices there."""
+        """Update the local vertices of a frame that stays valid: the object's matrix may have changed."""
         kept = self.frames[place]
         local = self._locals(kept.frame)
         if any(kept.locals[uid].tobytes() != now.tobytes() for uid, now in local.items()):
             self.frames[place] = replace(kept, locals=local)
 
     def _locals(self, frame: Frame) -> dict[int, Array]:
-        """What each member shows of a frame, see Kept."""
+        """Return the local vertices of LiveFrame."""
         assert self._sampler is not None
         reads, known = self._samples[float(frame.number)], self._bodies([m.obj for m in self._sampler.members])
         return {
@@ -261,14 +263,14 @@ class Session:
         }
 
     def _bodies(self, members: Sequence[bpy.types.Object]) -> dict[bpy.types.Object, tuple[str, str]]:
-        """What each member is known by, and its body's name, which is the one that the object had then."""
+        """Return the sample key and the body name of each member. The object may have been renamed since."""
         assert self.simulation is not None
         names = {body.identity: body.name for body in self.simulation.scene.bodies}
         known = marks(Group(tuple(members)))
         return {obj: (known[obj.name], names[known[obj.name]]) for obj in members}
 
     def body_of(self, obj: bpy.types.Object) -> str:
-        """The name of an object's body in the simulation."""
+        """Return the name of an object's body in the simulation."""
         return self._bodies(group_of(obj).members)[obj][1]
 
     def _read(self, time: float, name: str) -> Read:
@@ -279,15 +281,15 @@ class Session:
         return self._samples[time][name]
 
 
-# By the key of the group, which survives undo and renaming, and whether it is in Draft.
+# Sessions by group key, which survives undo and renaming, and Draft.
 SESSIONS: dict[tuple[str, bool], Session] = {}
 
 
 def find(obj: bpy.types.Object, render: bool = False) -> Session | None:
-    """What the viewport plays of an object; or what is rendered of it, which is never in Draft."""
+    """Return the session that the viewport shows of an object, or that is rendered, which is never in Draft."""
     return SESSIONS.get((key_of(obj), not render and in_draft(group_of(obj))))
 
 
 def played(obj: bpy.types.Object) -> bool:
-    """Whether an object was ever played, in Draft or not."""
+    """Return whether an object has a session, in Draft or not."""
     return any((key_of(obj), draft) in SESSIONS for draft in (False, True))

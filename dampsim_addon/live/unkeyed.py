@@ -1,4 +1,4 @@
-"""What the artist has changed of keyframed values and not keyed yet: a visit to another frame would lose it."""
+"""Detection of changed keyframed values that are not keyed yet. Visiting another frame would lose them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import bpy
 
 from ..blender.animation import bags_of
 
-# Values that differ by less than this part of themselves, or of 1, are the keyframes' own.
+# Relative (below 1: absolute) difference up to which a value counts as that of its keyframes.
 _SAME = 1e-4
 
 
 def unkeyed(objects: Iterable[bpy.types.Object], frame: float) -> str:
-    """The name of an object with such a change at a frame; '' where there is none."""
+    """Return the name of an object with such a change at a frame; '' if there is none."""
     for obj in objects:
         for block in (obj, obj.data, getattr(obj.data, "shape_keys", None)):
             if block is not None and block.animation_data is not None and _differs(block, frame):
@@ -24,7 +24,7 @@ def unkeyed(objects: Iterable[bpy.types.Object], frame: float) -> str:
 
 def _differs(block: bpy.types.ID, frame: float) -> bool:
     if block.animation_data.action is None or block.animation_data.nla_tracks:
-        # What strips make of it is not known here: they are left to play.
+        # The result of NLA strips is not evaluated here, so an action on top of them counts as a change.
         return bool(block.animation_data.nla_tracks) and block.animation_data.action is not None
     for bag in bags_of(block):
         for curve in bag.fcurves:

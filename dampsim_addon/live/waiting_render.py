@@ -1,6 +1,6 @@
-"""Renders from the window: they have a thread of their own, in which Blender can evaluate no other frame.
+"""Work in the main thread on behalf of a render thread, in which Blender cannot evaluate other frames.
 
-The render waits within its handler while the window's thread simulates what it lacks.
+The render waits inside its handler while the main thread simulates the missing frames.
 """
 
 from __future__ import annotations
@@ -11,28 +11,28 @@ from queue import Empty, SimpleQueue
 
 import bpy
 
-# How often the window's thread looks whether a render waits, s; while none runs it is not asked at all.
+# Interval at which the main thread checks for requests during a render, s; four times as long otherwise.
 _LOOK = 0.05
-# A render waits so long for a sign that somebody works for it, s: at its beginning, and between two frames.
+# Longest time for which a render waits for the start of the work, or for the next simulated frame, s.
 _PATIENCE = 60.0
 
 _asked: SimpleQueue[_Request] = SimpleQueue()
 
 
 class _Request:
-    """work: of the window's thread, in steps.  alive: set at each of them.  done: at their end."""
+    """Request to the main thread. work: called there.  heartbeat: set after each step.  finished: set at the end."""
 
     def __init__(self, work: Callable[[Callable[[], None]], None]) -> None:
         self.work, self.alive, self.done = work, threading.Event(), threading.Event()
 
 
 def here() -> bool:
-    """Whether this is the thread of the window, which may evaluate frames."""
+    """Return whether this is the main thread, which may evaluate frames."""
     return threading.current_thread() is threading.main_thread()
 
 
 def done_there(work: Callable[[Callable[[], None]], None]) -> bool:
-    """Let the window's thread do it, and wait; whether it was done. work is given what it calls after each step."""
+    """Run work in the main thread and wait. Returns whether it was done. work gets a callback for each step."""
     request = _Request(work)
     _asked.put(request)
     while not request.done.is_set():
@@ -43,7 +43,7 @@ def done_there(work: Callable[[Callable[[], None]], None]) -> bool:
 
 
 def tell(text: str) -> None:
-    """Say it in the window, or on the console where there is none."""
+    """Show a message in the window, or print it in background mode."""
     if bpy.app.background:
         print(f"dampsim: {text}", flush=True)
     else:
@@ -51,7 +51,7 @@ def tell(text: str) -> None:
 
 
 def afterwards(work: Callable[[], None]) -> None:
-    """Do it in the window's thread, which nobody waits for; at once where that is this one."""
+    """Run work in the main thread without waiting; immediately if this is the main thread."""
     if here():
         work()
     else:

@@ -1,1 +1,1 @@
-"""What DampSim keeps with Blender's objects, and how they become the core's scene."""
+"""DampSim's properties of Blender's objects, and the conversion of a Blender scene to a core scene."""

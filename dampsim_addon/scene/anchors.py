@@ -1,4 +1,4 @@
-"""Links as the artist keeps them with an object, and as the core's scene has them."""
+"""Links between objects: checks, editing, and conversion to the links and anchors of a core scene."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from ...core.scene.link import Collider, Link, Place
 from .groups import group_of
 from .objects import is_simulated
 
-# The corners of an object's or a bone's own axes, which tell how it stands.
+# Origin and axis tips of an object's or bone's local frame, which determine its matrix.
 _FRAME = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
 
 Frame = Callable[[bpy.types.Object, str], Array]
-"""The matrix (4, 4) of an object, or of one of its bones, as it is evaluated now."""
+"""Function that returns the evaluated matrix (4, 4) of an object, or of one of its bones."""
 
 
 def standing(view_layer: bpy.types.ViewLayer, obj: bpy.types.Object, bone: str) -> Array:
-    """See Frame."""
+    """Return the evaluated matrix (4, 4) of an object, or of one of its bones, at the current frame."""
     evaluated = obj.evaluated_get(view_layer.depsgraph)
     matrix = evaluated.matrix_world
     if bone:
@@ -32,56 +32,58 @@ def standing(view_layer: bpy.types.ViewLayer, obj: bpy.types.Object, bone: str) 
 
 
 def anchor_name(other: bpy.types.Object, bone: str) -> str:
+    """Return the name of an object or bone as an anchor in the core."""
     return f"{other.name}: {bone}" if bone else str(other.name)
 
 
 @dataclass(frozen=True)
 class Joined:
-    """links: of the members.  anchors: what they hold on to that is not simulated with them, by name."""
+    """Links of a group's members, and their anchors: linked objects and bones outside the group, by name."""
 
     links: tuple[Link, ...]
     anchors: Mapping[str, tuple[bpy.types.Object, str]]
 
 
 def has_bone(obj: bpy.types.Object, bone: str) -> bool:
+    """Return whether an object is an armature with that bone."""
     return obj.type == "ARMATURE" and bone in obj.pose.bones
 
 
 def gone(link: bpy.types.PropertyGroup) -> bool:
-    """Whether the object of a link is no more: one that only links hold on to is in no scene."""
+    """Return whether a link's object was deleted. One that only links still refer to is in no scene."""
     other = link.other
     if other is None:
         return True
-    # By name first: users_scene goes through all objects, and panels ask at each redraw.
+    # Look up by name first: users_scene iterates over all objects, and panels call this at each redraw.
     return not any(scene.objects.get(other.name) == other for scene in bpy.data.scenes) and not other.users_scene
 
 
 def other_islands(obj: bpy.types.Object) -> list[bpy.types.Object]:
-    """What the object is linked to and DampSim simulates, but not with it."""
+    """Return the linked objects that are simulated, but not together with the object."""
     members = group_of(obj).members
     found = [link.other for link in obj.dampsim.links if is_simulated(link.other) and not gone(link)]
     return [other for other in dict.fromkeys(found) if other not in members]
 
 
 def check_links(members: Sequence[bpy.types.Object]) -> None:
-    """Raise SceneError where a link leads nowhere, or to something that is simulated, but not with it."""
+    """Raise SceneError where a link has no valid target, or a simulated target outside the group."""
     for obj, link in _each(members):
         other = link.other
         if gone(link):
-            raise SceneError(f"{obj.name}: a link's object is gone; choose another one, or remove the link.")
+            raise SceneError(f"{obj.name}: the object of a link was deleted. Choose another one, or remove the link.")
         if other == obj:
-            raise SceneError(f"{obj.name}: a link leads to itself; choose another object.")
+            raise SceneError(f"{obj.name}: a link connects the object to itself. Choose another object.")
         if link.bone and not has_bone(other, link.bone):
-            raise SceneError(f"{obj.name}: its link's bone '{link.bone}' is gone; choose another one.")
+            raise SceneError(f"{obj.name}: bone '{link.bone}' of a link is missing. Choose another bone.")
         if is_simulated(other) and other not in members:
             raise SceneError(
-                f"{obj.name}: it is linked to {other.name}, which is not simulated with it; "
-                "select both and choose Simulate Together."
+                f"{obj.name}: it is linked to {other.name}, which is simulated separately. "
+                "Select both and choose Simulate Together."
             )
 
 
 def joined(members: Sequence[bpy.types.Object], matrices: Mapping[str, Array]) -> Joined:
-    """The members' links. matrices: (4, 4) of the members' places at rest, by name."""
+    """Return the links and anchors of a group's members. matrices: (4, 4) at rest, by member name."""
     check_links(members)
     links = []
     for obj, link in _each(members):
@@ -94,7 +96,7 @@ def joined(members: Sequence[bpy.types.Object], matrices: Mapping[str, Array]) -
 
 
 def anchors_of(members: Sequence[bpy.types.Object]) -> dict[str, tuple[bpy.types.Object, str]]:
-    """What the members' links hold on to that is not simulated with them, by name: objects and bones."""
+    """Return the linked objects and bones outside the group, by anchor name."""
     return {
         anchor_name(link.other, link.bone): (link.other, str(link.bone))
         for _, link in _each(members)
@@ -103,7 +105,7 @@ def anchors_of(members: Sequence[bpy.types.Object]) -> dict[str, tuple[bpy.types
 
 
 def frame_points(matrix: Array) -> Array:
-    """Four points (4, 3) that move as a matrix (4, 4) does."""
+    """Return four points (4, 3) that determine a matrix (4, 4): its origin and axis tips."""
     return transformed(matrix, _FRAME)
 
 
@@ -111,7 +113,7 @@ def colliders(
     anchors: Mapping[str, tuple[bpy.types.Object, str]], view_layer: bpy.types.ViewLayer, go: Callable[[float], None],
     first: float,
 ) -> tuple[Collider, ...]:  # fmt: skip
-    """What links hold on to. go: to a frame.  first: the frame at which they are at rest."""
+    """Return the core's anchors. set_frame: sets the scene to a frame.  first_frame: at which they are at rest."""
     found = []
     for name, (obj, bone) in anchors.items():
 
@@ -124,14 +126,14 @@ def colliders(
 
 
 def link_between(obj: bpy.types.Object, other: bpy.types.Object) -> bpy.types.PropertyGroup:
-    """The object's rigid link to another one, made where there is none."""
+    """Return the object's rigid link to another one, created if needed."""
     known = [link for link in obj.dampsim.links if link.other == other and link.rigid and not link.bone]
     link: bpy.types.PropertyGroup = known[0] if known else obj.dampsim.links.add()
     return link
 
 
 def points_between(obj: bpy.types.Object, other: bpy.types.Object, matrix: Array) -> Array:
-    """Where the object's links to another one hold, (k, 3) in world space. matrix: (4, 4) of its place at rest."""
+    """Return the points (k, 3) in world space of the object's links to another one. matrix: (4, 4) at rest."""
     places = [list(point.place) for link in obj.dampsim.links if link.other == other for point in link.points]
     return transformed(matrix, np.array(places, dtype=float).reshape(-1, 3))
 
@@ -139,9 +141,9 @@ def points_between(obj: bpy.types.Object, other: bpy.types.Object, matrix: Array
 def add_points(
     link: bpy.types.PropertyGroup, other: bpy.types.Object, matrix: Array, there: Array, places: Array
 ) -> None:
-    """Let a link hold an object to another one at places (k, 3) in world space.
+    """Add points (k, 3) in world space to a link to another object.
 
-    matrix, there: (4, 4) of the object's and the other one's places at rest.
+    matrix, other_matrix: (4, 4) at rest, of the object and of the other one.
     """
     if link.other != other:
         link.other = other

@@ -1,4 +1,4 @@
-"""Which objects of a file are of some sort, in files of any size: each object is asked once, see registry."""
+"""Index of the objects that satisfy a predicate, evaluated once for each object of the file (see registry)."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from bpy.app.handlers import persistent
 from ..blender.handlers import Handlers, unwatch, watch
 from .registry import Numbers, all_numbers
 
-# So many objects nobody turns into something else at once.
+# Updates of more objects than this are relation changes, not edits of each of them.
 _MANY = 64
 
 
 class Asked:
-    """Remembers who said yes, and is true between watch and unwatch: edits may turn an object into one."""
+    """Index of objects that satisfy a predicate, kept current by handlers from start_tracking() to stop_tracking()."""
 
     def __init__(self, is_one: Callable[[bpy.types.Object], bool]) -> None:
         self._is_one = is_one
-        # The session's numbers of all objects when they were last asked, None while nobody has; and those that are.
+        # Session uids of all objects at the last scan (None before the first one), and the matching objects.
         self._all: Numbers | None = None
         self._yes: dict[int, bpy.types.Object] = {}
         self._handlers = self._told()
 
     def watch(self) -> None:
-        """Be told by Blender from now on."""
+        """Add the handlers that keep the index current."""
         watch(self._handlers)
 
     def unwatch(self) -> None:
-        """No longer, and hold nothing of this file."""
+        """Remove the handlers and all references to objects."""
         unwatch(self._handlers)
         self.forget()
 
@@ -44,12 +44,12 @@ class Asked:
         def after_update(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
             self.after_update(depsgraph)
 
-        # Before, so that no object that is no more is held; and after, as others may have asked in between.
+        # Clear before, to hold no deleted objects, and after, since other handlers may have scanned in between.
         around = ("load_pre", "load_post", "undo_pre", "undo_post", "redo_pre", "redo_post", "blend_import_post")
         return {**dict.fromkeys(around, forget), "depsgraph_update_post": after_update}
 
     def now(self) -> list[bpy.types.Object]:
-        """All objects of the file that are of the sort, in Blender's order."""
+        """Return all matching objects of the file, in Blender's order."""
         numbers = all_numbers()
         if self._all is None:
             self._yes = {obj.session_uid: obj for obj in bpy.data.objects if self._is_one(obj)}
@@ -57,7 +57,7 @@ class Asked:
             there = set(numbers.tolist())
             self._yes = {number: obj for number, obj in self._yes.items() if number in there}
             new = np.flatnonzero(~np.isin(numbers, self._all))
-            # One by one Blender counts to each.
+            # Indexing bpy.data.objects takes time proportional to the index.
             objects = bpy.data.objects[:] if len(new) else []
             self._yes.update({obj.session_uid: obj for place in new if self._is_one(obj := objects[place])})
         self._all = numbers
@@ -67,18 +67,19 @@ class Asked:
         return [obj for obj in ours if self._is_one(obj)]
 
     def forget(self) -> None:
-        """Ask all again when somebody wants to know: what is known may be of another time's or another file's."""
+        """Discard the index, whose objects may be of another undo step or file; the next query scans all objects."""
         self._all = None
         self._yes = {}
 
     def note(self, obj: bpy.types.Object) -> None:
-        """An object may have become one."""
+        """Add an object that may match now."""
         self._yes[obj.session_uid] = obj
 
     def after_update(self, depsgraph: Any) -> None:
-        """Note what edits have turned into one.
+        """Add objects that match after an edit.
 
-        Where relations change, Blender names all objects of the scene; buttons act on those that are selected.
+        A change of relations updates all objects of the scene. Only selected ones are checked then, since buttons act
+        on those.
         """
         if depsgraph is None:
             return

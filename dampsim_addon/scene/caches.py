@@ -1,4 +1,4 @@
-"""Where an object's simulated frames are, and whose they are."""
+"""Locations and ownership of the caches of simulated frames."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ...core.errors import CacheError
 from ...core.frames.cache import FrameCache
 from .groups import Group, group_of, marks
 
-# A cache's name as own_cache() gives it.
+# Pattern of the cache names that ensure_own_cache() assigns.
 _OWN = re.compile("[0-9a-f]{16}")
 _ROOT = __package__.removesuffix(".dampsim_addon.scene")
 
 
 def default_folder() -> Path:
-    """Where caches go unless the artist says otherwise."""
+    """Return the folder of caches for objects without a cache folder of their own."""
     try:
         return Path(bpy.utils.extension_path_user(_ROOT, path="cache"))
     except ValueError:
@@ -36,7 +36,7 @@ def _base(obj: bpy.types.Object) -> Path:
 
 
 def cache_folder(obj: bpy.types.Object) -> Path:
-    """Of the simulated frames: the object's own, or its group's."""
+    """Return the folder of the simulated frames of an object or its group."""
     group = group_of(obj)
     if group.alone:
         return target_folder(obj)
@@ -44,32 +44,32 @@ def cache_folder(obj: bpy.types.Object) -> Path:
 
 
 def target_folder(obj: bpy.types.Object) -> Path:
-    """Of the files that its bake is in."""
+    """Return the folder of the files of an object's bake."""
     return _base(obj) / _folder(obj.dampsim.cache_id)
 
 
 def is_own_name(name: str) -> bool:
-    """Whether a folder may be one of our caches."""
+    """Return whether a folder name may be that of a DampSim cache."""
     return bool(_OWN.fullmatch(name))
 
 
 def _folder(name: str) -> str:
-    """A folder's name for what a .blend says; that may come from anywhere, and only our own names are taken as such."""
+    """Return a safe folder name for a name stored in a .blend, which is untrusted: names of other forms are hashed."""
     return name if is_own_name(name) else hashlib.sha256(_bytes(name)).hexdigest()[:16]
 
 
 def _bytes(text: str) -> bytes:
-    """Of a path, which need not be text."""
+    """Encode a path, which may contain surrogates."""
     return text.encode("utf-8", "surrogatepass")
 
 
-# The name under which the file at hand will be saved, where that is another one than it has.
+# Path under which the current file will be saved, where it differs from the current path.
 _saved_as: list[str] = []
 
 
 @contextlib.contextmanager
 def saved_as(path: str) -> Iterator[None]:
-    """Within, caches are those of the file that the one at hand will be saved as."""
+    """Use the caches of the path under which the current file will be saved."""
     _saved_as.append(str(Path(path).resolve()))
     try:
         yield
@@ -78,23 +78,22 @@ def saved_as(path: str) -> Iterator[None]:
 
 
 def file_name() -> str:
-    """Of the file whose caches are at hand; '' where it has none yet."""
+    """Return the path of the .blend file that owns the caches; '' where it was never saved."""
     return _saved_as[-1] if _saved_as else bpy.data.filepath
 
 
 def frame_cache(obj: bpy.types.Object) -> FrameCache:
-    """Of an object and those that are simulated with it."""
+    """Return the cache of an object and those simulated together with it."""
     group = group_of(obj)
     return FrameCache(cache_folder(obj), group.name, file_name(), marks(group))
 
 
 def own_cache(group: Group) -> Iterator[tuple[int, int]]:
-    """Give a group a cache of its own; yields how many (done, total) frames were copied into it.
+    """Assign a cache of its own to a group; yields (done, total) numbers of copied frames.
 
-    A duplicate has still got the original's, which stays the original's. So has a file that was saved under another
-    name, but its frames are the same ones and are copied. The name comes from the file and the object, so that a bake
-    killed before the file was saved is found again; from then on it stays with the object, whatever that or the file
-    is called.
+    A duplicated object still refers to the cache of the original, which keeps it. A file saved under another name
+    refers to the cache of the first file, and its frames are copied. The cache name is a hash of the names of file and
+    object, so that a bake killed before the file was saved is found again. It never changes afterwards.
     """
     first = group.members[0]
     source = frame_cache(first) if _has_frames(first) and not is_owner(first) else None
@@ -104,7 +103,7 @@ def own_cache(group: Group) -> Iterator[tuple[int, int]]:
         mark = uuid.uuid4().hex[:16]
         for obj in group.members:
             obj.dampsim.together = mark
-    # One that is there is of a bake that was killed. Frames of another DampSim stay where they are: none can be read.
+    # An existing cache is left by a killed bake. Frames of another version are not copied: they cannot be read.
     if source is not None and source.folder != cache_folder(first) and frame_cache(first).header() is None:
         header = source.header()
         if header is not None and not header.foreign:
@@ -112,13 +111,13 @@ def own_cache(group: Group) -> Iterator[tuple[int, int]]:
 
 
 def _has_frames(obj: bpy.types.Object) -> bool:
-    """Whether the name of its cache is its own, so that frames may be there."""
+    """Return whether the cache name belongs to the object or its group, so that frames may exist."""
     group = obj.dampsim
     return bool(group.together or (group.cache_id and group.cache_id not in others(obj)))
 
 
 def _own_name(obj: bpy.types.Object, source: FrameCache | None) -> None:
-    """Give an object a folder that no other one has. source: of frames that are another file's."""
+    """Assign an unused cache name to an object. source: cache of another file, whose frames will be copied."""
     group, taken = obj.dampsim, others(obj)
     name = "" if source is not None else group.cache_id
     if not name and file_name():
@@ -129,32 +128,32 @@ def _own_name(obj: bpy.types.Object, source: FrameCache | None) -> None:
 
 
 def others(obj: bpy.types.Object) -> set[str]:
-    """The caches of all other objects in the file."""
+    """Return the cache names of all other objects in the file."""
     return {other.dampsim.cache_id for other in bpy.data.objects if other != obj}
 
 
 def is_owner(obj: bpy.types.Object) -> bool:
-    """Whether the object's cache is this file's: not where the file that made it is still there under its old name."""
+    """Return whether this file owns the object's cache; it does not while the file that made it still exists."""
     if not (obj.dampsim.cache_id or obj.dampsim.together):
         return False
     try:
         header = frame_cache(obj).header()
     except CacheError:
-        # It is damaged, and will be made anew.
+        # A damaged cache will be created anew.
         return True
     there = header.owner if header else ""
     try:
         if not there or not Path(there).exists():
             return True
-        # Links give a file more than one name.
+        # Symbolic links give a file more than one name.
         return bool(file_name()) and Path(there).resolve() == Path(file_name()).resolve()
     except (OSError, ValueError):
-        # Where nobody may look, it may well be.
+        # The owner may exist where it cannot be read.
         return False
 
 
 def frames_done(obj: bpy.types.Object) -> int:
-    """How many frames the cache holds; none where it cannot be read."""
+    """Return the number of frames in the cache; 0 where it cannot be read."""
     try:
         return len(frame_cache(obj).numbers()) if obj.dampsim.cache_id or obj.dampsim.together else 0
     except CacheError:

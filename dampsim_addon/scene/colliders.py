@@ -1,4 +1,4 @@
-"""Which colliders stop which simulated objects, in files of any size: see asked."""
+"""Colliders of the file, and the selection of those that act on a simulated object."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from .objects import is_simulated
 
 
 class Lack(enum.Enum):
-    """Why nothing stops at an object, in words."""
+    """Reason why a collider has no effect, in words."""
 
     HIDDEN = "is disabled in viewports"
-    UNBAKED = "is simulated apart, and not baked"
+    UNBAKED = "is simulated separately and not baked"
     FACELESS = "has no faces"
 
 
 def is_collider(obj: bpy.types.Object) -> bool:
-    """Whether an object is marked as a collider, or has Blender's own Collision."""
+    """Return whether an object is marked as a collider, or has Blender's own Collision."""
     return obj.type == "MESH" and (obj.dampsim_collider.is_collider or has_collision(obj))
 
 
 def has_collision(obj: bpy.types.Object) -> bool:
-    """Whether Blender's own Collision is on."""
+    """Return whether Blender's own Collision is enabled."""
     if obj.collision is None or not obj.collision.use:
         return False
     return any(m.type == "COLLISION" and (m.show_viewport or _keyed(obj, m)) for m in obj.modifiers)
@@ -44,19 +44,19 @@ _asked = Asked(is_collider)
 
 
 def known() -> list[bpy.types.Object]:
-    """All colliders of the file, by name."""
+    """Return all colliders of the file, sorted by name."""
     return sorted(_asked.now(), key=lambda obj: obj.name_full)
 
 
 def note(obj: bpy.types.Object) -> None:
-    """An object may have become one."""
+    """Add an object that may have become a collider."""
     _asked.note(obj)
 
 
 def candidates(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> list[tuple[bpy.types.Object, Lack | None]]:
-    """The colliders of a view layer that a simulated object is to stop at, and why it does not.
+    """Return the colliders of a view layer that may act on a simulated object, each with its issue, if any.
 
-    Those of the collection that it names, if it names one; never what is simulated with it.
+    A collider collection limits them. Objects simulated together are never colliders of each other.
     """
     found = known()
     return _within(found, obj.dampsim.collider_collection, group_of(obj).members, view_layer) if found else []
@@ -78,7 +78,7 @@ def _within(
 
 
 def _lack(other: bpy.types.Object) -> Lack | None:
-    # The eye is for the animator alone. What is disabled for a while says so when it is read.
+    # Hiding with the eye icon has no effect. Animated visibility raises an error when the collider is read.
     if other.hide_viewport and "hide_viewport" not in animated_paths(other):
         return Lack.HIDDEN
     if all(collection.hide_viewport for collection in other.users_collection):
@@ -91,14 +91,14 @@ def _lack(other: bpy.types.Object) -> Lack | None:
 
 
 def stopping(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> list[bpy.types.Object]:
-    """The colliders at which a simulated object stops."""
+    """Return the colliders that act on a simulated object."""
     if not obj.dampsim.collide:
         return []
     return [other for other, lack in candidates(obj, view_layer) if lack is None]
 
 
 def stopping_each(members: Sequence[bpy.types.Object], view_layer: bpy.types.ViewLayer) -> list[list[bpy.types.Object]]:
-    """The same for each of the members of a group: all that share a collection are looked at once."""
+    """Return active_colliders() for each member of a group, evaluated once per collider collection."""
     colliders, looked = known(), dict[bpy.types.Collection | None, list[bpy.types.Object]]()
     for limit in {obj.dampsim.collider_collection for obj in members if obj.dampsim.collide}:
         found = _within(colliders, limit, members, view_layer)
@@ -107,14 +107,14 @@ def stopping_each(members: Sequence[bpy.types.Object], view_layer: bpy.types.Vie
 
 
 def standing_for(group: Group, view_layer: bpy.types.ViewLayer) -> tuple[object, ...]:
-    """Which colliders stop which members, and how: what can be told without evaluating."""
+    """Return a comparable summary of the colliders of each member and their settings, without evaluation."""
     each = stopping_each(group.members, view_layer)
     known_as = {other: (other.session_uid, _settings(other)) for stops in each for other in stops}
     return tuple(tuple(known_as[other] for other in stops) for stops in each)
 
 
 def settings_of_colliders(obj: bpy.types.Object, scene: bpy.types.Scene) -> dict[str, str]:
-    """The colliders that stop an object, and what is set of each and not keyframed; made without evaluating."""
+    """Return the colliders that act on an object and their settings that are not animated, without evaluation."""
     others = stopping(obj, layer_of(scene))
     return {
         "Colliders of the Scene": ", ".join(str(other.name_full) for other in others),
@@ -132,7 +132,7 @@ def _settings(other: bpy.types.Object) -> str:
 
 
 def read_dials(obj: bpy.types.Object) -> ColliderDials:
-    """A collider's dials as they are now; raises ParameterError, which names it."""
+    """Return the current dials of a collider. Raises ParameterError with the object's name."""
     try:
         return ColliderDials(**{name: getattr(obj.dampsim_collider, name) for name in COLLIDER_PARAMETERS})
     except ParameterError as error:
@@ -140,12 +140,12 @@ def read_dials(obj: bpy.types.Object) -> ColliderDials:
 
 
 def layer_of(scene: bpy.types.Scene) -> bpy.types.ViewLayer:
-    """The view layer in which a scene is simulated, as far as it is known."""
+    """Return the view layer in which a scene is simulated, as far as it is known."""
     here = bpy.context.view_layer
     return here if here is not None and bpy.context.scene == scene else scene.view_layers[0]
 
 
-# For edits that a script has made, which nobody has told of yet.
+# For edits by scripts, which have not triggered handlers yet.
 forget = _asked.forget
 register = _asked.watch
 unregister = _asked.unwatch

@@ -1,4 +1,4 @@
-"""Blender properties of what touches: beside a simulated object's dials, and with colliders."""
+"""Blender properties for contact, of simulated objects and of colliders."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ def _marked(group: PropertyGroup, context: object) -> None:
 
 
 class HasContact:
-    """What a simulated object has to say of contact, beside the parameters."""
+    """Contact properties of a simulated object that are not core parameters."""
 
     collider_collection: PointerProperty(
         type=Collection,
         name="Collider Collection",
-        description="It stops only at colliders of this collection; at those of the whole scene if empty",
+        description="Collide only with colliders of this collection. If empty, collide with all colliders of the scene",
     )
     friction_group: StringProperty(
         name="Friction Group",
-        description="Where this group's weight is below 1, it has that part of the friction",
+        description="Multiply the friction by the weight of this group",
     )
     front_group: StringProperty(
         name="Front Group",
-        description="Where this group is painted more is the front; it slides more easily towards there than back",
+        description="Let the object slide more easily towards higher weights of this group than back",
     )
 
 
 class DampSimCollider(PropertyGroup):
-    """What an object is to those that stop at it. The parameters of COLLIDER_PARAMETERS are added below."""
+    """Properties of a collider. The parameters of COLLIDER_PARAMETERS are added below."""
 
     is_collider: BoolProperty(
         name="Collider",
-        description="What DampSim simulates stops at this object",
+        description="Let simulated objects collide with this object",
         options=set(),
         update=_marked,
     )
     plane: BoolProperty(
         name="Infinite Plane",
-        description="Things stop at a plane without end through its origin, above which is where its Z axis points",
+        description="Collide with an infinite plane through the origin of this object, on the side of its Z axis",
         options=set(),
     )
 
@@ -54,7 +54,7 @@ class DampSimCollider(PropertyGroup):
 for _name, _parameter in COLLIDER_PARAMETERS.items():
     DampSimCollider.__annotations__[_name] = property_of(_parameter)
 
-# Else what is dialled on a library override would be lost when the file is opened again.
+# Without this, values set on a library override are lost when the file is opened again.
 for _name, _deferred in get_type_hints(DampSimCollider).items():
     _deferred.keywords["override"] = {"LIBRARY_OVERRIDABLE"}
     DampSimCollider.__annotations__[_name] = _deferred

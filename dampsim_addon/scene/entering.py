@@ -1,7 +1,7 @@
-"""What moves and shapes an object, told apart by names an artist knows: to say what changed since a bake.
+"""Digests of the inputs that move and shape an object, by names the user knows, to report changes since a bake.
 
-It is looked up without visiting frames: what drivers, constraints and expressions make of it is not known here, only
-what they are. Whether Live's frames hold rests on the samples themselves, not on this.
+They are computed without visiting frames. They cover the definition of drivers and constraints, not their results.
+Live does not rely on them to validate its frames: it compares the samples themselves.
 """
 
 from __future__ import annotations
@@ -25,23 +25,22 @@ from .seams import seam_groups
 from .snapshot import GROUPS
 
 _BONE = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]')
-# How the parts begin that are of a collider.
+# Prefixes of the names of a collider's inputs.
 MOVES, SHAPE = "the movement of collider ", "the shape of collider "
-# How the part of all begins that moves the object; the first of them is the object itself.
+# Prefix of the input that every influencing object has. The object itself comes first.
 PARENT = "parent of "
-# Digits of values that are compared.
+# Decimals to which values are compared.
 _DIGITS = 5
-# By what name an object is told.
+# Function that returns the name under which an object is reported.
 Called = Callable[[bpy.types.Object], str]
 
 
 def entering(
     obj: bpy.types.Object, scene: bpy.types.Scene, known_as: Mapping[bpy.types.Object, str] | None = None
 ) -> dict[str, str]:
-    """Digests by what they are of, in words: keyframes and poses by object and bone, modifiers, mesh and weights; and
-    the same of the colliders that stop it.
+    """Return digests by input name: keyframes and poses by object and bone, modifiers, mesh, weights and colliders.
 
-    known_as: under which names what moves it is told, where not under its own: see renamed.
+    display_names: names of influencing objects where they differ from their current ones: see previous_names().
     """
     parts: dict[str, Any] = {}
     names = known_as or {}
@@ -70,7 +69,7 @@ def entering(
 
 
 def moving(obj: bpy.types.Object) -> list[bpy.types.Object]:
-    """All that is told by name of what moves an object, itself first, in the order of entering()."""
+    """Return the objects that influence an object's motion, itself first, in the order of input_digests()."""
     return list(dict.fromkeys([*sources(obj), *targets(obj)]))
 
 
@@ -88,14 +87,14 @@ def _machine(obj: bpy.types.Object, put: Any, called: Called) -> None:
 
 def _collider(other: bpy.types.Object, put: Any) -> None:
     moves, shape = f"{MOVES}{other.name_full}", f"{SHAPE}{other.name_full}"
-    # None by its name, which may change: by its place among them. Two that change their places change what is told.
+    # Sources are identified by index, since names may change. Exchanging two of them changes the digest.
     places = {one: f"source {place}" for place, one in enumerate(sources(other))}
 
     def called(one: bpy.types.Object) -> str:
         return places.get(one, str(one.name))
 
     for source in places:
-        # Of rigs and parents, what moves them moves it.
+        # Rigs and parents move the collider, so their digests are part of its own.
         _movement(source, False, lambda name, value: put(moves, (name, value)), called)
     for modifier in other.modifiers:
         put(shape, (modifier.show_viewport, _set(modifier, called)))
@@ -104,7 +103,7 @@ def _collider(other: bpy.types.Object, put: Any) -> None:
 
 
 def sources(obj: bpy.types.Object) -> list[bpy.types.Object]:
-    """The object, and all that it is held or bent by."""
+    """Return the object and all objects that move or deform it: parents, targets of constraints and modifiers."""
     found: dict[bpy.types.Object, None] = {}
     waiting = [obj]
     while waiting:
@@ -143,7 +142,7 @@ def _movement(source: bpy.types.Object, own: bool, put: Any, called: Called) -> 
             strips = [(s.frame_start, s.frame_end, s.scale, s.blend_type, s.influence, s.mute) for s in track.strips]
             if not any(is_ours(one) for one in (track.name, *(s.name for s in track.strips))):
                 put(f"NLA tracks of {name}", (track.mute, strips))
-    # Of what a rigid body simulation moves, this is of one frame.
+    # The transform of a rigid body is a result of its simulation at one frame.
     if source.rigid_body is None:
         put(f"place of {name}", _still(source, "", keyed))
     put(f"{PARENT}{name}", (_said(source.parent, called), source.parent_bone,
@@ -157,14 +156,14 @@ def _movement(source: bpy.types.Object, own: bool, put: Any, called: Called) -> 
 
 
 def _still(one: bpy.types.Object | bpy.types.PoseBone, path: str, keyed: set[str]) -> list[object]:
-    """What of a place is the same at all frames. path: what keyframes' paths of it begin with."""
+    """Return the part of a transform that is not keyframed. path: prefix of its data paths."""
     turn = {"QUATERNION": "rotation_quaternion", "AXIS_ANGLE": "rotation_axis_angle"}.get(one.rotation_mode)
     names = ("location", turn or "rotation_euler", "scale")
     return [one.rotation_mode, *(_floats(getattr(one, name)) for name in names if f"{path}{name}" not in keyed)]
 
 
 def _said(other: bpy.types.ID | None, called: Called) -> str:
-    """The name of what is referred to, if anything is."""
+    """Return the name of a referenced datablock; '' for None."""
     return called(other) if isinstance(other, bpy.types.Object) else str(getattr(other, "name", ""))
 
 
@@ -189,7 +188,7 @@ def _objects(struct: Any) -> Iterator[bpy.types.Object]:
 
 
 def _targets(constraint: Any) -> Iterator[bpy.types.Object]:
-    """What a constraint looks at, poles included, and each of an Armature's."""
+    """Iterate over the target objects of a constraint, including poles and an Armature's targets."""
     yield from _objects(constraint)
     for one in getattr(constraint, "targets", ()):
         if one.target is not None:
@@ -197,7 +196,7 @@ def _targets(constraint: Any) -> Iterator[bpy.types.Object]:
 
 
 def _set(struct: Any, called: Called) -> list[object]:
-    """What is set of a modifier or constraint, and what it refers to."""
+    """Return the settings of a modifier or constraint, and the names of the objects that it refers to."""
     return [*dialled_of(struct), *(called(other) for other in _objects(struct))]
 
 

@@ -1,4 +1,4 @@
-"""Blender properties of a solid's fibres, beside its dials."""
+"""Blender properties of a solid's fibres."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from bpy.props import StringProperty
 
 
 class HasFibres:
-    """Where fibres are in a simulated object, and along what they lie, beside the parameters."""
+    """Fibre properties of a simulated object that are not core parameters: location and direction."""
 
     fibre_group: StringProperty(
         name="Fibre Group",
-        description="The flesh of this group contracts along its fibres: the stronger, the nearer its weight is to 1",
+        description="Contract the flesh of this group along its fibres, more strongly at higher weights",
     )
     direction_group: StringProperty(
         name="Direction Group",
-        description="Fibres lie from where this group's weight is 0 to where it is 1; which end is which is all one",
+        description="Align fibres with the gradient of this group: paint 0 at one end and 1 at the other end",
     )

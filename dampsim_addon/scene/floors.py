@@ -1,4 +1,4 @@
-"""The floor that is one click: an infinite plane under what is simulated."""
+"""Floor added by one click: an infinite plane under the simulated objects."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from ..blender.sampler import GroupSampler
 from .colliders import known, note
 
 NAME = "Floor"
-# Its half width, in parts of the size of what lies on it.
+# Half width of the displayed plane, relative to the size of the objects on it.
 _WIDE = 3.0
-# What floats higher above the grid than so many of its sizes is not about to fall onto that.
+# Objects higher above the grid than this, relative to their size, do not fall onto the grid.
 _HIGH = 10.0
-# What stands nearer to the grid than this part of its size stands on it.
+# Objects nearer to the grid than this, relative to their size, stand on it.
 _NEAR = 0.01
-# Contact Distance as it is by default, in parts of the size.
+# Default Contact Distance, relative to the size.
 _GAP = 0.005
 
 
 def existing(scene: bpy.types.Scene) -> bpy.types.Object | None:
-    """A floor that a scene has already."""
+    """Return an infinite-plane collider of the scene, if there is one."""
     found = [obj for obj in known() if obj.dampsim_collider.plane and scene.objects.get(obj.name) == obj]
     return found[0] if found else None
 
 
 def under(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, objects: Mapping[bpy.types.Object, bool]) -> Array:
-    """Where a floor is to lie under some objects, and its half width (4,): visits the first frame.
+    """Return the centre of a floor under some objects and its half width (4,). Visits the first frame.
 
-    What is held, or stands on the grid, lies on it; what is about to fall falls onto the grid, or by its own height
-    where that is no way down.
-    objects: with whether they are about to fall.
+    Pinned objects, and those that stand on the grid, lie on the floor. Falling objects fall onto the grid. If the grid
+    is not below or too far below, they fall by their own height.
+    objects: with whether each is free to fall.
     """
     with GroupSampler(scene, view_layer, list(objects)) as sampler:
         surfaces = [member.world(float(scene.frame_start)) for member in sampler.members]
@@ -46,7 +46,7 @@ def under(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, objects: Mapp
         elif falls and low < -_NEAR * size:
             low -= float(np.ptp(surface[:, 2]))
         else:
-            # Where it begins to give way, it begins as it was modelled.
+            # A gap of the contact distance keeps the contact force zero at the start.
             low -= gap
         heights.append(low)
     points = np.concatenate(surfaces)
@@ -55,7 +55,7 @@ def under(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, objects: Mapp
 
 
 def made(collection: bpy.types.Collection, place: Array, also: Sequence[bpy.types.Collection] = ()) -> bpy.types.Object:
-    """A new floor. place: see under().  also: further collections that it has to be in."""
+    """Create a floor. place: see floor_placement().  extra_collections: further collections to link it to."""
     half = float(place[3])
     mesh = bpy.data.meshes.new(NAME)
     corners = [(-half, -half, 0.0), (half, -half, 0.0), (half, half, 0.0), (-half, half, 0.0)]

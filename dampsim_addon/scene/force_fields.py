@@ -1,4 +1,4 @@
-"""Which force fields reach which simulated objects, in files of any size: see registry."""
+"""Force fields of the file, and the selection of those that act on a simulated object."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..blender.animation import animated_paths
 from ..blender.fields import has_field, unfollowed
 from .asked import Asked
 
-# What is set of a field, and by which names it may be keyframed.
+# Settings of a field, with the property names by which they may be animated.
 _SETTINGS = {
     **{name: (name,) for name in (
         "shape", "falloff_type", "z_direction", "flow", "size", "rest_length", "noise", "seed", "falloff_power",
@@ -24,14 +24,14 @@ _asked = Asked(has_field)
 
 
 def known() -> list[bpy.types.Object]:
-    """All objects of the file that are force fields, or bear particles that are."""
+    """Return all objects of the file that are force fields, or have particles that are force fields."""
     return _asked.now()
 
 
 def reaching(obj: bpy.types.Object, where: bpy.types.Scene | bpy.types.ViewLayer) -> list[bpy.types.Object]:
-    """The force fields of a scene or view layer that may act on a simulated object.
+    """Return the force fields of a scene or view layer that may act on a simulated object.
 
-    Those of the collection that it names, if it names one, and never its own.
+    An effector collection limits them. An object's own field never acts on it.
     """
     limit = obj.dampsim.field_collection
     return [
@@ -45,7 +45,7 @@ def reaching(obj: bpy.types.Object, where: bpy.types.Scene | bpy.types.ViewLayer
 
 
 def unfollowed_here(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
-    """What of the force fields that reach an object is not followed, in words; '' where all is."""
+    """Return the unsupported features of the force fields that act on an object, in words; '' if there are none."""
     if not obj.dampsim.field_weight > 0.0:
         return ""
     found = [(other.name, what) for other in reaching(obj, scene) if (what := unfollowed(other))]
@@ -53,7 +53,7 @@ def unfollowed_here(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
 
 
 def settings_of_fields(obj: bpy.types.Object, scene: bpy.types.Scene) -> dict[str, str]:
-    """The force fields that reach an object, and what is set of each and not keyframed; made without evaluating."""
+    """Return the force fields that act on an object and their settings that are not animated, without evaluation."""
     others = [other for other in reaching(obj, scene) if not other.hide_viewport]
     return {
         "Force Fields of the Scene": ", ".join(other.name for other in others),
@@ -74,13 +74,13 @@ def _settings(other: bpy.types.Object) -> str:
         if value:
             found.append(f"{field.bl_rna.properties[name].name.lower()} {text}".strip())
     if not keyed and other.parent is None and not len(other.constraints):
-        # What moves it otherwise is not known here.
+        # Motion by animation, parents or constraints would need evaluation.
         place, turn = np.array(other.matrix_world)[:3, 3], np.array(other.matrix_world)[:3, 2]
         found += [f"{what} {np.round(part, _DIGITS) + 0.0}" for what, part in (("at", place), ("along", turn))]
     return ", ".join(found)
 
 
-# For edits that a script has made, which nobody has told of yet.
+# For edits by scripts, which have not triggered handlers yet.
 forget = _asked.forget
 register = _asked.watch
 unregister = _asked.unwatch

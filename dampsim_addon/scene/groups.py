@@ -1,6 +1,6 @@
-"""Who is simulated together with whom. Each object is a group of its own until Simulate Together joins it to others.
+"""Groups of objects that are simulated together. An object is a group of its own until Simulate Together joins others.
 
-A group owns cache, progress, range and live frames; an object its dials, maps, target and result.
+A group owns the cache, progress, frame range and live frames. An object owns its dials, maps, target and result.
 """
 
 from __future__ import annotations
@@ -14,35 +14,36 @@ import bpy
 from .objects import simulated
 from .registry import seen
 
-# What an object that is simulated alone is known by in its cache.
+# Identifier of the only object in a cache.
 _ALONE = "object"
-# A sentence that speaks of more objects counts them.
+# Messages list at most this many objects by name.
 _NAMED = 3
 
 
 @dataclass(frozen=True)
 class Group:
-    """members: by name, so that the order is always the same."""
+    """Objects that are simulated together. members: sorted by name, so that their order is deterministic."""
 
     members: tuple[bpy.types.Object, ...]
 
     @property
     def name(self) -> str:
-        """For messages that are about all of it."""
+        """Name for messages about the whole group."""
         return named(self.members)
 
     @property
     def alone(self) -> bool:
+        """True if the group has only one member."""
         return len(self.members) == 1
 
     @property
     def key(self) -> str:
-        """What tells it from other groups of the session, whatever its objects are called."""
+        """Key that identifies the group during the session, independently of object names."""
         return key_of(self.members[0])
 
 
 def named(objects: Iterable[bpy.types.Object]) -> str:
-    """Objects by name, but the first ones only where they are many."""
+    """Return the names of objects for messages; long lists are abbreviated."""
     names = [str(obj.name) for obj in objects]
     if len(names) <= _NAMED:
         return ", ".join(names)
@@ -50,11 +51,12 @@ def named(objects: Iterable[bpy.types.Object]) -> str:
 
 
 def key_of(obj: bpy.types.Object) -> str:
+    """Return the session key of an object's group."""
     return str(obj.dampsim.together) or f"object {obj.session_uid}"
 
 
 def group_of(obj: bpy.types.Object) -> Group:
-    """An object's group: those of the file that have its mark, and are in a scene with it."""
+    """Return an object's group: all objects with its group id that share a scene with it."""
     mark = obj.dampsim.together
     if not mark:
         return Group((obj,))
@@ -69,7 +71,7 @@ def group_of(obj: bpy.types.Object) -> Group:
 
 
 def groups_of(objects: Iterable[bpy.types.Object]) -> list[Group]:
-    """The groups of some objects, each once."""
+    """Return the groups of some objects without repetition."""
     found: dict[str, Group] = {}
     for obj in simulated(objects):
         if key_of(obj) not in found:
@@ -78,9 +80,9 @@ def groups_of(objects: Iterable[bpy.types.Object]) -> list[Group]:
 
 
 def marks(group: Group) -> dict[str, str]:
-    """What the members are known by in caches, by name: their names may change.
+    """Return the identifiers of the members in caches, by object name. They do not change when objects are renamed.
 
-    Duplicates, which have the same mark, are told apart by their names.
+    Duplicated objects have the same identifier and are distinguished by name.
     """
     if group.alone:
         return {group.members[0].name: _ALONE}
@@ -92,7 +94,7 @@ def marks(group: Group) -> dict[str, str]:
 
 
 def join(objects: Iterable[bpy.types.Object]) -> Group:
-    """Simulate objects together from now on, and with whom they were."""
+    """Simulate objects, and all members of their groups, together from now on."""
     chosen = list(objects)
     members = {member for obj in chosen for member in group_of(obj).members}
     mark = next((obj.dampsim.together for obj in chosen if obj.dampsim.together), "") or uuid.uuid4().hex[:16]
@@ -103,7 +105,7 @@ def join(objects: Iterable[bpy.types.Object]) -> Group:
 
 
 def leave(obj: bpy.types.Object) -> None:
-    """Simulate an object alone from now on. The last one of a group is alone too."""
+    """Remove an object from its group. A group with a single remaining member is dissolved."""
     rest = [member for member in group_of(obj).members if member != obj]
     obj.dampsim.together = ""
     if len(rest) == 1:

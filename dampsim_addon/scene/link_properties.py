@@ -1,4 +1,4 @@
-"""Blender properties of links: where they hold, and how."""
+"""Blender properties of links: target, points and stiffness."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .anchors import has_bone, standing
 
 
 def _led_elsewhere(link: PropertyGroup, context: object) -> None:
-    """Draw the points there from now on; at the first frame, that is where they are simulated."""
+    """Update the points' positions in the target's space, which are only drawn; the simulation uses the first frame."""
     obj, other, layer = link.id_data, link.other, bpy.context.view_layer
     found = other is not None and layer is not None and (not link.bone or has_bone(other, link.bone))
     way = np.linalg.inv(standing(layer, other, link.bone)) @ standing(layer, obj, "") if found else np.eye(4)
@@ -32,33 +32,37 @@ def _not_itself(link: PropertyGroup, other: Object) -> bool:
 
 
 class DampSimPoint(PropertyGroup):
-    """Where a link holds."""
+    """Point of a link."""
 
-    place: FloatVectorProperty(name="Place", description="In the object's space, where it is at rest", size=3)
+    place: FloatVectorProperty(name="Place", description="Position of the point in the object's space, at rest", size=3)
     there: FloatVectorProperty(
-        name="There", description="The same in the other object's or bone's space; drawn, not simulated", size=3
+        name="There",
+        description="Position of the point in the space of the linked object or bone. It is drawn, not simulated",
+        size=3,
     )
 
 
 class DampSimLink(PropertyGroup):
-    """What holds the object to another one."""
+    """Link from the object to another one."""
 
     other: PointerProperty(
         type=Object,
         name="To",
-        description="What it is linked to: an object that is simulated with it, or any other one",
+        description="Choose the object to link to: simulated together with this one, or not simulated with DampSim",
         poll=_not_itself,
         update=_led_elsewhere,
     )
     bone: StringProperty(
-        name="Bone", description="The bone of an armature; empty for the object itself", update=_led_elsewhere
+        name="Bone",
+        description="Choose a bone of the armature to link to. Leave empty to link to the object itself",
+        update=_led_elsewhere,
     )
     rigid: BoolProperty(
-        name="Rigid", description="Hold the points together without giving way", default=True, options=set()
+        name="Rigid", description="Hold the points together without any give", default=True, options=set()
     )
     stiffness: FloatProperty(
         name="Stiffness",
-        description="How strongly each point of a soft link is held, in newtons per metre",
+        description="Set the stiffness of each point of a soft link, in newtons per metre",
         default=1000.0,
         min=0.001,
         soft_max=1e6,

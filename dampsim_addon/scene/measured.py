@@ -1,4 +1,4 @@
-"""What was measured of an object and is kept with it for the panel, and whether it still holds."""
+"""Measurements of an object that are stored with it for the panel, and their validity."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from .properties import read_settings
 
 
 def note(obj: bpy.types.Object, scene: bpy.types.Scene, simulation: Simulation) -> None:
-    """Keep with the object what the panel says of it."""
+    """Store the measurements of a simulation that the panel shows with the object."""
     group, name = obj.dampsim, obj.name
     model, system = simulation.model_of(name), simulation.system_of(name)
     group.measured_fill = model.fill
-    # What is filled well asks for no other kind.
+    # Shells are only detected where tetrahedra fill the mesh badly and another kind would be better.
     group.measured_shell = model.fill < 0.5 and new_dials.shell_thickness(obj) > 0.0
     island, _ = simulation.place(name)
     factors = simulation.factors(island)
@@ -43,19 +43,19 @@ def note(obj: bpy.types.Object, scene: bpy.types.Scene, simulation: Simulation) 
 
 
 def holds(obj: bpy.types.Object, scene: bpy.types.Scene) -> bool:
-    """Whether what was measured is that of the object as it is now."""
+    """Return whether the stored measurements are valid for the object in its current state."""
     return bool(obj.dampsim.measured_for) and obj.dampsim.measured_for == weighing(obj, scene)
 
 
 def weighing(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
-    """What the measured sag and eigenvalue depend on, as far as it can be told at any frame and without evaluating."""
+    """Return the inputs of the measured sag and eigenvalue, as text, as far as they are known without evaluation."""
     group = obj.dampsim
-    # What changes the model, and the dials of stiffness.
+    # Parameters that change the model, and the dials of stiffness.
     names = [name for name, one in PARAMETERS.items() if one.affects is Affects.MODEL]
     names += ["stiffness_by", "sag", "stiffness", "keep_shape"]
     lighter = [] if group.gravity_weight == 1.0 else [group.gravity_weight]
     deforming = [(m.name, m.type) for m in obj.modifiers if m.type in DEFORMING and not is_ours(m.name)]
-    # Without any, files of before know nothing of them.
+    # Empty parts are left out, so that measurements of files without them stay valid.
     stops = [_stops(other, scene) for other in stopping(obj, layer_of(scene))]
     fibres = [group.fibre_group, group.direction_group] if group.fibre_group else []
     return repr(
@@ -75,20 +75,20 @@ def weighing(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
 
 
 def _stops(other: bpy.types.Object, scene: bpy.types.Scene) -> list[object]:
-    """Of a collider: it may lie on it, or against it."""
+    """Return the inputs from a collider, on which the object may rest at the first frame."""
     mesh = other.data
     shape = [len(mesh.vertices), len(mesh.polygons), other.dampsim_collider.plane, other.dampsim_collider.thickness]
     return [other.name, *shape, first_pose(other, scene.frame_start)]
 
 
 def first_gravity(scene: bpy.types.Scene) -> list[float]:
-    """Gravity at the first frame, as far as it can be told without going there."""
+    """Return gravity at the first frame (m/s^2), as far as it is known without visiting that frame."""
     keyed = [curve for curve in curves(scene) if curve.data_path in ("gravity", "use_gravity")]
     return _values(keyed, scene.frame_start) or [round(value, 5) for value in gravity(scene)]
 
 
 def first_pose(obj: bpy.types.Object, frame: int) -> list[object]:
-    """How the object, and what it hangs on or is bent by, is keyed at a frame; and how it stands where nothing is."""
+    """Return the keyframed values at a frame of an object, its parents and deformers; transforms where not animated."""
     found: list[object] = []
     waiting, seen = [obj], set()
     while waiting:
@@ -96,15 +96,15 @@ def first_pose(obj: bpy.types.Object, frame: int) -> list[object]:
         if one in seen:
             continue
         seen.add(one)
-        # Dials are looked at beside the pose.
+        # Keyframes of dials are no part of the pose.
         keyed = _values([c for c in curves(one) if one != obj or not c.data_path.startswith("dampsim.")], frame)
-        # What drivers and constraints make of it is not known here.
+        # The results of drivers and constraints are unknown without evaluation.
         still = not keyed and one.animation_data is None and not one.constraints
         found.append(keyed or (np.round(np.array(one.matrix_basis), 4).tolist() if still else []))
         targets = [getattr(m, "object", None) for m in one.modifiers if m.type in DEFORMING and not is_ours(m.name)]
         waiting += [other for other in (one.parent, *targets) if other is not None]
     keys = obj.data.shape_keys
-    # A bake may have added some of its own.
+    # A bake may have added curves of its own, which curves() skips.
     found += _values(curves(keys), frame) if keys is not None else []
     return found
 
@@ -114,14 +114,14 @@ def _values(keyed: Iterable[bpy.types.FCurve], frame: int) -> list[float]:
 
 
 def mesh_sum(mesh: bpy.types.Mesh) -> tuple[int, int, int]:
-    """The numbers of vertices and faces, and a quick checksum of where the vertices are."""
+    """Return the numbers of vertices and faces, and a checksum of the vertex positions."""
     return len(mesh.vertices), len(mesh.polygons), zlib.crc32(positions(mesh))
 
 
 def substeps(obj: bpy.types.Object, scene: bpy.types.Scene) -> Substeps:
-    """How many substeps a frame needs with the dials as they are; as Simulation.substeps has it.
+    """Return the number of substeps per frame for the current dials, as Simulation.substeps would.
 
-    Of a painted Settle only a measurement tells the fastest part.
+    With a Settle Group, the fastest part is only known from a measurement.
     """
     settings, group = read_settings(obj), obj.dampsim
     frame_time = 1.0 / frame_rate(scene)

@@ -1,4 +1,4 @@
-"""Blender properties of muscles and sensors, beside a simulated object's dials."""
+"""Blender properties of muscles, sensors and walks."""
 
 from __future__ import annotations
 
@@ -19,108 +19,114 @@ from ..blender.sampler import frame_rate
 
 
 def _delay_dialled(muscle: PropertyGroup, context: bpy.types.Context) -> None:
-    """It is meant in frames of the scene as it is now."""
+    """Store the frame rate to which the delay in frames refers."""
     muscle.fps = frame_rate(context.scene)
 
 
 class DampSimWeight(PropertyGroup):
-    """What a sensor says to a muscle."""
+    """Weight of a sensor for a muscle."""
 
     weight: FloatProperty(
-        name="Weight", description="What this sensor adds to the muscle's sum while it reads 1", soft_min=-2.0,
+        name="Weight", description="Add this to the muscle's sum while the sensor reads 1", soft_min=-2.0,
         soft_max=2.0, options=set(),
     )  # fmt: skip
 
 
 class DampSimMuscle(PropertyGroup):
-    """Edges that a machine switches. Its weights are of the object's sensors, in their order."""
+    """Edges that a controller switches. weights: one for each of the object's sensors, in their order."""
 
-    attribute: StringProperty(name="Edges", description="Attribute of the mesh that marks its edges", options=set())
+    attribute: StringProperty(name="Edges", description="Choose the mesh attribute that marks the edges", options=set())
     length: FloatProperty(
-        name="Length", description="How long it is at rest while on, in percent of its length while off", default=70.0,
+        name="Length", description="Set the rest length while on, in percent of that while off", default=70.0,
         min=1.0, soft_min=20.0, soft_max=200.0, max=1000.0, subtype="PERCENTAGE", options=set(),
     )  # fmt: skip
     stiffness: FloatProperty(
-        name="Stiffness", description="While off, in percent of what its edges have without it", default=100.0,
+        name="Stiffness", description="Set the stiffness while off, in percent of that of its edges", default=100.0,
         min=0.01, soft_max=200.0, max=10000.0, subtype="PERCENTAGE", options=set(),
     )  # fmt: skip
     stiffness_on: FloatProperty(
-        name="Stiffness On", description="While on, in percent of what its edges have without it", default=100.0,
+        name="Stiffness On", description="Set the stiffness while on, in percent of that of its edges", default=100.0,
         min=0.01, soft_max=200.0, max=10000.0, subtype="PERCENTAGE", options=set(),
     )  # fmt: skip
     damping: FloatProperty(
-        name="Damping", description="Seconds in which a damper beside it, while off, lets it come two thirds "
-        "of its way",
+        name="Damping", description="Set the time constant of a parallel damper while off: after that time, two "
+        "thirds of a change in length are done",
         min=0.0, soft_max=1.0, max=100.0, precision=3, subtype="TIME_ABSOLUTE", unit="TIME_ABSOLUTE", options=set(),
     )  # fmt: skip
     damping_on: FloatProperty(
-        name="Damping On", description="Seconds in which a damper beside it, while on, lets it come two thirds of its "
-        "way", min=0.0, soft_max=1.0, max=100.0, precision=3, subtype="TIME_ABSOLUTE", unit="TIME_ABSOLUTE",
+        name="Damping On", description="Set the time constant of a parallel damper while on: after that time, two "
+        "thirds of a change in length are done",
+        min=0.0, soft_max=1.0, max=100.0, precision=3, subtype="TIME_ABSOLUTE", unit="TIME_ABSOLUTE",
         options=set(),
     )  # fmt: skip
     threshold: FloatProperty(
-        name="Threshold", description="It wants to be on where the weights of the sensors that read 1 add up to more",
+        name="Threshold", description="Switch on while the weights of all sensors that read 1 add up to more than this",
         default=1.0, soft_min=-2.0, soft_max=4.0, options=set(),
     )  # fmt: skip
     delay: IntProperty(
-        name="Delay", description="Frames for which it has to want so before it switches", min=0, soft_max=24,
-        max=1000, update=_delay_dialled, options=set(),
+        name="Delay", description="Switch only after this many frames in a row above (on) or below (off) the threshold",
+        min=0, soft_max=24, max=1000, update=_delay_dialled, options=set(),
     )  # fmt: skip
     fps: FloatProperty(options={"HIDDEN"})
     force: EnumProperty(
         name="Force",
-        description="Whether its sensors switch it, or this does; it can be keyframed",
+        description="Let the sensors switch the muscle, or force it on or off. This can be keyframed",
         items=[
-            (Force.AUTO, "Auto", "Its sensors switch it", "AUTO", 0),
-            (Force.OFF, "Off", "It is off, whatever its sensors say", "RADIOBUT_OFF", 1),
-            (Force.ON, "On", "It is on, whatever its sensors say", "RADIOBUT_ON", 2),
+            (Force.AUTO, "Auto", "Let its sensors switch it", "AUTO", 0),
+            (Force.OFF, "Off", "Keep it off and ignore its sensors", "RADIOBUT_OFF", 1),
+            (Force.ON, "On", "Keep it on and ignore its sensors", "RADIOBUT_ON", 2),
         ],
     )
     weights: CollectionProperty(type=DampSimWeight)
 
 
 class DampSimSensor(PropertyGroup):
-    """What a machine looks at."""
+    """Sensor of a controller."""
 
     sense: EnumProperty(
         name="Sense",
-        description="What it looks at",
+        description="Choose the quantity that the sensor measures",
         items=[
-            (Sense.LENGTH, "Length", "It reads 1 while its edges are as long as its limits say"),
-            (Sense.CONTACT, "Contact", "It reads 1 while a vertex of its group touches something"),
-            (Sense.DISTANCE, "Distance", "It reads 1 while its group's middle is as far from an object as is said"),
+            (Sense.LENGTH, "Length", "Read 1 while the length of its edges is within the limits"),
+            (Sense.CONTACT, "Contact", "Read 1 while a vertex of its group touches something"),
+            (Sense.DISTANCE, "Distance", "Read 1 while the distance of its group's centre to an object is in range"),
         ],
         options=set(),
     )  # fmt: skip
-    attribute: StringProperty(name="Edges", description="Attribute of the mesh that marks its edges", options=set())
-    vertex_group: StringProperty(name="Group", description="Vertices that it feels with", options=set())
-    target: PointerProperty(type=Object, name="Target", description="The object whose origin it looks at")
+    attribute: StringProperty(name="Edges", description="Choose the mesh attribute that marks the edges", options=set())
+    vertex_group: StringProperty(name="Group", description="Choose the vertices of the sensor", options=set())
+    target: PointerProperty(type=Object, name="Target", description="Measure the distance to the origin of this object")
     low: FloatProperty(
-        name="Low", description="It reads 0 while they are shorter, in percent of their length at rest", default=90.0,
+        name="Min Length", description="Read 0 below this length, in percent of the rest length", default=90.0,
         min=0.0, soft_max=200.0, subtype="PERCENTAGE", options=set(),
     )  # fmt: skip
     high: FloatProperty(
-        name="High", description="It reads 0 while they are longer, in percent of their length at rest", default=1000.0,
+        name="Max Length", description="Read 0 above this length, in percent of the rest length", default=1000.0,
         min=0.0, soft_max=200.0, subtype="PERCENTAGE", options=set(),
     )  # fmt: skip
-    near: FloatProperty(name="From", description="It reads 0 nearer than this", min=0.0, unit="LENGTH", options=set())
+    near: FloatProperty(
+        name="Min Distance", description="Read 0 below this distance", min=0.0, unit="LENGTH", options=set()
+    )
     far: FloatProperty(
-        name="To", description="It reads 0 farther than this", default=1.0, min=0.0, unit="LENGTH", options=set()
+        name="Max Distance",
+        description="Read 0 above this distance",
+        default=1.0,
+        min=0.0,
+        unit="LENGTH",
+        options=set(),
     )
 
 
 class DampSimWalk(PropertyGroup):
-    """A walk that was found: its name says how far it came."""
+    """Walk found by a search. Its name states the distance."""
 
-    way: FloatProperty(name="Way", description="How far it came", unit="LENGTH", options={"HIDDEN"})
+    way: FloatProperty(name="Distance", description="Distance walked", unit="LENGTH", options={"HIDDEN"})
     numbers: StringProperty(options={"HIDDEN"})
-    shown: BoolProperty(
-        name="Show", description="Whether it is one of those that Show as Ghosts draws", default=True, options=set()
-    )
+    shown: BoolProperty(name="Show", description="Draw this walk with Show as Ghosts", default=True, options=set())
 
 
 class HasMuscles:
-    """What of a simulated object a machine switches."""
+    """Muscles, sensors and found walks of a simulated object."""
 
     muscles: CollectionProperty(type=DampSimMuscle)
     active_muscle: IntProperty(options={"HIDDEN"})
@@ -128,11 +134,13 @@ class HasMuscles:
     active_sensor: IntProperty(options={"HIDDEN"})
     walks: CollectionProperty(type=DampSimWalk)
     active_walk: IntProperty(options={"HIDDEN"})
-    # What the last search came to, until one of its walks is used.
+    # Result of the last search in words, until one of its walks is used.
     walk_said: StringProperty(options={"HIDDEN"})
-    walk_seed: IntProperty(name="Seed", description="Another seed finds other walks", min=0, options=set())
+    walk_seed: IntProperty(
+        name="Seed", description="Set the random seed; other seeds find other walks", min=0, options=set()
+    )
     walk_seconds: FloatProperty(
-        name="Seconds", description="For how long each of them walks, while they are looked for", default=6.0, min=1.0,
+        name="Seconds", description="Simulate each candidate walk for this many seconds", default=6.0, min=1.0,
         soft_max=20.0, max=120.0, options=set(),
     )  # fmt: skip
 

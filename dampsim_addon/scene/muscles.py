@@ -1,4 +1,4 @@
-"""An object's muscles and sensors as the core takes them."""
+"""Conversion of an object's muscles and sensors to a core controller."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from ..blender.edge_attributes import marked
 from ..blender.sampler import frame_rate
 from ..blender.vertex_groups import weights
 
-# How the names of attributes begin that mark edges of a muscle or sensor.
+# Prefix of the attributes that mark edges of muscles and sensors.
 MARK = "dampsim_"
 
 
 def has_muscles(obj: bpy.types.Object) -> bool:
-    """Whether a machine switches anything of an object."""
+    """Return whether an object has muscles and its kind supports them."""
     group = obj.dampsim
     return kind(group.kind).switched and len(group.muscles) > 0
 
 
 def targets(obj: bpy.types.Object) -> list[bpy.types.Object]:
-    """The objects whose distance an object's sensors measure."""
+    """Return the objects to which an object's sensors measure distances."""
     if not has_muscles(obj):
         return []
     sensors = obj.dampsim.sensors
@@ -35,21 +35,24 @@ def targets(obj: bpy.types.Object) -> list[bpy.types.Object]:
 
 
 def weight_of(muscle: bpy.types.PropertyGroup, place: int) -> float:
-    """Of the sensor at a place; none where it has none for it."""
+    """Return a muscle's weight for the sensor with an index; 0 where it has none."""
     return float(muscle.weights[place].weight) if place < len(muscle.weights) else 0.0
 
 
 def controller_of(
     obj: bpy.types.Object, mesh: bpy.types.Mesh, scene: bpy.types.Scene, layer: bpy.types.ViewLayer
 ) -> Controller | None:
-    """None where nothing is switched. mesh: at rest, as it is simulated. Raises SceneError where a target is gone."""
+    """Return the controller of an object; None where it has no muscles. mesh: the simulated mesh at rest.
+
+    Raises SceneError where a target is not in the scene.
+    """
     if not has_muscles(obj):
         return None
     group, seen = obj.dampsim, targets(obj)
     for target in seen:
         if target.name not in layer.objects:
             raise SceneError(
-                f"{obj.name}: {target.name}, which a sensor looks at, is not in the scene; choose another."
+                f"{obj.name}: object {target.name}, the target of a sensor, is not in the scene. Choose another target."
             )
     muscles = tuple(
         Muscle(
@@ -90,18 +93,18 @@ def _vertices(obj: bpy.types.Object, mesh: bpy.types.Mesh, one: bpy.types.Proper
 
 
 def _round(value: float) -> float:
-    """As the artist typed it: properties are in single precision."""
+    """Round a property to the number that the user typed, since properties have single precision."""
     return float(f"{value:.6g}")
 
 
 def dials_of(one: bpy.types.PropertyGroup) -> list[object]:
-    """What is set of a muscle or sensor, but whether it is forced."""
+    """Return the settings of a muscle or sensor, except for Force."""
     plain = [p.identifier for p in one.bl_rna.properties if p.type in ("INT", "FLOAT", "ENUM", "STRING")]
     return [getattr(one, name) for name in plain if name != "force"]
 
 
 def machine_of(obj: bpy.types.Object) -> tuple[object, ...]:
-    """What is set of an object's muscles and sensors, and not keyframed."""
+    """Return the settings of an object's muscles and sensors that are not animated."""
     if not has_muscles(obj):
         return ()
     group, keyed = obj.dampsim, set(animated_paths(obj))
@@ -113,7 +116,7 @@ def machine_of(obj: bpy.types.Object) -> tuple[object, ...]:
 
 
 def watched(obj: bpy.types.Object, layer: bpy.types.ViewLayer) -> Watched:
-    """What the animation says at the frame at hand."""
+    """Return the animated inputs of the controller at the current frame: Force and target positions."""
     forced = np.array([FORCES.index(Force(one.force)) for one in obj.dampsim.muscles])
     places = [one.evaluated_get(layer.depsgraph).matrix_world.translation for one in targets(obj)]
     return Watched(forced, np.array(places, dtype=float).reshape(-1, 3))

@@ -1,4 +1,4 @@
-"""How stiff something is at first, by its kind and size."""
+"""Default stiffness and thickness of newly enabled objects, by kind and size."""
 
 from __future__ import annotations
 
@@ -10,20 +10,23 @@ from ...core.geometry.surface import is_shell, mean_thickness, open_edges, welde
 from ...core.scene.parameters import StiffnessBy
 from ..blender.sampler import gravity, positions
 
-# New springs' Young's modulus in parts of the pressure at the foot of a column of their height: they hang by their
-# whole length and by few of them, and stretch by a fraction of a percent. Solids are dialled by their Sag.
+# Default Young's modulus of thin kinds, relative to the pressure below a column of the object's height. They stretch by
+# a fraction of a percent, although few springs carry the weight of the whole length. Solids use Sag instead.
 _FIRM = 500.0
-# What is new is no thicker than this part of its size: wires and nets, sheets as cotton of a metre is, and ropes.
+# Maximum default thickness relative to size: of wires and nets, cloth (cotton at a size of 1 m) and ropes.
 THIN = {"SPRINGS": 0.02, "CLOTH": 0.001, "ROPE": 0.01}
-# New yarns are as thick as this part of what is between them, weigh so much, of loose fibres, in kg/m^3, and bend as
-# that. Each crossing holds so many times the weight that hangs on it.
+# Defaults of yarns: thickness relative to their spacing, density (kg/m^3) and bending stiffness of loose fibres, and
+# holding force of a crossing relative to the weight of its yarn.
 _YARN, _FIBRES, _LOOSE, _HOLDS = 0.4, 300.0, 0.05, 20.0
-# m/s^2.
+# Standard gravity, m/s^2.
 _USUAL = 9.81
 
 
 def dial(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
-    """Solids by Sag, the same look at any size; what is thin by a modulus, since finding a Sag of nets takes long."""
+    """Set the defaults of an object.
+
+    Solids use Sag, which looks the same at any size. Thin kinds use Young's modulus, since Sag is slow to find.
+    """
     group, height = obj.dampsim, max(*obj.dimensions)
     if group.kind == "SOLID":
         group.stiffness_by = StiffnessBy.SAG
@@ -37,7 +40,7 @@ def dial(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
 
 
 def shell_thickness(obj: bpy.types.Object) -> float:
-    """Of a closed mesh that is too thin for tetrahedra, m; 0 for any other."""
+    """Return the mean thickness (m) of a closed mesh that is too thin for tetrahedra; 0 for any other mesh."""
     mesh = obj.data
     if not len(mesh.polygons):
         return 0.0
@@ -51,7 +54,7 @@ def shell_thickness(obj: bpy.types.Object) -> float:
 
 
 def thin(obj: bpy.types.Object) -> None:
-    """No thicker than its kind is at that size; a closed shell of cloth as thick as it is modelled."""
+    """Limit the thickness by kind and size. A closed cloth shell gets its modelled thickness."""
     if obj.dampsim.kind == "WEAVE":
         _yarns(obj)
         return
@@ -64,7 +67,7 @@ def thin(obj: bpy.types.Object) -> None:
 
 
 def _yarns(obj: bpy.types.Object) -> None:
-    """As far apart as edges are long, and holding on to each other; they stop at colliders alone yet."""
+    """Set the defaults of yarns, whose spacing is the mean edge length. They collide only with colliders."""
     group, ends = obj.dampsim, np.empty(2 * len(obj.data.edges), dtype=np.int32)
     group.touch_self = group.touch_together = False
     obj.data.edges.foreach_get("vertices", ends)

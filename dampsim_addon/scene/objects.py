@@ -1,4 +1,4 @@
-"""Which objects DampSim simulates, and whether work on them is under way."""
+"""Queries for simulated objects, and for running jobs."""
 
 from __future__ import annotations
 
@@ -12,51 +12,51 @@ from .registry import seen
 
 
 def is_simulated(obj: bpy.types.Object | None) -> bool:
-    """Whether DampSim simulates it."""
+    """Return whether DampSim simulates an object."""
     return obj is not None and obj.type == "MESH" and obj.dampsim.enabled
 
 
 def chosen(context: Context) -> bpy.types.Object | None:
-    """The active object if DampSim simulates it."""
+    """Return the active object if DampSim simulates it; otherwise None."""
     return context.object if is_simulated(context.object) else None
 
 
 def simulated(objects: Iterable[bpy.types.Object]) -> list[bpy.types.Object]:
-    """Those that DampSim simulates."""
+    """Return those of some objects that DampSim simulates."""
     return [obj for obj in objects if is_simulated(obj)]
 
 
 def simulated_in(scene: bpy.types.Scene) -> list[bpy.types.Object]:
-    """Those of a scene that DampSim simulates."""
+    """Return the simulated objects of a scene."""
     return list(seen().within(scene))
 
 
 def everywhere() -> list[bpy.types.Object]:
-    """Those of the file that DampSim simulates, in a scene or not."""
+    """Return all simulated objects of the file, in a scene or not."""
     return list(seen().objects)
 
 
 def selected(context: Context) -> list[bpy.types.Object]:
-    """Those of the scene that are selected and that DampSim simulates."""
+    """Return the selected simulated objects of the scene."""
     ours = simulated_in(context.scene)
-    # Scripts may hand others in than those that the view layer says are selected.
+    # Scripts may override selected_objects, so that it differs from the selection of the view layer.
     there = set(context.selected_objects) if ours else set()
     return [obj for obj in ours if obj in there]
 
 
 def visible(context: Context) -> list[bpy.types.Object]:
-    """Those of the scene that DampSim simulates and the view layer shows."""
+    """Return the simulated objects of the scene that are visible in the view layer."""
     return [obj for obj in simulated_in(context.scene) if obj.visible_get(view_layer=context.view_layer)]
 
 
 def working(context: Context) -> bool:
-    """Whether a job runs."""
+    """Return whether a job is running."""
     return bool(context.window_manager.dampsim_progress.object_name)
 
 
 def free(cls: Any, context: Context) -> bool:
-    """For the poll of an operator's class: whether no job is in its way."""
+    """Return whether no job is running; otherwise set the poll message of an operator class."""
     if working(context):
-        cls.poll_message_set("DampSim is at work; press ESC to stop it")
+        cls.poll_message_set("DampSim is busy. Press Esc to stop it")
         return False
     return True

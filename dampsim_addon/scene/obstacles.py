@@ -1,4 +1,4 @@
-"""What stops the members of a group, as the core's scene has it."""
+"""Conversion of the colliders of a group to those of a core scene."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .colliders import read_dials, stopping, stopping_each
 
 
 def obstacles(sampler: GroupSampler, first: float) -> tuple[tuple[Obstacle, ...], dict[str, ObstacleReader]]:
-    """Of all members, read in the visits of their sampler; and what reads each of them, by name."""
+    """Return the colliders of all members, read through their sampler, and their readers by name."""
     each = stopping_each([member.obj for member in sampler.members], sampler.view_layer)
     others = sorted({other for stops in each for other in stops}, key=lambda other: str(other.name_full))
     readers = [ObstacleReader(obj, obj.dampsim_collider.plane) for obj in others]
@@ -40,7 +40,7 @@ def _obstacle(sampler: GroupSampler, reader: ObstacleReader, first: float) -> Ob
 def stopping_names(
     obj: bpy.types.Object, view_layer: bpy.types.ViewLayer, known: Iterable[str]
 ) -> tuple[str, ...] | None:
-    """The names of the obstacles that stop a member; None for all that are known."""
+    """Return the names of the colliders that act on a member; None for all known ones."""
     own = tuple(str(other.name_full) for other in stopping(obj, view_layer))
-    # Of who stops at nothing, its settings say so.
+    # Objects that do not collide are marked in their settings.
     return None if not obj.dampsim.collide or set(own) == set(known) else own

@@ -1,6 +1,7 @@
-"""What is on the disk for an object, as last looked at: drawing and polling ask here, and look at no disk themselves.
+"""Cached status of an object's files on disk. Draw and poll functions use it instead of accessing the disk.
 
-Whoever writes looks again; so do opening, saving and undo. A timer sees what other programs do to the active object's.
+It is refreshed after writing, opening, saving and undo. A timer detects changes to the active object's files by other
+programs.
 """
 
 from __future__ import annotations
@@ -24,15 +25,16 @@ from .groups import group_of
 from .objects import everywhere, is_simulated, working
 from .registry import resting, trusting
 
-# How often the timer looks, s.
+# Interval of the timer, s.
 _PAUSE = 2.0
 
 
 @dataclass(frozen=True)
 class OnDisk:
-    """looked: whether anybody has.  frames: how many the cache holds.  gone: the file of its bake, if that is no more.
+    """Status of an object's files on disk.
 
-    stamp: of the cache's folder, which changes with every file in it.
+    is_known: whether it was ever read.  frame_count: frames in the cache.  missing_file: path of its baked file, if it
+    is missing.  folder_mtime: ns, modification time of the cache folder, which changes with every file in it.
     """
 
     looked: bool = False
@@ -45,19 +47,19 @@ _known: dict[tuple[str, ...], OnDisk] = {}
 
 
 def _key(obj: bpy.types.Object) -> tuple[str, ...]:
-    """What says where things are; made without a look at the disk."""
+    """Return the properties that determine the locations of the files, without disk access."""
     group, modifier = obj.dampsim, obj.modifiers.get(MODIFIER)
     source = getattr(modifier, "cache_file", None) or modifier
     return bpy.data.filepath, group.cache_folder, group.together, group.cache_id, getattr(source, "filepath", "")
 
 
 def known(obj: bpy.types.Object) -> OnDisk:
-    """As last looked at; nothing where nobody has yet."""
+    """Return the last known status; an empty one where it was never read."""
     return _known.get(_key(obj), OnDisk())
 
 
 def look(obj: bpy.types.Object) -> OnDisk:
-    """Look at the disk, and remember it. The frames are counted only where the folder has changed."""
+    """Read and store the status. Frames are counted only if the folder has changed."""
     before, path = known(obj), played(obj)
     stamp = _stamp(obj)
     frames = before.frames if before.looked and stamp == before.stamp else frames_done(obj)
@@ -81,21 +83,21 @@ def _is_there(path: Path) -> bool:
 
 @contextlib.contextmanager
 def held(obj: bpy.types.Object) -> Iterator[FrameCache]:
-    """The cache of an object and its group, kept from others; looked at again at the end."""
+    """Lock the cache of an object's group, and refresh the status at the end."""
     cache = frame_cache(obj)
     try:
         with cache.held():
             yield cache
     finally:
         for member in group_of(obj).members:
-            # A folder that is written to twice within its clock's tick has one stamp.
+            # Two writes within the resolution of the file system's clock give the same modification time.
             _known.pop(_key(member), None)
             look(member)
 
 
 @persistent
 def look_at_all(*_: object) -> None:
-    """What is remembered may be another time's or another file's."""
+    """Refresh all statuses, which may be of another undo step or file."""
     with resting():
         for obj in everywhere():
             look(obj)
@@ -103,7 +105,7 @@ def look_at_all(*_: object) -> None:
 
 @persistent
 def after_update(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
-    """Look at what has got another cache."""
+    """Read the status of objects whose cache location has changed."""
     with trusting():
         for obj in everywhere():
             if not known(obj).looked:
@@ -112,6 +114,7 @@ def after_update(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
 
 @persistent
 def forget(*_: object) -> None:
+    """Discard all statuses."""
     _known.clear()
 
 

@@ -1,6 +1,6 @@
-"""Whether a bake is still of what is dialled and animated.
+"""Detection of changes to dials, animation and meshes since a bake.
 
-Asked at every drawing of a panel, so that no frame is visited for it; a timer looks at keyframes, poses and the mesh of
+Panels call this at each redraw, so it visits no frames. A timer updates the digests of keyframes, poses and the mesh of
 the active object after edits.
 """
 
@@ -28,20 +28,20 @@ from .renamed import earlier_names, of_colliders, of_shared, told_now
 from .snapshot import GROUPS
 
 _KEYED = "keyframes"
-# More changes than these are counted.
+# Messages list at most this many changes.
 _NAMED = 4
-# How often the timer asks whether to look, s.
+# Interval of the timer, s.
 _PAUSE = 0.5
 
 
-# What entered when it was last looked at, and the names of now of what is told there under an earlier one, by the
-# object's number of the session; and whether an edit came since.
+# By session uid of an object: its latest input digests, and current names by the names at the time of the bake. And
+# whether there was an edit since they were computed.
 _seen: dict[int, tuple[dict[str, str], dict[str, str]]] = {}
 _edited = True
 
 
 def remember(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
-    """The bake that was made is of what is dialled and animated now."""
+    """Store the current dials, settings and digests as the inputs of the object's bake."""
     obj.dampsim.baked_of = json.dumps({**_dials(obj), **_shared(obj, scene)})
     now = entering(obj, scene)
     _seen[obj.session_uid] = now, {}
@@ -49,9 +49,9 @@ def remember(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
 
 
 def changed(obj: bpy.types.Object, scene: bpy.types.Scene) -> list[str]:
-    """What is otherwise than it was for the bake, in words.
+    """Return the changes since the bake, in words.
 
-    Dials of all simulated with it, the shot, and what moves and shapes it, as last looked at.
+    They cover the dials of the whole group, the settings of the shot, and the latest digests of motion and meshes.
     """
     members = group_of(obj).members
     found, moved = [], []
@@ -64,7 +64,7 @@ def changed(obj: bpy.types.Object, scene: bpy.types.Scene) -> list[str]:
             before = of_colliders(before, now)
             differing = [name for name in {**before, **now} if _otherwise(before.get(name), now.get(name), name)]
             moved += [told_now(name, names) for name in differing]
-    # What they share is said once.
+    # Report inputs that members share only once.
     moved = list(dict.fromkeys(moved))
     if len(moved) > _NAMED:
         moved = [*moved[: _NAMED - 1], f"{len(moved) - _NAMED + 1} more"]
@@ -72,13 +72,13 @@ def changed(obj: bpy.types.Object, scene: bpy.types.Scene) -> list[str]:
 
 
 def _otherwise(before: str | None, now: str | None, name: str) -> bool:
-    # A collider that comes or goes is said of all of them.
+    # Added or removed colliders are reported by the list of all colliders.
     lacks = before is None or now is None
     return before != now and not (lacks and name.startswith((MOVES, SHAPE)))
 
 
 def look(obj: bpy.types.Object) -> None:
-    """Look at what moves and shapes an object and all simulated with it; takes milliseconds for a rig."""
+    """Update the input digests of an object's group, which takes milliseconds for a rig."""
     for member in group_of(obj).members:
         if member.dampsim.baked and member.dampsim.baked_from:
             known_as = earlier_names(member, json.loads(member.dampsim.baked_from))
@@ -87,7 +87,7 @@ def look(obj: bpy.types.Object) -> None:
 
 
 def _differences(obj: bpy.types.Object, facts: dict[str, str]) -> list[str]:
-    # A bake of an older DampSim remembers nothing.
+    # Bakes of older versions stored nothing.
     before = of_shared(json.loads(obj.dampsim.baked_of or "{}"), facts)
     return [
         f"{what} {_said(before[what])}, now {_said(now)}"
@@ -97,7 +97,7 @@ def _differences(obj: bpy.types.Object, facts: dict[str, str]) -> list[str]:
 
 
 def _dials(obj: bpy.types.Object) -> dict[str, str]:
-    """By label. What has no meaning with the others is not there."""
+    """Return the dials in words, by label. Dials that have no effect with the others are left out."""
     group, keyed = obj.dampsim, animated_paths(obj)
     found = {
         parameter.label: _KEYED if f"dampsim.{name}" in keyed else _shown(parameter, getattr(group, name))
@@ -105,12 +105,12 @@ def _dials(obj: bpy.types.Object) -> dict[str, str]:
         if parameter.has_meaning(lambda choice: getattr(group, choice))
     }
     for role in GROUPS:
-        # The panel calls this one by another name.
+        # The panel has another label for this group.
         label = "Pins" if role == "pin_group" else group.bl_rna.properties[role].name
         found[label] = getattr(group, role)
     made_by = find(group.baked)
     if made_by is not None and made_by.storage is Storage.FILE:
-        # What lies behind them has as many vertices as they made.
+        # A cache file stores the vertices after these modifiers.
         found["Modifiers"] = ", ".join(_made(modifier) for modifier in makers(obj))
     return found
 

@@ -1,4 +1,4 @@
-"""What begins inside of a collider, as last looked at: where the first frame was read, for Live or a bake."""
+"""Overlaps of objects with colliders at the first frame, found whenever Live or a bake reads that frame."""
 
 from __future__ import annotations
 
@@ -17,16 +17,18 @@ from ...core.scene.scene import Scene
 from ..blender.handlers import unwatch, watch
 from .measured import first_pose
 
-# On a surface the winding number is a half.
+# Winding number above which a point is inside; on a surface it is 0.5.
 _INSIDE = 0.75
-# Parts of the size that count as nothing.
+# Depth relative to the size below which there is no overlap.
 _NOTHING = 1e-5
 
 
 @dataclass(frozen=True)
 class Overlap:
-    """At the first frame. vertices: of the object, inside of the collider.  others: of the collider, inside of the
-    object.  depth: m, of the deepest vertex below a plane; 0 where it is none.  of: how both stood then.
+    """Overlap of an object with a collider at the first frame.
+
+    object_vertices: number inside the collider.  collider_vertices: number inside the object.
+    depth: m, of the deepest vertex below a plane; 0 for other colliders.  pose_key: poses of both at that time.
     """
 
     collider: str
@@ -36,12 +38,12 @@ class Overlap:
     of: str
 
 
-# By the object's number of the session.
+# By session uid of the object.
 _found: dict[int, list[Overlap]] = {}
 
 
 def note(taken: Scene, members: Sequence[bpy.types.Object]) -> None:
-    """Look at a scene at its first frame. members: in the order of its bodies."""
+    """Find and store the overlaps of a scene at its first frame. members: in the order of its bodies."""
     first = float(taken.first)
     for obj, body in zip(members, taken.bodies, strict=True):
         stops = [taken.obstacles[k] for k in taken.obstacles_of(body)]
@@ -53,14 +55,14 @@ def note(taken: Scene, members: Sequence[bpy.types.Object]) -> None:
 
 
 def found(obj: bpy.types.Object, scene: bpy.types.Scene) -> list[Overlap]:
-    """What is known of an object, and holds."""
+    """Return the known overlaps of an object that are valid for the current poses."""
     known = _found.get(obj.session_uid, [])
     return [one for one in known if one.of == _standing(obj, one.collider, scene.frame_start)]
 
 
 @persistent
 def forget(*_: object) -> None:
-    """Objects of another file may have the same numbers."""
+    """Discard all overlaps, since objects of another file may have the same session uids."""
     _found.clear()
 
 
@@ -80,7 +82,7 @@ def _overlap(body: Body, surface: Array, obstacle: Obstacle, there: Array, of: s
 
 
 def _inside(points: Array, vertices: Array, triangles: Index) -> int:
-    """How many points (p, 3) are within a closed surface; of an open one nobody knows."""
+    """Return the number of points (p, 3) inside a closed surface; 0 for an open one."""
     near = ((points > vertices.min(axis=0)) & (points < vertices.max(axis=0))).all(axis=1)
     if not near.any() or not len(triangles) or not _closed(triangles):
         return 0

@@ -1,4 +1,4 @@
-"""Blender's properties for the core's parameters."""
+"""Blender properties made from the core's parameters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...core.scene.parameters import Choice, Parameter
 
 
 def property_of(parameter: Parameter, keyed: bool = True) -> Any:
-    """The property of a parameter. keyed: whether it can be animated, if the parameter can."""
+    """Return the Blender property of a parameter. can_animate: whether an animatable parameter can be keyframed."""
     common = {"name": parameter.label, "description": parameter.text, "default": parameter.default}
     if not parameter.animatable or not keyed:
         common["options"] = set()
@@ -35,6 +35,6 @@ def property_of(parameter: Parameter, keyed: bool = True) -> Any:
 
 
 def items_of(choices: Sequence[Choice]) -> list[tuple[str, str, str, int]]:
-    """Files keep the number of a choice, so that one put between others must not shift them."""
+    """Return enum items. Files store the number of a choice, so inserted choices have explicit numbers."""
     places = iter(range(len(choices)))
     return [(c.name, c.label, c.text, next(places) if c.number is None else c.number) for c in choices]

@@ -1,4 +1,4 @@
-"""Blender properties, made from the core's parameters."""
+"""Blender properties of simulated objects, including those made from the core's parameters."""
 
 from __future__ import annotations
 
@@ -32,28 +32,28 @@ from .shown_properties import IsShown
 
 # What Settle, Bounce and Sag mean, as objects say: files from before it have 0; see earlier_law.
 LAW = 3
-# The dials that ghosts have of their own.
+# Dials that each ghost has.
 VARIED = ("settle", "bounce", "follow_through", "stiffness_by", "stiffness", "sag")
 
 
 def _look(group: PropertyGroup, context: object) -> None:
-    """The cache is elsewhere now."""
+    """Refresh the cache status after a change of the cache folder."""
     look(group.id_data)
 
 
 def _switched(group: PropertyGroup, context: object) -> None:
-    """Who switches it on now dials by the law at hand; what an older file has switched on has no mark of it."""
+    """Mark the object as one of the current law, and enter it in the registry."""
     group.law = LAW
     switched(group.id_data)
 
 
 def _shown_otherwise(group: PropertyGroup, context: object) -> None:
-    """Blender tells of no change of these properties by itself."""
+    """Tag the object for an update, since Blender sends none for these properties."""
     group.id_data.update_tag()
 
 
 def _kind_chosen(group: PropertyGroup, context: bpy.types.Context) -> None:
-    """What Add said of its own choice no longer counts; nor does the Sag that it dialled, of what is thin now."""
+    """Discard Add's explanation of its choice, and replace its defaults where the new kind is thin."""
     group.kind_note = ""
     if not group.enabled or group.kind not in (*new_dials.THIN, "WEAVE"):
         return
@@ -64,37 +64,39 @@ def _kind_chosen(group: PropertyGroup, context: bpy.types.Context) -> None:
 
 
 class DampSimVariant(PropertyGroup):
-    """The dials of one ghost; those of VARIED are added below."""
+    """Dials of one ghost. Those of VARIANT_DIALS are added below."""
 
 
 class DampSimObject(HasTarget, HasContact, HasMuscles, HasFibres, IsShown, PropertyGroup):
-    """What DampSim keeps with an object. The parameters of core.scene.parameters.PARAMETERS are added below."""
+    """Properties of a simulated object. The parameters of core.scene.parameters.PARAMETERS are added below."""
 
-    enabled: BoolProperty(name="DampSim", description="DampSim simulates this object", options=set(), update=_switched)
+    enabled: BoolProperty(
+        name="DampSim", description="Simulate this object with DampSim", options=set(), update=_switched
+    )
     law: IntProperty(options={"HIDDEN"})
     law_told: BoolProperty(options={"HIDDEN"})
     law_factor: FloatProperty(options={"HIDDEN"})
     law_settle: FloatProperty(options={"HIDDEN"})
     pin_group: StringProperty(
         name="Pin Group",
-        description="Vertices of this group follow the animation: 1 exactly, less as if held by springs",
+        description="Pin vertices of this group to the animation: rigidly at weight 1, by springs at lower weights",
     )
     preset: StringProperty(options={"HIDDEN"})
     preset_of: StringProperty(options={"HIDDEN"})
     let_fall: BoolProperty(
-        name="Let It Fall", description="That nothing holds it is meant", default=False, options=set()
+        name="Let It Fall", description="Let it fall freely: it is unpinned on purpose", default=False, options=set()
     )
     settle_group: StringProperty(
         name="Settle Group",
-        description="Where this group's weight is below 1, it settles in that part of the frames",
+        description="Multiply Settle by the weight of this group: parts with a lower weight settle sooner",
     )
     stiffness_group: StringProperty(
         name="Stiffness Group",
-        description="Where this group's weight is below 1, it is softer: at 0 a hundredth as stiff as dialled",
+        description="Make parts with a lower weight in this group softer: at 0 they have 1% of the stiffness",
     )
     kind: EnumProperty(
         name="Kind",
-        description="What the object is simulated as",
+        description="Choose how the object is simulated",
         items=[(kind.name, kind.label, kind.text) for kind in KINDS],
         default=KINDS[0].name,
         options=set(),
@@ -103,55 +105,59 @@ class DampSimObject(HasTarget, HasContact, HasMuscles, HasFibres, IsShown, Prope
     kind_note: StringProperty(options={"HIDDEN"})
     length_group: StringProperty(
         name="Length Group",
-        description="Where this group's weight is below 1, springs are shorter at rest: at 0 half as long as modelled",
+        description="Shorten springs at rest where the weight of this group is lower: at 0 to half the modelled length",
     )
-    centre_group: StringProperty(name="Centre Group", description="The damping's rays come from this group's middle")
+    centre_group: StringProperty(
+        name="Centre Group", description="Set the centre of radial damping to that of this group"
+    )
     field_collection: PointerProperty(
         type=Collection,
         name="Effector Collection",
-        description="Only force fields of this collection act on it; those of the whole scene if empty",
+        description="Apply only force fields of this collection. If empty, apply all force fields of the scene",
     )
-    curve: PointerProperty(type=Object, name="Curve", description="What follows the rope when it is baked")
+    curve: PointerProperty(
+        type=Object, name="Curve", description="Choose the curve that follows the rope when it is baked"
+    )
     together: StringProperty(options={"HIDDEN"})
     member: StringProperty(options={"HIDDEN"})
     links: CollectionProperty(type=DampSimLink)
     active_link: IntProperty(options={"HIDDEN"})
     live: BoolProperty(
         name="Live",
-        description="Simulate while the animation plays, into memory; what plays is what will be baked",
+        description="Simulate while the animation plays, and keep the frames in memory. A bake gives the same result",
         default=True,
         options=set(),
     )
     draft: BoolProperty(
         name="Draft",
-        description="Play with fewer tetrahedra, or vertices of a sheet: the dials mean the same. "
-        "Bakes, renders and ghosts are never in Draft",
+        description="Play with fewer tetrahedra, or fewer vertices of cloth. The dials keep their meaning. "
+        "Bakes, renders and ghosts never use Draft",
         options=set(), update=_shown_otherwise,
     )  # fmt: skip
     draft_part: FloatProperty(
-        name="Draft Part",
-        description="How many of the tetrahedra, or of a sheet's vertices, play in Draft",
+        name="Draft Detail",
+        description="Set the percentage of tetrahedra, or of cloth vertices, that Draft simulates",
         default=20.0, min=1.0, max=100.0, soft_min=5.0, soft_max=50.0, precision=0, subtype="PERCENTAGE",
         options=set(),
     )  # fmt: skip
     target: EnumProperty(
         name="Bake To",
-        description="What the bake becomes",
+        description="Choose the form of the baked result",
         items=[(target.name, target.label, target.text) for target in TARGETS],
         default=TARGETS[0].name,
     )
     bound_by: EnumProperty(
-        name="Largest Error By",
-        description="How the largest error of compressed shape keys is given",
+        name="Error Limit Unit",
+        description="Choose the unit of the error limit of compressed shape keys",
         items=[
-            ("PERCENT", "Percent of Size", "In percent of the diagonal of the object's bounding box"),
-            ("LENGTH", "Millimetres", "In millimetres, in the scene's units"),
+            ("PERCENT", "Percent of Size", "Limit the error in percent of the diagonal of the object's bounding box"),
+            ("LENGTH", "Millimetres", "Limit the error in millimetres, at the unit scale of the scene"),
         ],
         options=set(),
     )
     bound_percent: FloatProperty(
-        name="Largest Error",
-        description="No vertex of a compressed bake is farther from the simulation at any frame, in percent of size",
+        name="Max Error",
+        description="Limit the distance between baked and simulated vertices, in percent of the object's size",
         default=0.1,
         min=0.0001,
         max=10.0,
@@ -162,8 +168,8 @@ class DampSimObject(HasTarget, HasContact, HasMuscles, HasFibres, IsShown, Prope
         options=set(),
     )
     bound_length: FloatProperty(
-        name="Largest Error (mm)",
-        description="No vertex of a compressed bake is farther from the simulation at any frame, in millimetres",
+        name="Max Error (mm)",
+        description="Limit the distance between baked and simulated vertices, in millimetres",
         default=1.0,
         min=0.0001,
         soft_max=100.0,
@@ -172,7 +178,7 @@ class DampSimObject(HasTarget, HasContact, HasMuscles, HasFibres, IsShown, Prope
     )
     cache_folder: StringProperty(
         name="Cache",
-        description="Folder for simulated frames; empty for DampSim's own folder in the user's files",
+        description="Choose the folder of simulated frames. If empty, use DampSim's folder in your user files",
         subtype="DIR_PATH",
         options={"ANIMATABLE", "PATH_SUPPORTS_BLEND_RELATIVE"},
         update=_look,
@@ -191,7 +197,7 @@ class DampSimObject(HasTarget, HasContact, HasMuscles, HasFibres, IsShown, Prope
     exported: StringProperty(options={"HIDDEN"})
     swing: FloatProperty(
         name="Swing",
-        description="How far Calibrate pulls the object, as a stop would throw it, in percent of its size",
+        description="Set how far Calibrate displaces the object, as a sudden stop would, in percent of its size",
         default=10.0, min=0.1, max=60.0, subtype="PERCENTAGE", options=set(),
     )  # fmt: skip
     variants: CollectionProperty(type=DampSimVariant)
@@ -213,7 +219,7 @@ for _name, _parameter in PARAMETERS.items():
 
 
 class DampSimProgress(PropertyGroup):
-    """Of the work that runs; lives in the window manager, so it is never saved."""
+    """Progress of the running job. It belongs to the window manager and is never saved."""
 
     object_name: StringProperty()
     factor: FloatProperty()
@@ -222,7 +228,7 @@ class DampSimProgress(PropertyGroup):
 
 
 def read_settings(obj: Object) -> Settings:
-    """The object's dials; raises ParameterError, which names it: a keyframe may have no number."""
+    """Return the object's dials. Raises ParameterError with its name: keyframes may give invalid numbers."""
     group = obj.dampsim
     try:
         return Settings(**{name: getattr(group, name) for name in PARAMETERS})
@@ -233,7 +239,7 @@ def read_settings(obj: Object) -> Settings:
 for _name in VARIED:
     DampSimVariant.__annotations__[_name] = property_of(PARAMETERS[_name], keyed=False)
 
-# Else what is dialled and baked on a library override would be lost when the file is opened again.
+# Without this, values set on a library override are lost when the file is opened again.
 for _name, _deferred in get_type_hints(DampSimObject).items():
     _deferred.keywords["override"] = {"LIBRARY_OVERRIDABLE"}
     DampSimObject.__annotations__[_name] = _deferred

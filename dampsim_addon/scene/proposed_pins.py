@@ -1,4 +1,4 @@
-"""Pins that are proposed: from the bones that move an object, and as gradients."""
+"""Proposed pin weights: from the bones that move an object, and as gradients."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from ...core.geometry.affine import transformed
 from ..blender.sampler import positions
 from ..blender.vertex_groups import weights
 
-# Parts of the vertices, by their distance to the bones: the nearest are held, the farthest are free.
+# Quantiles of the vertices' distances to the bones: below the first, vertices are pinned; above the second, free.
 _HELD, _FREE = 0.15, 0.5
-# The same where bones go through all of a character, whose limbs are to stay on them.
+# The same where several bones move a character, whose limbs have to stay on their bones.
 _LIMBS, _FLESH = 0.35, 0.75
-# Where distances differ by less than this part of the largest one, the bone goes through the middle.
+# Spread of distances, relative to the largest one, below which a bone runs through the middle of the object.
 _MIDDLE = 0.35
-# From this part of a vertex's weights on, the first bone of a chain holds it altogether; below this one not at all.
+# Share of the first bone of a chain in a vertex's weights above which the vertex is pinned, and below which it is free.
 _STRONG, _WEAK = 0.9, 0.1
-# A bone whose weights differ by less than this says nothing of where it holds.
+# Spread of a bone's weights below which they do not show which part it holds.
 _ALIKE = 0.2
 
 
 @dataclass(frozen=True)
 class Pull:
-    """A bone that moves an object. rig: its armature.  skinned: whether by weights, else as a whole."""
+    """Bone that moves an object. rig: its armature.  is_skinned: whether through weights, otherwise as a whole."""
 
     rig: bpy.types.Object
     name: str
     skinned: bool
 
     def ends(self) -> Array:
-        """Head and tail (2, 3) in world space: as the mesh is bound, where it is by weights."""
+        """Return head and tail (2, 3) in world space; of a skinned mesh in the rest pose."""
         bone = self.rig.data.bones[self.name] if self.skinned else self.rig.pose.bones[self.name]
         both = (bone.head_local, bone.tail_local) if self.skinned else (bone.head, bone.tail)
         return transformed(np.array(self.rig.matrix_world), np.array([list(end) for end in both]))
 
 
 def pulls(obj: bpy.types.Object) -> list[Pull]:
-    """The bones that move an object: through weights if there are any, else as its parent or by constraints."""
+    """Return the bones that move an object: through weights if there are any, otherwise as parent or by constraints."""
     return list(_skinning(obj)) or list(_holding(obj))
 
 
@@ -67,7 +67,7 @@ def _holding(obj: bpy.types.Object) -> Iterator[Pull]:
 
 
 def from_bones(obj: bpy.types.Object) -> Array | None:
-    """Weights (v,) of pins that hold where the bones do, and leave the rest free; None where no bone moves it."""
+    """Return pin weights (v,) that are high near the bones that move an object; None where no bone does."""
     found = pulls(obj)
     count = len(obj.data.vertices)
     if not found or not count:
@@ -85,20 +85,20 @@ def from_bones(obj: bpy.types.Object) -> Array | None:
     if len(found) > 1:
         return _faded(distance, _LIMBS, _FLESH)
     if np.ptp(distance) < _MIDDLE * distance.max():
-        # All around it: the half at its head is held.
+        # The bone runs through the middle: pin the half at its head.
         distance = _along(vertices, found[0].ends())
     return _faded(distance, _HELD, _FREE)
 
 
 def _by_weights(found: list[Pull], painted: Array) -> Array | None:
-    """By what is painted, where that tells what is held; None where only distances can."""
+    """Return pin weights (v,) from skin weights; None where only distances show which part is held."""
     total = painted.sum(axis=0)
     if len(found) == 1:
         return _between(painted[0], _WEAK, _STRONG) if np.ptp(painted[0]) > _ALIKE else None
     names = {(pull.rig.name, pull.name) for pull in found}
     above = [_above(pull, names) for pull in found]
     if len([one for one in above if one is not None]) != len({one for one in above if one is not None}):
-        # They branch: a character, not a tail or two ears.
+        # Branching bones belong to a character, not to a tail or two ears.
         return None
     first = np.array([one is None for one in above])
     if first.all():
@@ -109,7 +109,7 @@ def _by_weights(found: list[Pull], painted: Array) -> Array | None:
 
 
 def _above(pull: Pull, names: set[tuple[str, str]]) -> tuple[str, str] | None:
-    """The nearest of the bones above one that moves the object too."""
+    """Return the nearest ancestor of a bone that also moves the object."""
     for bone in pull.rig.data.bones[pull.name].parent_recursive:
         if (pull.rig.name, bone.name) in names:
             return pull.rig.name, bone.name
@@ -117,17 +117,17 @@ def _above(pull: Pull, names: set[tuple[str, str]]) -> tuple[str, str] | None:
 
 
 def near(vertices: Array, point: Array, held: float, free: float) -> Array:
-    """Weights (v,): 1 within a distance of a point (3,), 0 beyond another one."""
+    """Return weights (v,): 1 within inner_radius of a point (3,), 0 beyond outer_radius."""
     return _between(-np.linalg.norm(vertices - point, axis=1), -free, -held)
 
 
 def along(vertices: Array, ends: Array, held: float, free: float) -> Array:
-    """Weights (v,) that fade from one end of a line (2, 3) to the other. held, free: parts of the way, 0 to 1."""
+    """Return weights (v,) along a line (2, 3): 1 up to the fraction pinned of its length, 0 beyond free."""
     return _between(-_along(vertices, ends), -free, -held)
 
 
 def vertices_in_world(obj: bpy.types.Object) -> Array:
-    """As modelled, (v, 3); in Edit Mode as it is there."""
+    """Return the vertices (v, 3) in world space without modifiers; in Edit Mode as edited."""
     obj.update_from_editmode()
     return transformed(np.array(obj.matrix_world), positions(obj.data).astype(float))
 
@@ -138,18 +138,18 @@ def _faded(distance: Array, held: float, free: float) -> Array:
 
 
 def _between(values: Array, low: float, high: float) -> Array:
-    """From 0 at the low value to 1 at the high one, without kinks."""
+    """Return a smoothstep from 0 at the low value to 1 at the high one."""
     part = np.clip((values - low) / max(high - low, 1e-12), 0.0, 1.0)
     return np.asarray(part * part * (3.0 - 2.0 * part))
 
 
 def _along(vertices: Array, ends: Array) -> Array:
-    """How far along a line, in parts of it."""
+    """Return the projection of vertices on a line (2, 3), relative to its length."""
     way = ends[1] - ends[0]
     return np.asarray((vertices - ends[0]) @ way / max(float(way @ way), 1e-12))
 
 
 def _distance(vertices: Array, ends: Array) -> Array:
-    """(v,) to a line between two points (2, 3)."""
+    """Return the distances (v,) to a line segment (2, 3)."""
     part = np.clip(_along(vertices, ends), 0.0, 1.0)
     return np.asarray(np.linalg.norm(vertices - ends[0] - part[:, None] * (ends[1] - ends[0]), axis=1))

@@ -1,7 +1,7 @@
-"""What has another name than when a bake was made: nothing else of it is otherwise.
+"""Detection of objects that were renamed since a bake, which is no other change.
 
-Names are all that a bake keeps of objects. One that was told, and that no object of the file has any more, is the
-earlier one of what is told in its stead.
+A bake stores objects by name. A stored name that no object of the file has any more is taken for the previous name of a
+newly reported object.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from .entering import MOVES, PARENT, SHAPE, moving
 
 # Force Field Weight is a dial.
 _LABELS = {parameter.label for parameter in PARAMETERS.values()}
-# How what is set begins that is of one object, and what their list is called.
+# Prefix of the settings of one object, and key of the list of these objects.
 _SHARED = (("Collider ", "Colliders of the Scene"), ("Force Field ", "Force Fields of the Scene"))
 
 
 def earlier_names(obj: bpy.types.Object, before: Iterable[str]) -> dict[bpy.types.Object, str]:
-    """Under which names that was told for a bake what moves an object, where it has others by now.
+    """Return the names at the time of a bake of influencing objects that were renamed since.
 
-    before: what entered. The object itself comes first there, and each of what moves it has a parent, if only none.
+    before: input digests of the bake. They list the object itself first, and have a parent entry for each object.
     """
     told = [part.removeprefix(PARENT) for part in before if part.startswith(PARENT)]
     if not told:
@@ -30,16 +30,16 @@ def earlier_names(obj: bpy.types.Object, before: Iterable[str]) -> dict[bpy.type
     _, *others = moving(obj)
     gone = [name for name in told[1:] if bpy.data.objects.get(name) is None]
     new = [other for other in others if other.name not in told]
-    # A copy's own earlier name is another's.
+    # The previous name of a copy belongs to another object.
     found = {obj: told[0]}
     if len(gone) == len(new):
-        # They are told in the order in which they hold each other, whatever they are called.
+        # Both lists are in the order of dependency, independently of names.
         found |= dict(zip(new, gone, strict=True))
     return {one: name for one, name in found.items() if name != one.name}
 
 
 def told_now(part: str, names: Mapping[str, str]) -> str:
-    """A part of what entered, told by the names of now. names: of now, by earlier ones."""
+    """Replace the name in an input by the current one. names: current names, by previous ones."""
     for earlier, name in names.items():
         if part.endswith(f" of {earlier}"):
             return f"{part.removesuffix(earlier)}{name}"
@@ -47,7 +47,7 @@ def told_now(part: str, names: Mapping[str, str]) -> str:
 
 
 def of_colliders(before: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str]:
-    """What entered a bake, told by the names that its colliders have by now."""
+    """Return the input digests of a bake with the current names of its colliders."""
     pairs = _pairs(before, now, (MOVES, SHAPE))
     found = {}
     for part, digest in before.items():
@@ -58,7 +58,7 @@ def of_colliders(before: Mapping[str, str], now: Mapping[str, str]) -> dict[str,
 
 
 def of_shared(before: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str]:
-    """What was set for a bake of colliders and force fields, told by the names that they have by now."""
+    """Return the settings stored with a bake, with the current names of colliders and force fields."""
     found = dict(before)
     for head, listed in _SHARED:
         pairs = _pairs(before, now, (head,))
@@ -78,7 +78,7 @@ def _names(parts: Iterable[str], head: str) -> list[str]:
 
 
 def _pairs(before: Mapping[str, str], now: Mapping[str, str], heads: Sequence[str]) -> dict[str, str]:
-    """Names of now by earlier ones: of what is the same first, then of the rest in their order."""
+    """Return current names by previous ones: first those with equal digests, then the rest in order."""
     there = _names(now, heads[0])
     gone = [name for name in _names(before, heads[0]) if name not in there and bpy.data.objects.get(name) is None]
     new = [name for name in there if f"{heads[0]}{name}" not in before]

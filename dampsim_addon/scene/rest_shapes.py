@@ -1,4 +1,4 @@
-"""Where objects are at rest, in world space at the first frame, and where two of them are near each other."""
+"""Rest shapes of objects in world space at the first frame, and distances and link points between two of them."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ Nearest = Callable[[Vector], tuple[Array, float]]
 
 @dataclass(frozen=True)
 class RestShape:
-    """vertices: (v, 3) in world space; of what is no mesh, its origin.  matrix: (4, 4) to world space, of the bone's
-    space if there is one.
+    """Rest shape of an object or bone.
 
-    bare: whether links can hold it at its vertices only, as they hold springs.
+    vertices: (v, 3) in world space; the origin for other types than meshes.
+    matrix: (4, 4) from the object's or bone's space to world space.  nearest: finds the nearest point and its distance.
+    vertices_only: whether links can only hold vertices, as for springs.
     """
 
     obj: bpy.types.Object
@@ -38,16 +39,16 @@ class RestShape:
 
     @property
     def size(self) -> float:
-        """Diagonal of the bounding box."""
+        """Diagonal of the bounding box, m."""
         return float(np.linalg.norm(np.ptp(self.vertices, axis=0)))
 
 
 def rest_shape(
     scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.Object, bone: str = ""
 ) -> RestShape:
-    """Visits the first frame; the current one is as before afterwards."""
+    """Return the rest shape of an object or bone. Visits the first frame and restores the current one."""
     if obj.type != "MESH":
-        # Of what has no vertices of its own, the origin is all that counts.
+        # Other types than meshes are represented by their origin.
         shown = (scene.frame_current, scene.frame_subframe)
         scene.frame_set(scene.frame_start)
         matrix = standing(view_layer, obj, bone)
@@ -70,13 +71,13 @@ def _faces(mesh: bpy.types.Mesh) -> list[list[int]]:
 
 
 def _nearest(vertices: Array, faces: list[list[int]]) -> Nearest:
-    """The nearest place on the faces, or among the vertices where there are none; and how far it is."""
+    """Return a function for the nearest point on the faces, or of the vertices without faces, and its distance."""
     if faces:
         tree = BVHTree.FromPolygons(vertices.tolist(), faces)
 
         def on_faces(point: Vector) -> tuple[Array, float]:
             place, _, _, distance = tree.find_nearest(point)
-            # Only an empty tree finds nothing.
+            # Only an empty tree returns None.
             assert place is not None
             assert distance is not None
             return np.array(place, dtype=float), distance
@@ -97,9 +98,9 @@ def _nearest(vertices: Array, faces: list[list[int]]) -> Nearest:
 
 
 def _between(shape: RestShape, other: RestShape, vertex: Array, place: Array) -> Array:
-    """Where to hold a vertex of the shape and a place of the other: halfway, but springs where they have a vertex.
+    """Return the link point for a vertex of a shape and a point of the other: halfway, or at the vertex of springs.
 
-    Else there would be a tiny stiff rod from there to the vertex, which no solver likes.
+    Otherwise a short stiff rod would connect point and vertex, which makes the system ill-conditioned.
     """
     if shape.bare or other.bare:
         return vertex if shape.bare else place
@@ -107,7 +108,7 @@ def _between(shape: RestShape, other: RestShape, vertex: Array, place: Array) ->
 
 
 def near_vertices(shape: RestShape, other: RestShape, reach: float) -> Array:
-    """Where to hold (k, 3) the shape's vertices that are within reach of the other shape, see _between."""
+    """Return the link points (k, 3) of the shape's vertices that are within reach of the other shape."""
     found = []
     low, high = other.vertices.min(axis=0) - reach, other.vertices.max(axis=0) + reach
     inside = ((shape.vertices >= low) & (shape.vertices <= high)).all(axis=1)
@@ -119,19 +120,19 @@ def near_vertices(shape: RestShape, other: RestShape, reach: float) -> Array:
 
 
 def meeting(shape: RestShape, other: RestShape) -> Array:
-    """Where to hold (3,) two shapes at a vertex of either that is nearest to the other, see _between."""
+    """Return the link point (3,) of two shapes at the vertex of either one that is nearest to the other."""
     _, vertex, place, own = _closest(shape, other)
     ends = (shape, other) if own else (other, shape)
     return _between(*ends, np.array(vertex), np.array(place))
 
 
 def gap(shape: RestShape, other: RestShape) -> float:
-    """How far apart two shapes are, at a vertex of either that is nearest to the other."""
+    """Return the distance of two shapes at the vertex of either one that is nearest to the other."""
     return _closest(shape, other)[0]
 
 
 def _closest(shape: RestShape, other: RestShape) -> tuple[float, list[float], list[float], bool]:
-    """The distance, a vertex of the one and the place on the other, and whether the vertex is the first shape's."""
+    """Return the distance, the vertex of one shape, the point on the other, and whether the first has the vertex."""
     found = []
     for one, two in ((shape, other), (other, shape)):
         for vertex in one.vertices.tolist():

@@ -1,4 +1,4 @@
-"""What was measured and simulated to be looked at: settle curves and ghosts. They live until another file is opened."""
+"""Displayed results: settle curves and ghosts. They are kept until another file is opened."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ...core.measure.curve import SettleCurve
 
 @dataclass
 class Shown:
-    """source: what was measured.  pictures: icons by theme, drawn when first looked at."""
+    """Settle curve shown in the panel. source: the measurement.  pictures: names of icons by theme, drawn on demand."""
 
     curve: SettleCurve
     source: str
@@ -26,11 +26,11 @@ class Shown:
 
 @dataclass
 class Ghosts:
-    """The object with other dials, side by side.
+    """Ghosts of an object, simulated with other dials and drawn side by side.
 
-    first: frame.  surfaces: (f, v, 3) float32 m for each ghost.  edges: (e, 2) of no face, drawn as lines.
-    labels: their dials.  stale: the scene changed.
-    lane: (3,) the way in the scene along which they stand beside the object; None for the screen's.
+    first_frame: number.  surfaces: (f, v, 3) float32 m for each ghost.  edges: (e, 2) without faces, drawn as lines.
+    labels: dials of each ghost.  stale: whether the scene changed since.
+    direction: (3,) in world space along which the ghosts stand beside the object; None for the screen's horizontal.
     """
 
     first: int
@@ -42,7 +42,7 @@ class Ghosts:
     lane: Array | None = None
 
 
-# By the session's number of the object, which survives undo and renaming.
+# By session uid of the object, which survives undo and renaming.
 _curves: dict[int, Shown] = {}
 _ghosts: dict[int, Ghosts] = {}
 _icons: Any = None
@@ -50,7 +50,7 @@ _made = 0
 
 
 def keep_curve(obj: bpy.types.Object, curve: SettleCurve | None, source: str) -> None:
-    """Show a curve for the object from now on; none takes an earlier one of the same source away."""
+    """Store the curve to show for an object; None removes the previous one of the same source."""
     key = obj.session_uid
     if curve is not None:
         _curves[key] = Shown(curve, source, {})
@@ -59,29 +59,33 @@ def keep_curve(obj: bpy.types.Object, curve: SettleCurve | None, source: str) ->
 
 
 def curve_of(obj: bpy.types.Object) -> Shown | None:
+    """Return the curve shown for an object."""
     return _curves.get(obj.session_uid)
 
 
 def keep_ghosts(obj: bpy.types.Object, ghosts: Ghosts) -> None:
+    """Store the ghosts of an object."""
     _ghosts[obj.session_uid] = ghosts
 
 
 def ghosts_of(obj: bpy.types.Object) -> Ghosts | None:
+    """Return the ghosts of an object."""
     return _ghosts.get(obj.session_uid)
 
 
 def drop_ghosts(obj: bpy.types.Object) -> None:
+    """Remove the ghosts of an object."""
     _ghosts.pop(obj.session_uid, None)
 
 
 def mark_stale() -> None:
-    """The scene changed, and no ghost knows of it."""
+    """Mark all ghosts as stale after a change of the scene."""
     for ghosts in _ghosts.values():
         ghosts.stale = True
 
 
 def icon(shown: Shown, dark: bool) -> int:
-    """The picture of a curve as the number of an icon."""
+    """Return the icon id of a curve's picture, drawn on first use."""
     global _made
     if dark not in shown.pictures:
         _made += 1
@@ -95,14 +99,14 @@ def icon(shown: Shown, dark: bool) -> int:
 
 
 def is_dark(theme: bpy.types.Theme) -> bool:
-    """Whether the theme writes light on dark."""
+    """Return whether the theme has light text on a dark background."""
     red, green, blue = theme.view_3d.space.text[:]
     return bool(red + green + blue > 1.5)
 
 
 @persistent
 def forget(*_: object) -> None:
-    """Another file is opened: its objects get the numbers of these."""
+    """Discard all results: objects of another file may have the same session uids."""
     _curves.clear()
     _ghosts.clear()
     if _icons is not None:

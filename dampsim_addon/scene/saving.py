@@ -1,4 +1,4 @@
-"""What has to go along when a file gets another name: cache folders beside it, and whose the caches are."""
+"""Handlers for saving under another name: relative cache folders and ownership of caches."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ..blender.handlers import unwatch, watch
 from .caches import frame_cache
 from .objects import everywhere
 
-# Folders as they were before a save, by object: Blender may only write a copy.
+# Cache folders before a save, by object, to restore them if Blender only writes a copy.
 _before: dict[str, str] = {}
 _from = ""
 
 
 @persistent
 def before_save(path: str, _: object = None) -> None:
-    """Let folders beside the old file be found from the new one: Blender moves only its own paths along."""
+    """Make relative cache folders relative to the new file. Blender only does that for its own paths."""
     global _from
     _before.clear()
     _from = bpy.data.filepath
@@ -37,13 +37,13 @@ def _from_there(folder: str, start: str) -> str:
     try:
         return bpy.path.relpath(folder, start=start)
     except ValueError:
-        # Another drive of Windows.
+        # On another drive of Windows.
         return folder
 
 
 @persistent
 def after_save(_path: str, _: object = None) -> None:
-    """Undo it for a copy; and say of caches made before the file had a name that they are its own."""
+    """Restore the folders after saving a copy, and claim caches that were made before the file had a name."""
     if _before and bpy.data.filepath == _from:
         for obj in everywhere():
             if obj.name_full in _before:
@@ -59,7 +59,7 @@ def after_save(_path: str, _: object = None) -> None:
                 cache.claim()
 
 
-# A save that fails leaves the file its name, as a copy does.
+# A failed save keeps the name of the file, like saving a copy.
 _HANDLERS = {"save_pre": before_save, "save_post": after_save, "save_post_fail": after_save}
 
 

@@ -1,4 +1,4 @@
-"""What of an object is sewn: borders that vertex groups name, and loose edges as Blender's own cloth sews with."""
+"""Seams of an object: borders marked by vertex groups, and loose edges, like sewing springs of Blender's Cloth."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from ...core.geometry.seams import SeamError, border_pairs
 from ...core.geometry.surface import Surface
 from ..blender.vertex_groups import weights
 
-# How the names of groups begin that name a seam, in small letters.
+# Prefix of the names of seam groups, in lower case.
 _SEAM = "seam"
 
 
 def seam_groups(obj: bpy.types.Object) -> list[str]:
-    """Names of the vertex groups that are seams."""
+    """Return the names of the vertex groups that mark seams."""
     return [group.name for group in obj.vertex_groups if group.name.lower().startswith(_SEAM)]
 
 
 def seams(obj: bpy.types.Object, mesh: bpy.types.Mesh, surface: Surface) -> Index:
-    """Pairs (s, 2) of vertices that are sewn. Raises MeshError where a group's borders are no pairs."""
+    """Return pairs (s, 2) of sewn vertices. Raises MeshError where the borders of a group do not match."""
     names, found = seam_groups(obj), [_loose(mesh)]
     for name, painted in zip(names, weights(obj, names, mesh), strict=True):
         found.append(_named(obj.name, name, surface, painted))
@@ -33,13 +33,13 @@ def _named(owner: str, name: str, surface: Surface, painted: Array) -> Index:
         return border_pairs(surface.vertices, surface.triangles, painted > 0.0)
     except SeamError as error:
         raise MeshError(
-            f"{owner}: the vertex group '{name}' {error}; assign the vertices of both borders that it shall sew, "
-            "or rename it."
+            f"{owner}: vertex group '{name}' {error}. Assign the vertices of both borders to be sewn, "
+            "or rename the group."
         ) from error
 
 
 def _loose(mesh: bpy.types.Mesh) -> Index:
-    """Edges (e, 2) without a face."""
+    """Return the edges (e, 2) without faces."""
     ends = np.empty(2 * len(mesh.edges), dtype=np.int32)
     mesh.edges.foreach_get("vertices", ends)
     used = np.empty(len(mesh.loops), dtype=np.int32)

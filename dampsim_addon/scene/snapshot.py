@@ -1,4 +1,4 @@
-"""Blender's scene as plain arrays of the core."""
+"""Conversion of simulated objects and their surroundings to a core scene."""
 
 from __future__ import annotations
 
@@ -35,40 +35,44 @@ GROUPS = (
 
 
 def check_object(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> None:
-    """Raise an error for the artist where the object cannot be taken as it is; changes nothing."""
+    """Raise MeshError, SceneError or PinError where an object cannot be simulated in its current state."""
     if obj.type != "MESH":
-        raise MeshError(f"{obj.name}: only meshes can be simulated; convert the object to a mesh first.")
+        raise MeshError(f"{obj.name}: only meshes can be simulated. Convert the object to a mesh first.")
     if obj.mode != "OBJECT":
         raise SceneError(f"{obj.name}: leave {obj.mode.title()} Mode before baking.")
     if obj.library is not None:
-        raise SceneError(f"{obj.name}: the object is linked from another file; bake it there, or make it local.")
+        raise SceneError(f"{obj.name}: the object is linked from another file. Bake it there, or make it local.")
     if not obj.visible_get(view_layer=view_layer):
-        # Blender does not evaluate what cannot be seen, so that its pins would stand still.
-        raise SceneError(f"{obj.name}: the object is hidden; show it in the outliner before baking.")
+        # Blender does not evaluate hidden objects, so their pins would not move.
+        raise SceneError(f"{obj.name}: the object is hidden. Show it in the outliner before baking.")
     faces = len(obj.data.polygons) > 0 or bool(simulated_makers(obj))
     if kind(obj.dampsim.kind).needs_faces and not faces:
-        raise MeshError(f"{obj.name}: the mesh has no faces; choose an object with a closed surface.")
+        raise MeshError(f"{obj.name}: the mesh has no faces. Choose an object with a closed surface.")
     for role in GROUPS:
         group = getattr(obj.dampsim, role)
         if group and group not in obj.vertex_groups:
             what = role.replace("_", " ")
-            raise PinError(f"{obj.name}: {what} '{group}' is gone; choose a {what}.")
+            raise PinError(f"{obj.name}: {what} '{group}' is missing. Choose another {what}.")
     check_scale(obj, np.array(obj.matrix_world))
 
 
 def group_weights(obj: bpy.types.Object, mesh: bpy.types.Mesh | None = None) -> dict[str, Array]:
-    """Weights (v,) of the vertex groups that are chosen, by role; the mesh is read once for all. mesh: see weights."""
+    """Return the weights (v,) of the chosen vertex groups, by role. mesh: see read_weights().
+
+    Raises PinError where the pin group is empty.
+    """
     chosen = {role: name for role in GROUPS if (name := getattr(obj.dampsim, role))}
     found = dict(zip(chosen, weights(obj, list(chosen.values()), mesh), strict=True))
     if "pin_group" in found and not found["pin_group"].max(initial=0.0) > 0.0:
         raise PinError(
-            f"{obj.name}: no vertex has a weight in pin group '{chosen['pin_group']}'; "
-            "assign some or choose another group."
+            f"{obj.name}: no vertex has a weight in pin group '{chosen['pin_group']}'. "
+            "Assign vertices to it, or choose another group."
         )
     return found
 
 
 def triangles(mesh: bpy.types.Mesh) -> Index:
+    """Return the triangulated faces (t, 3) of a mesh."""
     mesh.calc_loop_triangles()
     flat = np.empty(3 * len(mesh.loop_triangles), dtype=np.int32)
     mesh.loop_triangles.foreach_get("vertices", flat)
@@ -76,13 +80,14 @@ def triangles(mesh: bpy.types.Mesh) -> Index:
 
 
 def edges(mesh: bpy.types.Mesh) -> Index:
+    """Return the edges (e, 2) of a mesh."""
     flat = np.empty(2 * len(mesh.edges), dtype=np.int32)
     mesh.edges.foreach_get("vertices", flat)
     return flat.reshape(-1, 2).astype(np.int64)
 
 
 def take(sampler: GroupSampler) -> Scene:
-    """The core's scene for a group; raises the errors for the artist before anything is changed."""
+    """Build the core scene of a group. Raises errors for the user before anything is changed."""
     scene, members = sampler.scene, [member.obj for member in sampler.members]
     for obj in members:
         check_object(obj, sampler.view_layer)
@@ -92,7 +97,7 @@ def take(sampler: GroupSampler) -> Scene:
     known = marks(Group(tuple(members)))
     for member in sampler.members:
         bodies.append(_body(sampler, member, known[member.obj.name]))
-        # Where resting() left it: at the first frame.
+        # rest_pose() has left the scene at the first frame.
         matrices[member.obj.name] = member.matrix()
     sampler.leave()
     found = joined(members, matrices)
@@ -123,7 +128,7 @@ def _body(sampler: GroupSampler, member: Sampler, mark: str) -> Body:
         lines = edges(mesh) if what.looks_at_edges else np.zeros((0, 2), dtype=np.int64)
         sewn = seams(obj, mesh, surface) if what.sews else np.zeros((0, 2), dtype=np.int64)
         controller = controller_of(obj, mesh, sampler.scene, sampler.view_layer)
-        # It is the first frame: keyframed dials have their first values there.
+        # Settings are read at the first frame, where keyframed dials have their initial values.
         settings = read_settings(obj)
         painted = group_weights(obj, mesh)
         columns = member.matrix()[:3, :3]
@@ -168,7 +173,7 @@ def _body(sampler: GroupSampler, member: Sampler, mark: str) -> Body:
 
 
 def deforming(obj: bpy.types.Object) -> bool:
-    """Whether modifiers, or shape keys that move, bend the artist's mesh."""
+    """Return whether deforming modifiers or animated shape keys change the user's mesh."""
     if deforms(obj):
         return True
     keys = obj.data.shape_keys
@@ -176,5 +181,5 @@ def deforming(obj: bpy.types.Object) -> bool:
 
 
 def has_keyed_dials(obj: bpy.types.Object) -> bool:
-    """Whether anything animates the object's dials: keyframes, drivers or NLA strips."""
+    """Return whether keyframes, drivers or NLA strips animate the object's dials."""
     return any(path.startswith("dampsim.") for path in animated_paths(obj))

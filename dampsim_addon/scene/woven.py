@@ -1,4 +1,4 @@
-"""Whether the yarns that one sees are those of a woven object as it is now; asked at every drawing of its panel."""
+"""Status of the displayed yarns of a woven object, queried at each redraw of its panel."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from .asked import Asked
 
 
 class Yarns(enum.Enum):
-    """How the yarns of a woven object stand, in words."""
+    """Status of a woven object's displayed yarns, as a message; '' if they are current."""
 
     DRAWN = ""
-    MISSING = "Nothing shows its yarns"
-    EARLIER = "Its yarns are of an earlier mesh or thickness"
+    MISSING = "Its yarns are not displayed"
+    EARLIER = "Its yarns are outdated: mesh or thickness has changed"
 
 
 _asked = Asked(shows_yarns)
 
 
 def standing(obj: bpy.types.Object, scene: bpy.types.Scene) -> Yarns:
-    """How a woven object's yarns stand in a scene."""
+    """Return the status of a woven object's yarns in a scene."""
     found = [one for one in _asked.now() if woven_by(one) == obj and one.name in scene.objects]
     if not found:
         return Yarns.MISSING
-    # Of yarns that an earlier DampSim drew, nobody knows.
+    # Yarns without a stored digest count as current.
     return Yarns.DRAWN if drawn_of(found[0]) in ("", drawn_by(obj)) else Yarns.EARLIER
 
 
 def drawn_by(obj: bpy.types.Object) -> str:
-    """A digest of what decides which yarns are drawn of a woven object, but for what is keyframed of it."""
+    """Return a digest of the inputs of a woven object's yarns that are not animated."""
     mesh, keyed = obj.data, animated_paths(obj)
     said: list[object] = [len(mesh.vertices), _crc(mesh.edges, 2), _crc(mesh.loops, 1)]
     if "dampsim.thickness" not in keyed:
         said.append(f"{obj.dampsim.thickness:.6g}")
     if "scale" not in keyed:
-        # Yarns are children, and as thick as is dialled in the world.
+        # Yarns are children of the object, but their thickness is in world units.
         said.append(f"{np.abs(np.array(obj.scale)).mean():.4g}")
-    # Of each what another Blender knows of it too.
+    # Only use settings that exist in all supported versions of Blender.
     said += [(m.type, getattr(m, "levels", 0), *getattr(m, "use_axis", ())) for m in simulated_makers(obj)]
     return f"{zlib.crc32(repr(said).encode()):08x}"
 

@@ -1,4 +1,4 @@
-"""What a bake can become. A new target is one file here, a KeyTarget or a FileTarget, and one name in TARGETS."""
+"""Bake targets. A new target is one file here with a KeyTarget or FileTarget, and one name in TARGETS."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ TARGETS: tuple[type[Target], ...] = (CompressedKeys, FrameKeys, AbsoluteKeys, Po
 
 
 def find(name: str) -> type[Target] | None:
-    """By name; None where it is another version's."""
+    """Return a target by name; None if this version does not have it."""
     return next((cls for cls in TARGETS if cls.name == name), None)
 
 
 def target(name: str) -> type[Target]:
-    """By name. Raises SceneError where it is another version's."""
+    """Return a target by name. Raises SceneError if this version does not have it."""
     found = find(name)
     if found is None:
-        raise SceneError(f"This DampSim knows no bake to '{name}'; choose another target, or use a newer DampSim.")
+        raise SceneError(f"The bake target '{name}' is unknown; choose another target, or update DampSim.")
     return found
 
 
 class HasTarget:
-    """Of what the artist chose a target for. target: by name."""
+    """Mixin of property groups that have a bake target. target: its name."""
 
     target: str
 
     @property
     def bakes_to_keys(self) -> bool:
-        """Whether the bake will be shape keys, which move the mesh before its modifiers."""
+        """Return whether the bake creates shape keys, which deform the mesh before its modifiers."""
         found = find(self.target)
         return found is not None and found.storage is Storage.KEYS
 
 
 def clear(obj: bpy.types.Object, storage: Storage) -> None:
-    """Remove the bake that is kept there, whichever target made it."""
+    """Remove the bake in a storage, whichever target made it."""
     next(cls for cls in TARGETS if cls.storage is storage).clear(obj)
 
 

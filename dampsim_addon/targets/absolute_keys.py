@@ -1,4 +1,4 @@
-"""Absolute shape keys, one for each frame, that the mesh runs through: plays fastest of all keys, does not export."""
+"""Absolute shape keys, one for each frame: the fastest keys to play; they cannot be exported."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .target import Cost, Shot
 class AbsoluteKeys(keys.KeyTarget):
     name: ClassVar[str] = "ABSOLUTE_KEYS"
     label: ClassVar[str] = "Absolute Keys"
-    text: ClassVar[str] = "A shape key for each frame, run through by Evaluation Time: plays fast; no glTF, no FBX"
+    text: ClassVar[str] = "Create absolute shape keys, played by Evaluation Time. Fast; not for glTF and FBX"
 
     @classmethod
     def check(cls, obj: bpy.types.Object) -> None:
@@ -24,7 +24,7 @@ class AbsoluteKeys(keys.KeyTarget):
         there = obj.data.shape_keys
         if there is not None and any(not is_ours(key.name) for key in there.key_blocks):
             raise SceneError(
-                f"{obj.name}: absolute shape keys leave no room for the shape keys that it has; bake to another target."
+                f"{obj.name}: absolute shape keys cannot be combined with its own shape keys; bake to another target."
             )
 
     @classmethod
@@ -39,6 +39,6 @@ class AbsoluteKeys(keys.KeyTarget):
         block = obj.data.shape_keys
         block.reference_key.interpolation = "KEY_LINEAR"
         block.use_relative = False
-        # Blender gave each key its place; rounding makes them not quite even.
+        # Read the positions that Blender has assigned to the keys; rounding makes them slightly uneven.
         keys.animate(obj, {"eval_time": [(number, key.frame) for number, key in zip(shot.numbers, made, strict=True)]})
         return keys.cost(len(basis), len(shot.numbers))

@@ -1,4 +1,4 @@
-"""An Alembic file beside the cache, played by a Mesh Sequence Cache modifier."""
+"""Alembic file in the cache folder, played by a Mesh Sequence Cache modifier."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _POINTS = "alembic.pc2"
 class Alembic(cache_file.FileTarget):
     name: ClassVar[str] = "ALEMBIC"
     label: ClassVar[str] = "Alembic"
-    text: ClassVar[str] = "An Alembic file and a Mesh Sequence Cache modifier, at this frame rate"
+    text: ClassVar[str] = "Write an Alembic file, played by a Mesh Sequence Cache modifier at this frame rate"
     file: ClassVar[str] = "bake.abc"
 
     @classmethod
@@ -31,7 +31,7 @@ class Alembic(cache_file.FileTarget):
         super().check(obj)
         if not bpy.app.build_options.alembic:
             raise SceneError(
-                f"{obj.name}: this Blender was built without Alembic; bake to another target, or use blender.org's."
+                f"{obj.name}: this Blender was built without Alembic; bake to another target, or use an official build."
             )
 
     @classmethod
@@ -40,10 +40,10 @@ class Alembic(cache_file.FileTarget):
             str(shot.folder).encode()
         except UnicodeEncodeError:
             raise CacheError(
-                f"{shot.sampler.obj.name}: Blender opens no Alembic file in {shot.folder}, whose name is no text; "
+                f"{shot.sampler.obj.name}: Blender cannot write Alembic to {shot.folder}, whose name is no valid text; "
                 "choose another cache folder or bake to another target."
             ) from None
-        # Blender's exporter reads a mesh that plays, so the vertices go through a point cache first.
+        # Blender's exporter needs an animated mesh, which plays the vertices from a temporary point cache.
         header = pc2_header(shot.vertices, float(shot.numbers[0]), len(shot.numbers))
         return (yield from cache_file.record(shot, _POINTS, header, "<f4"))
 
@@ -75,9 +75,9 @@ class Alembic(cache_file.FileTarget):
             file = next(file for file in bpy.data.cache_files if file not in known)
             file.name = f"{PREFIX}{obj.name}"
             modifier.cache_file, modifier.read_data = file, {"VERT"}
-            # Else sub-frames, and motion blur with them, would repeat the frame before.
+            # Without interpolation, subframes repeat the previous frame, also for motion blur.
             modifier.use_vertex_interpolation = True
-            # The file is opened when it is first evaluated.
+            # Blender opens the file at its first evaluation.
             shot.sampler.view_layer.update()
             if not file.object_paths:
                 raise CacheError(f"{obj.name}: Blender cannot read the Alembic file {path}; bake to another target.")
@@ -92,7 +92,7 @@ class Alembic(cache_file.FileTarget):
 
 
 def _export(shot: Shot, points: Path, path: Path) -> None:
-    """Export a stand-in that plays the points, from a scene of its own."""
+    """Export a temporary object that plays the points, in a scratch scene."""
     source, first, last = shot.sampler.scene, shot.numbers[0], shot.numbers[-1]
     scene = bpy.data.scenes.new(f"{PREFIX}Alembic")
     sampler = shot.sampler

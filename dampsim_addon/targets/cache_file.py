@@ -1,4 +1,4 @@
-"""What the targets have in common that write vertices into a file and let a modifier play it."""
+"""Targets that write vertices to a file, which a modifier plays."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from ..blender.mesh_cache import attach, detach, play
 from .motion import NoShapeError, can_precede, places
 from .target import VERTEX_BYTES, Cost, Shot, Storage, Target
 
-# A file beside the bake that tells whether it is whole.
+# Suffix of the file with the checksum of a bake.
 _SUM = ".sha256"
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """part: the file, whole, but not in its place yet.  before: of the object's modifiers, else after them.
+    """Complete file under its temporary name. part: its path.  checksum: its SHA-256.
 
-    sum: SHA-256 of the file.
+    before_modifiers: whether it holds the vertices before the object's modifiers, else after them.
     """
 
     part: Path
@@ -37,14 +37,15 @@ class Recorded:
 
 
 def cost(vertices: int, frames: int) -> Cost:
+    """Return the cost of a file with uncompressed single-precision vertices."""
     return Cost(0, VERTEX_BYTES * vertices * frames)
 
 
 def record(shot: Shot, file: str, header: bytes, kind: str) -> Generator[int, None, Recorded]:
-    """Write the vertices of all frames behind the header, as floats of a kind.
+    """Write the header and the vertices of all frames. kind: numpy dtype of the numbers.
 
-    They stand before the modifiers, so that a rig moves them on; after them where that can't be, or where modifiers
-    make some of the vertices.
+    The vertices are those before the modifiers, so that a rig can still move them. They are those after the modifiers
+    if that is impossible, or if modifiers create some of the vertices.
     """
     obj = shot.sampler.obj
     part = shot.folder / f"{file}.part"
@@ -80,7 +81,7 @@ def _written(shot: Shot, part: Path, header: bytes, kind: str, before: bool) -> 
 
 @contextlib.contextmanager
 def saying_why(shot: Shot, path: Path) -> Generator[None]:
-    """Errors of the disk as a sentence for the artist."""
+    """Context that converts OSError to a CacheError with a message for the user."""
     try:
         yield
     except OSError as error:
@@ -91,9 +92,9 @@ def saying_why(shot: Shot, path: Path) -> Generator[None]:
 
 
 def store(shot: Shot, recorded: Recorded, file: str, attached: Callable[[str], None]) -> Cost:
-    """Put the file in its place and let a modifier play it. attached: makes it, given the file's path."""
+    """Move the file to its final path and attach a modifier. attach_modifier: creates it, given the path."""
     path = shot.folder / file
-    # Nothing may read the file while it is exchanged.
+    # No modifier may read the file while it is replaced.
     clear(shot.sampler.obj)
     with saying_why(shot, path):
         recorded.part.replace(path)
@@ -106,26 +107,28 @@ def store(shot: Shot, recorded: Recorded, file: str, attached: Callable[[str], N
 
 
 def clear(obj: bpy.types.Object) -> None:
+    """Remove the modifiers and Blender's cache files of a bake."""
     for modifier in [m for m in obj.modifiers if is_ours(m.name)]:
         used = modifier.cache_file if modifier.type == "MESH_SEQUENCE_CACHE" else None
         detach(obj, modifier)
-        # Blender counts the opening of the file as a user.
+        # An open cache file counts as one user.
         if used is not None and used.name.startswith(PREFIX) and used.users <= 1:
             bpy.data.batch_remove([used])
 
 
 def forget(folder: Path, file: str) -> None:
+    """Remove a file, its temporary file and its checksum. Raises CacheError."""
     for path in (folder / name for name in (file, f"{file}.part", f"{file}{_SUM}")):
         try:
             path.unlink(missing_ok=True)
         except OSError as error:
             raise CacheError(
-                f"{path} cannot be removed ({error.strerror or error}); close what uses it, or remove it by hand."
+                f"{path} cannot be removed ({error.strerror or error}); close programs that use it, or delete it."
             ) from error
 
 
 def played(obj: bpy.types.Object) -> Path | None:
-    """The file that the object's bake is in; None where it is in none."""
+    """Return the file of the object's bake; None if it is not baked to a file."""
     for modifier in obj.modifiers:
         if modifier.name == MODIFIER:
             file = modifier.cache_file.filepath if modifier.type == "MESH_SEQUENCE_CACHE" else modifier.filepath
@@ -138,7 +141,7 @@ def _sum_file(path: Path) -> Path:
 
 
 def fault(path: Path) -> str:
-    """What is wrong with a bake's file: 'gone', 'damaged', or nothing."""
+    """Return 'gone' or 'damaged' for a missing or damaged file of a bake; '' if it is intact."""
     if not path.is_file():
         return "gone"
     try:
@@ -150,9 +153,9 @@ def fault(path: Path) -> str:
 
 
 class FileTarget(Target):
-    """Of a file beside the cache. What is left to say: name, label, text, file, record() and store().
+    """Target that writes a file to the cache folder. A subclass defines name, label, text, file, collect() and write().
 
-    file: its name, which no other target's is.
+    file: file name, unique among the targets.
     """
 
     storage: ClassVar[Storage] = Storage.FILE
@@ -160,7 +163,7 @@ class FileTarget(Target):
 
     @classmethod
     def check(cls, obj: bpy.types.Object) -> None:
-        """A file goes with every mesh."""
+        """Accept every mesh."""
 
     @classmethod
     def cost(cls, vertices: int, frames: int) -> Cost:
@@ -176,10 +179,9 @@ class FileTarget(Target):
 
 
 class MeshCacheTarget(FileTarget):
-    """Of a file that a Mesh Cache modifier plays. What is left to say beside the names and file: form, floats and
-    header().
+    """Target whose file a Mesh Cache modifier plays. A subclass defines the names, file, form, floats and header().
 
-    form: as the modifier calls it.  floats: their kind in the file, behind the header.
+    form: cache format of the modifier.  floats: numpy dtype of the vertices in the file.
     """
 
     form: ClassVar[str]
@@ -188,7 +190,7 @@ class MeshCacheTarget(FileTarget):
     @classmethod
     @abc.abstractmethod
     def header(cls, shot: Shot) -> bytes:
-        """What stands before the vertices."""
+        """Return the bytes before the vertices."""
 
     @classmethod
     def record(cls, shot: Shot) -> Generator[int, None, Recorded]:

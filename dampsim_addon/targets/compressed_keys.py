@@ -1,4 +1,4 @@
-"""The fewest shape keys that stay within a bound; their values are keyed at every frame."""
+"""Compressed shape keys within an error bound, with values keyed at every frame."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class CompressedKeys(keys.KeyTarget):
     name: ClassVar[str] = "SHAPE_KEYS"
     label: ClassVar[str] = "Compressed Keys"
     text: ClassVar[str] = (
-        "As few shape keys as keep every vertex within the error below: small, exports to glTF and FBX, "
+        "Create as few shape keys as the largest error below allows. Small; exports to glTF and FBX; "
         "needs no other file"
     )
     exact: ClassVar[bool] = False
@@ -40,7 +40,7 @@ class CompressedKeys(keys.KeyTarget):
         keys.animate(
             obj,
             {
-                # The offset is keyed too: FBX takes the values of keys that are not for zero.
+                # The offset is keyed too, because FBX treats keys without animation as zero.
                 keys.value_path(offset): [(number, 1.0) for number in shot.numbers],
                 **{
                     keys.value_path(key): zip(shot.numbers, values, strict=True)

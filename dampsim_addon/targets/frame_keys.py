@@ -1,4 +1,4 @@
-"""One relative shape key for each frame, its value running 0-1-0 linearly: exact on frames, right between them."""
+"""One relative shape key for each frame with linear values 0-1-0: exact on frames, interpolated between them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .target import Cost, Shot
 class FrameKeys(keys.KeyTarget):
     name: ClassVar[str] = "FRAME_KEYS"
     label: ClassVar[str] = "Key per Frame"
-    text: ClassVar[str] = "A shape key for each frame: exact and large; exports to glTF and FBX"
+    text: ClassVar[str] = "Create a shape key for each frame. Exact but large; exports to glTF and FBX"
     exports_morphs: ClassVar[bool] = True
 
     @classmethod
@@ -25,7 +25,7 @@ class FrameKeys(keys.KeyTarget):
         for number, move in zip(shot.numbers, fitted, strict=True):
             key = keys.add(obj, frame_name(number), basis + move)
             points = [(number - 1.0, 0.0), (float(number), 1.0), (number + 1.0, 0.0)]
-            # Before the first and after the last frame these hold.
+            # The first and last shape hold outside the frame range.
             curves[keys.value_path(key)] = points[int(number == first) : 3 - int(number == last)]
         keys.animate(obj, curves)
         return keys.cost(len(basis), len(shot.numbers))

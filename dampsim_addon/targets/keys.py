@@ -1,4 +1,4 @@
-"""What the targets made of shape keys have in common: their mesh, their animation and how they go away again."""
+"""Targets that create shape keys: checks of the mesh, animation of the keys, and their removal."""
 
 from __future__ import annotations
 
@@ -18,43 +18,42 @@ from .target import VERTEX_BYTES, Cost, Shot, Storage, Target
 
 
 def check(obj: bpy.types.Object) -> None:
-    """Raise SceneError where shape keys would not last, or would change what the artist sees."""
+    """Raise SceneError if shape keys cannot hold the bake, or would be overridden."""
     made = simulated_makers(obj)
     if made:
         raise SceneError(
-            f"{obj.name}: shape keys cannot move the vertices that {made[0].name} makes; apply it, or bake to a point "
-            "cache."
+            f"{obj.name}: shape keys cannot move vertices that {made[0].name} creates; apply it or bake to PC2 Cache."
         )
     if not can_precede(obj):
         raise SceneError(
-            f"{obj.name}: its mesh is linked and would lose shape keys; bake to a point cache, or make it local."
+            f"{obj.name}: its mesh is linked and would lose shape keys; bake to PC2 Cache, or make it local."
         )
     users = _users(obj.data)
     if users > 1:
         raise SceneError(
-            f"{obj.name}: its mesh is shared by {users} objects; make it a single-user copy or bake to a point cache."
+            f"{obj.name}: its mesh is shared by {users} objects; make it a single-user copy or bake to PC2 Cache."
         )
     if obj.show_only_shape_key:
-        raise SceneError(f"{obj.name}: one shape key is shown alone; switch off the pin beside the shape keys.")
+        raise SceneError(f"{obj.name}: Solo Active Shape Key is on; switch off the pin beside the shape keys.")
     keys = obj.data.shape_keys
     if keys is None:
         return
     if not keys.use_relative and not is_ours(keys.reference_key.name):
-        raise SceneError(f"{obj.name}: its shape keys are absolute; make them relative or bake to a point cache.")
+        raise SceneError(f"{obj.name}: its shape keys are absolute; make them relative or bake to PC2 Cache.")
     data = keys.animation_data
     if data is None:
         return
     if not data.use_nla:
-        raise SceneError(f"{obj.name}: NLA is off for its shape keys; switch it on or bake to a point cache.")
+        raise SceneError(f"{obj.name}: the NLA is off for its shape keys; switch it on or bake to PC2 Cache.")
     if any(track.is_solo for track in data.nla_tracks):
         raise SceneError(
-            f"{obj.name}: an NLA track of its shape keys plays solo and would mute the bake; switch its star off or "
-            "bake to a point cache."
+            f"{obj.name}: a solo NLA track of its shape keys would mute the bake; switch its star off or "
+            "bake to PC2 Cache."
         )
 
 
 def record(shot: Shot) -> Generator[int, None, Single]:
-    """The moves (f, v, 3), in single precision, that keys have to make."""
+    """Collect the offsets (f, v, 3) of the shape keys in object space, in single precision."""
     count = len(shot.sampler.obj.data.vertices)
     found = np.empty((len(shot.numbers), count, 3), dtype=np.float32)
     for done, move in enumerate(moves(shot.sampler, shot.cache, shot.numbers)):
@@ -64,15 +63,16 @@ def record(shot: Shot) -> Generator[int, None, Single]:
 
 
 def cost(vertices: int, keys: int) -> Cost:
+    """Return the cost of a number of shape keys."""
     return Cost(keys, VERTEX_BYTES * vertices * keys)
 
 
 def check_alone(obj: bpy.types.Object) -> None:
-    """Raise SceneError where taking a bake's keys away would take them from another object too."""
+    """Raise SceneError if removing the keys of a bake would remove them from another object too."""
     keys, users = obj.data.shape_keys, _users(obj.data)
     if users > 1 and keys is not None and any(is_ours(key.name) for key in keys.key_blocks):
         raise SceneError(
-            f"{obj.name}: its mesh is baked, and shared by {users} objects; make it a single-user copy first."
+            f"{obj.name}: its mesh is baked and shared by {users} objects; make it a single-user copy first."
         )
 
 
@@ -81,16 +81,17 @@ def _users(mesh: bpy.types.Mesh) -> int:
 
 
 def begin(obj: bpy.types.Object) -> Array:
-    """Make room for the bake's keys; returns the basis (v, 3)."""
+    """Remove the previous bake and create a basis key if needed. Returns the basis (v, 3)."""
     clear(obj)
     if obj.data.shape_keys is None:
-        # Named as ours, so that Clear knows that the mesh had no keys before.
+        # Our name for the basis tells clear_keys() that the mesh had no keys before.
         obj.shape_key_add(name=BASIS, from_mix=False)
         obj.active_shape_key_index = 0
     return points(obj.data.shape_keys.reference_key)
 
 
 def add(obj: bpy.types.Object, name: str, shape: Array) -> bpy.types.ShapeKey:
+    """Add a shape key with vertices (v, 3) and keep the active key."""
     index = obj.active_shape_key_index
     key = obj.shape_key_add(name=name, from_mix=False)
     set_points(key, shape)
@@ -99,13 +100,14 @@ def add(obj: bpy.types.Object, name: str, shape: Array) -> bpy.types.ShapeKey:
 
 
 def value_path(key: bpy.types.ShapeKey) -> str:
+    """Return the data path of the value of a shape key."""
     return f'key_blocks["{bpy.utils.escape_identifier(key.name)}"].value'
 
 
 def animate(obj: bpy.types.Object, curves: Mapping[str, Iterable[tuple[float, float]]]) -> None:
-    """Points (frame, value) of curves by data path, in an action of the bake's own.
+    """Create an action with the points (frame, value) of F-curves by data path.
 
-    It lies on an NLA track above the artist's, where its keyframes bury nobody's in the timeline.
+    It is placed on an NLA track above the user's tracks, so that its keyframes do not clutter the timeline.
     """
     keys = obj.data.shape_keys
     action = bpy.data.actions.new(f"{PREFIX}{obj.name}")
@@ -113,7 +115,7 @@ def animate(obj: bpy.types.Object, curves: Mapping[str, Iterable[tuple[float, fl
     slot = action.slots.new(id_type="KEY", name=keys.name)
     strip = action.layers.new("Bake").strips.new(type="KEYFRAME")
     made = strip.channelbag(slot, ensure=True).fcurves
-    # Constant keys would make steps of sub-frames.
+    # Linear, because constant interpolation would repeat frames at subframes.
     linear = bpy.types.Keyframe.bl_rna.properties["interpolation"].enum_items["LINEAR"].value
     first, last = np.inf, -np.inf
     for path, values in curves.items():
@@ -144,7 +146,7 @@ def clear(obj: bpy.types.Object) -> None:
         obj.shape_key_clear()
         return
     if is_ours(keys.reference_key.name):
-        # The artist added keys after the bake; they need what they are relative to.
+        # Keys that the user added after the bake need their basis.
         ours.remove(keys.reference_key)
         keys.reference_key.name = "Basis"
         keys.use_relative = True
@@ -170,7 +172,7 @@ def _remove_animation(keys: bpy.types.Key) -> None:
             data.action = None
             _remove(action)
         else:
-            # The artist keyed something into it since: the rest is theirs.
+            # The user has added keyframes to the action, so keep it without our curves.
             for bag in bags:
                 for curve in [curve for curve in bag.fcurves if is_our_curve(action, curve.data_path)]:
                     bag.fcurves.remove(curve)
@@ -181,13 +183,13 @@ def _remove_animation(keys: bpy.types.Key) -> None:
 
 
 def _remove(action: bpy.types.Action) -> None:
-    # A duplicate of the object may play it too.
+    # A duplicate of the object may use it too.
     if action.users == 0:
         bpy.data.actions.remove(action)
 
 
 class KeyTarget(Target):
-    """Of shape keys. What is left to say: name, label, text, and store()."""
+    """Target that creates shape keys. A subclass defines name, label, text and write()."""
 
     storage: ClassVar[Storage] = Storage.KEYS
 
@@ -209,4 +211,4 @@ class KeyTarget(Target):
 
     @classmethod
     def forget(cls, folder: Path) -> None:
-        """Shape keys live in the .blend file alone."""
+        """Do nothing: shape keys are stored in the .blend file."""

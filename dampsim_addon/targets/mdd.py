@@ -1,4 +1,4 @@
-"""An MDD file beside the cache, played by a Mesh Cache modifier; other programs read it too."""
+"""MDD file in the cache folder, played by a Mesh Cache modifier and readable by other programs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .target import Shot
 class Mdd(MeshCacheTarget):
     name: ClassVar[str] = "MDD"
     label: ClassVar[str] = "MDD Cache"
-    text: ClassVar[str] = "As PC2, in the format of LightWave and others, at this frame rate"
+    text: ClassVar[str] = "Write an MDD file (LightWave and others), played by a Mesh Cache modifier at this frame rate"
     file: ClassVar[str] = "bake.mdd"
     form: ClassVar[str] = "MDD"
     floats: ClassVar[str] = ">f4"

@@ -1,4 +1,4 @@
-"""What has to be put before the modifiers of an object, so that what comes out of them is the simulation."""
+"""Inversion of an object's modifiers: the shape before them whose deformed result is the simulated shape."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from ...core.geometry.affine import transformed
 from ..blender.marks import BASIS, PROBE
 from ..blender.sampler import Sampler
 
-# Size of the probing moves, and the error that is small enough, in parts of the mesh's size.
+# Size of the probing offsets, and the error at which the iteration stops, as fractions of the mesh's size.
 _PROBE_STEP = 1e-2
 _CLOSE = 5e-7
 _CORRECTIONS, _LOOK_AGAIN = 24, 6
-# What may be left where the modifiers bend.
+# Largest accepted error with nonlinear modifiers, as a fraction of the size.
 _TOLERABLE = 1e-4
 
 
 class NoShapeError(SceneError):
-    """No shape before the modifiers ends where the simulation does."""
+    """No shape before the modifiers produces the simulated shape."""
 
 
 def can_precede(obj: bpy.types.Object) -> bool:
-    """Whether DampSim may put something before the object's modifiers: not where they come from another file."""
+    """Return whether DampSim can edit the object before its modifiers, which linked data does not allow."""
     mesh = obj.data
     return mesh.library is None and mesh.override_library is None and obj.override_library is None
 
 
 def moves(sampler: Sampler, cache: FrameCache, numbers: list[int]) -> Generator[Array]:
-    """By how much (v, 3) the vertices have to be moved in object space before the modifiers, frame by frame.
+    """Yield the offsets (v, 3) in object space, before the modifiers, that produce the simulated shape of each frame.
 
-    Raises NoShapeError where there is no such move.
+    Raises NoShapeError if there are none.
     """
     if not sampler.deforms:
         for number in numbers:
@@ -53,14 +53,14 @@ def moves(sampler: Sampler, cache: FrameCache, numbers: list[int]) -> Generator[
 
 
 def places(sampler: Sampler, cache: FrameCache, numbers: list[int], before: bool) -> Generator[Array]:
-    """The vertices (v, 3) in object space, before the modifiers or after those that deform, frame by frame."""
+    """Yield the vertices (v, 3) in object space, before the modifiers or after the deforming ones, for each frame."""
     if not before or not sampler.deforms:
         for number in numbers:
             sampler.go(number)
             yield _goal(sampler, cache, number)
         return
     for _ in moves(sampler, cache, numbers):
-        # The probing key is still at work, beside the artist's own.
+        # The probing key is still active in addition to the user's keys.
         yield sampler.undeformed()
 
 
@@ -69,7 +69,7 @@ def _goal(sampler: Sampler, cache: FrameCache, number: int) -> Array:
 
 
 class _Probe:
-    """A shape key that moves the vertices as one likes. A mesh that others use too is left alone: a copy stands in."""
+    """Temporary shape key that offsets the vertices. A mesh with several users is replaced by a temporary copy."""
 
     def __init__(self, obj: bpy.types.Object) -> None:
         self.obj = obj
@@ -90,6 +90,7 @@ class _Probe:
         return self
 
     def move(self, move: Array) -> None:
+        """Set the offset (v, 3) from the basis."""
         set_points(self._key, self.basis + move)
         self.obj.data.update_tag()
 
@@ -109,20 +110,22 @@ class _Probe:
 
 
 def points(key: bpy.types.ShapeKey) -> Array:
+    """Return the vertices (v, 3) of a shape key."""
     flat = np.empty(3 * len(key.points), dtype=np.float32)
     key.points.foreach_get("co", flat)
     return flat.reshape(-1, 3).astype(float)
 
 
 def set_points(key: bpy.types.ShapeKey, shape: Array) -> None:
+    """Set the vertices (v, 3) of a shape key."""
     key.points.foreach_set("co", np.ascontiguousarray(shape, dtype=np.float32).ravel())
 
 
 def _before_modifiers(sampler: Sampler, probe: _Probe, goal: Array, start: Array) -> Array:
-    """The move (v, 3) from the basis, before the modifiers, that ends at the goal (v, 3) in object space at this frame.
+    """Return the offset (v, 3) before the modifiers whose deformed result is the goal (v, 3), in object space.
 
-    What the modifiers do to each vertex is found by moving all vertices a little along each axis; where they bend,
-    corrections do the rest, and look again if they get stuck. start: the move of the frame before.
+    Newton iteration with a Jacobian (3, 3) per vertex from finite differences, which is evaluated again every few
+    corrections. start: offset of the previous frame.  Raises NoShapeError if the error stays too large.
     """
     size = max(float(np.ptp(goal, axis=0).max()), 1e-12)
 
@@ -148,7 +151,7 @@ def _before_modifiers(sampler: Sampler, probe: _Probe, goal: Array, start: Array
         there = deformed(move)
     if error > _TOLERABLE * size:
         raise NoShapeError(
-            f"{sampler.obj.name}: at frame {sampler.scene.frame_current} no shape before its modifiers ends where the "
-            "simulation does; bake to a point cache."
+            f"{sampler.obj.name}: at frame {sampler.scene.frame_current}, its modifiers cannot produce the simulated "
+            "shape from any shape keys; bake to PC2 Cache."
         )
     return best

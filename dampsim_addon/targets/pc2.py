@@ -1,4 +1,4 @@
-"""A PC2 file beside the cache, played by a Mesh Cache modifier."""
+"""PC2 file in the cache folder, played by a Mesh Cache modifier."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .target import Shot
 class PointCache(MeshCacheTarget):
     name: ClassVar[str] = "POINT_CACHE"
     label: ClassVar[str] = "PC2 Cache"
-    text: ClassVar[str] = "A PC2 file and a Mesh Cache modifier: fast to play, leaves the mesh's data alone"
+    text: ClassVar[str] = "Write a PC2 file, played by a Mesh Cache modifier. Fast; does not change the mesh data"
     file: ClassVar[str] = "bake.pc2"
     form: ClassVar[str] = "PC2"
     floats: ClassVar[str] = "<f4"

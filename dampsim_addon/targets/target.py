@@ -1,4 +1,4 @@
-"""What a bake target is."""
+"""Interface of bake targets."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ...core.frames.cache import FrameCache
 if TYPE_CHECKING:
     from ..blender.sampler import Sampler
 
-# Bytes of a vertex in single precision.
+# Size of a vertex in single precision, bytes.
 VERTEX_BYTES = 12
 
 
 @dataclass(frozen=True)
 class Cost:
-    """keys: shape keys.  size: bytes, in the .blend file or beside it."""
+    """Size of a bake. keys: number of shape keys.  size: bytes in the .blend file or the cache folder."""
 
     keys: int
     size: int
@@ -30,9 +30,10 @@ class Cost:
 
 @dataclass(frozen=True)
 class Shot:
-    """What is to be written. sampler: within its context, at work.  cache: holds all of the numbers.
+    """Simulated frames of an object that a target writes.
 
-    folder: of the target's files.  bound: m in world space that no vertex may be off by; exact targets do without.
+    sampler: entered as a context.  cache: contains the frames in numbers.  folder: folder of the target's files.
+    bound: largest allowed error in world space, m; exact targets ignore it.
     """
 
     sampler: Sampler
@@ -43,21 +44,23 @@ class Shot:
 
     @property
     def vertices(self) -> int:
-        """How many are simulated, those that modifiers make among them."""
+        """Number of simulated vertices, including those created by modifiers."""
         return len(self.cache.shape(self.numbers[0], self.sampler.obj.name))
 
 
 class Storage(enum.Enum):
-    """Where a bake is kept. An object has one bake in each at most, and clear() of any target there removes it."""
+    """Place of a bake. An object has at most one bake in each, which clear() of any of its targets removes."""
 
     KEYS = "shape keys"
-    FILE = "a file beside the cache"
+    FILE = "a file in the cache folder"
 
 
 class Target(abc.ABC):
-    """name, label, text: as shown in the panel.  storage: where its bakes are.
+    """Bake target. Work proceeds in the order check(), collect(), compress(), write().
 
-    exact: but for rounding, whatever the bound is.  exports_morphs: whether glTF and FBX can hold it.
+    name, label, text: identifier, label and tooltip of the enum item.  storage: place of its bakes.
+    exact: whether the bake is exact up to rounding, regardless of the bound.
+    exports_morphs: whether glTF and FBX can export it.
     """
 
     name: ClassVar[str]
@@ -70,35 +73,35 @@ class Target(abc.ABC):
     @classmethod
     @abc.abstractmethod
     def check(cls, obj: bpy.types.Object) -> None:
-        """Raise an error for the artist where the target does not fit the object; changes nothing."""
+        """Raise DampSimError if the object cannot be baked to this target. Changes nothing."""
 
     @classmethod
     @abc.abstractmethod
     def cost(cls, vertices: int, frames: int) -> Cost:
-        """The most that a bake can cost."""
+        """Return the largest possible cost of a bake."""
 
     @classmethod
     @abc.abstractmethod
     def record(cls, shot: Shot) -> Generator[int, None, Any]:
-        """Read the frames, yielding how many are done. The artist's data stay as they are."""
+        """Read the frames, yield the number of those read, and return the data. Changes no user data."""
 
     @classmethod
     def fit(cls, shot: Shot, record: Any) -> Generator[None, None, Any]:
-        """Make of the record what will be stored, within the bound. The artist's data stay as they are."""
+        """Compress the collected data within the bound and return the result. Changes no user data."""
         yield
         return record
 
     @classmethod
     @abc.abstractmethod
     def store(cls, shot: Shot, fitted: Any) -> Cost:
-        """Put it in the place of any bake before, all at once, and say what it cost."""
+        """Replace any previous bake in one step and return the cost."""
 
     @classmethod
     @abc.abstractmethod
     def clear(cls, obj: bpy.types.Object) -> None:
-        """Remove what store() made in the file."""
+        """Remove the result of write() from the .blend file."""
 
     @classmethod
     @abc.abstractmethod
     def forget(cls, folder: Path) -> None:
-        """Remove what record() and store() made in the folder."""
+        """Remove the files of collect() and write() from the folder. Raises CacheError."""

@@ -1,1 +1,1 @@
-"""Panels, buttons, and what is drawn over the viewport."""
+"""Panels, operators and viewport overlays."""

@@ -1,4 +1,4 @@
-"""Add, and what makes of other objects what can be added."""
+"""Operators that start the simulation of meshes, and of objects that become meshes first."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from ..scene.proposed_pins import from_bones
 from ..scene.snapshot import triangles
 from .pin_operators import named_bones, pinned
 
-# An open surface whose holes are less than this part of it is meant as a solid: eye sockets, a cut-off neck.
+# A surface whose holes are a smaller fraction of it counts as closed, such as one with eye sockets or a cut-off neck.
 _HOLES = 0.08
-# Vertex groups that are meant to hold, by name.
+# Lower-case names of vertex groups that are used as pins.
 _PINS = ("pin", "pins", "goal")
-# What Blender can make a mesh of.
+# Object types that Blender can convert to meshes.
 CONVERTIBLE = ("CURVE", "SURFACE", "FONT", "META", "CURVES", "POINTCLOUD")
 
 
 def addable(obj: bpy.types.Object) -> bool:
-    """Whether it is a mesh of this file that is not simulated, and no drawing of what is."""
+    """Return whether an object is a local mesh that is neither simulated nor a display of simulated yarns."""
     return obj.type == "MESH" and obj.library is None and not is_simulated(obj) and MODIFIER not in obj.modifiers
 
 
 class DAMPSIM_OT_add(Operator):
-    """Simulate the selected meshes: closed ones as solid bodies, open and thin ones as cloth, wires as ropes"""
+    """Simulate the selected meshes: closed ones as solids, open or thin ones as cloth, wires as ropes"""
 
     bl_idname = "dampsim.add"
     bl_label = "Add"
@@ -41,12 +41,12 @@ class DAMPSIM_OT_add(Operator):
     @classmethod
     def poll(cls, context: Context) -> bool:
         if not any(addable(obj) for obj in context.selected_objects):
-            cls.poll_message_set("Select a mesh of this file that DampSim does not simulate yet")
+            cls.poll_message_set("Select a local mesh that is not simulated yet")
             return False
         return True
 
     def execute(self, context: Context) -> set[str]:
-        # The status bar shows the last report alone.
+        # The status bar shows only the last report, so there is one for all objects.
         said: dict[str, list[bpy.types.Object]] = {}
         for obj in filter(addable, context.selected_objects):
             said.setdefault(added(obj, context.scene), []).append(obj)
@@ -55,7 +55,7 @@ class DAMPSIM_OT_add(Operator):
 
 
 def added(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
-    """Let DampSim simulate a mesh, dialled by what it looks like; says what was chosen."""
+    """Enable the simulation of a mesh with defaults for its shape. Return a note on the chosen kind and pins."""
     group = obj.dampsim
     group.enabled = True
     group.kind, note = _fitting(obj, scene)
@@ -66,14 +66,14 @@ def added(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
             group.pin_group = named[0]
         elif held is not None:
             pinned(obj, held)
-            note += f"; pins are proposed from {named_bones(obj)}: look at them in Weight Paint Mode"
+            note += f"; pins are proposed from {named_bones(obj)}: check them in Weight Paint Mode"
     new_dials.dial(obj, scene)
     group.kind_note = note
     return note
 
 
 def _fitting(obj: bpy.types.Object, scene: bpy.types.Scene) -> tuple[str, str]:
-    """The kind that an object asks for, and why in a few words."""
+    """Return the kind that suits an object, and the reason in a few words."""
     if not simulated_makers(obj):
         return _fitting_of(obj.data)
     with Sampler(scene, bpy.context.view_layer, obj) as sampler, sampler.resting() as (_, mesh):
@@ -82,19 +82,19 @@ def _fitting(obj: bpy.types.Object, scene: bpy.types.Scene) -> tuple[str, str]:
 
 def _fitting_of(mesh: bpy.types.Mesh) -> tuple[str, str]:
     if len(mesh.edges) and not len(mesh.polygons):
-        return "ROPE", "it has no faces, so its edges become ropes"
+        return "ROPE", "it has no faces, so its edges are simulated as ropes"
     places, faces = positions(mesh).astype(float), triangles(mesh)
     part = open_part(places, faces)
     if part > _HOLES:
-        return "CLOTH", "its surface is open, so it becomes cloth"
+        return "CLOTH", "its surface is open, so it is simulated as cloth"
     if not part and is_shell(places, faces, THINNEST):
-        return "CLOTH", "it is closed but thin, so its two sides become a shell of cloth"
-    holes = " but for small holes" if part else ""
-    return "SOLID", f"its surface is closed{holes}, so it becomes a solid body"
+        return "CLOTH", "it is closed but thin, so its two sides are simulated as a shell of cloth"
+    holes = " except for small holes" if part else ""
+    return "SOLID", f"its surface is closed{holes}, so it is simulated as a solid"
 
 
 class _Active:
-    """Makes something of the active object that can be added, and adds it."""
+    """Mixin for operators that turn the active object into a local mesh and simulate it."""
 
     @classmethod
     def poll(cls, context: Context) -> bool:
@@ -109,7 +109,7 @@ class _Active:
             return {"CANCELLED"}
         obj = context.object
         if obj is None or not addable(obj):
-            self.report({"ERROR"}, f"{name}: that left no mesh to simulate; add it by hand.")
+            self.report({"ERROR"}, f"{name}: no mesh is left to simulate. Convert it by hand, then press Add.")
             return {"CANCELLED"}
         self.report({"INFO"}, f"{obj.name}: {added(obj, context.scene)}")
         return {"FINISHED"}
@@ -119,7 +119,7 @@ class _Active:
 
 
 class DAMPSIM_OT_convert_add(_Active, Operator):
-    """Make a mesh of it, which can no longer be edited as what it was, and simulate that"""
+    """Convert the object to a mesh and simulate it. It can no longer be edited in its original form"""
 
     bl_idname = "dampsim.convert_add"
     bl_label = "Convert to Mesh and Add"
@@ -127,12 +127,12 @@ class DAMPSIM_OT_convert_add(_Active, Operator):
 
     def change(self, context: Context) -> None:
         context.object.select_set(True)
-        called(bpy.ops.object.convert, f"{context.object.name}: it cannot be converted", "make a mesh of it by hand",
+        called(bpy.ops.object.convert, f"{context.object.name}: it cannot be converted", "convert it to a mesh by hand",
                target="MESH")  # fmt: skip
 
 
 class DAMPSIM_OT_local_add(_Active, Operator):
-    """Make it and its mesh this file's own, so that changes in the other file no longer come, and simulate it"""
+    """Make the object and its mesh local (changes in the library no longer update it) and simulate it"""
 
     bl_idname = "dampsim.local_add"
     bl_label = "Make Local and Add"

@@ -1,4 +1,4 @@
-"""What the sidebar shows of what is not simulated yet."""
+"""Sidebar content for objects that are not simulated yet."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from .weave_operators import DAMPSIM_OT_drop_yarns, DAMPSIM_OT_select_woven, DAM
 
 
 def draw_add(layout: UILayout, context: Context) -> None:
-    """What to do first, with whatever is selected."""
+    """Draw the first steps for the selected objects."""
     obj = context.object
     others = any(addable(one) for one in context.selected_objects)
     woven = woven_by(obj) if obj is not None else None
     if obj is not None and left_behind(obj, context.scene):
-        wrapped(layout, f"{obj.name} shows the yarns of what was deleted, and stays as it is", "INFO", context)
+        wrapped(layout, f"{obj.name} shows the yarns of a deleted object and no longer moves", "INFO", context)
         layout.operator(DAMPSIM_OT_drop_yarns.bl_idname, icon="TRASH")
         return
     if woven is not None:
-        wrapped(layout, f"{obj.name} shows the yarns of {woven.name}, which is what is simulated", "INFO", context)
+        wrapped(layout, f"{obj.name} shows the yarns of {woven.name}, which is the simulated mesh", "INFO", context)
         layout.operator(DAMPSIM_OT_select_woven.bl_idname, text=f"Select {woven.name}", icon="RESTRICT_SELECT_OFF")
         return
     if obj is not None and obj.library is not None:
-        wrapped(layout, f"{obj.name} is linked from another file, which DampSim does not change", "INFO", context)
+        wrapped(layout, f"{obj.name} is linked from another file. Make it local to simulate it", "INFO", context)
         layout.operator(DAMPSIM_OT_local_add.bl_idname, icon="LIBRARY_DATA_INDIRECT")
     elif obj is not None and obj.type in CONVERTIBLE:
         _draw_curve(layout, obj, context)
@@ -38,7 +38,7 @@ def draw_add(layout: UILayout, context: Context) -> None:
             return
         layout.operator(DAMPSIM_OT_convert_add.bl_idname, icon="OUTLINER_OB_MESH")
     elif not others:
-        wrapped(layout, "Select a mesh and press Add", "INFO", context)
+        wrapped(layout, "Select a mesh, then press Add", "INFO", context)
     if others or obj is None or (obj.type == "MESH" and obj.library is None):
         row = layout.row()
         row.scale_y = 1.4
@@ -47,17 +47,19 @@ def draw_add(layout: UILayout, context: Context) -> None:
 
 
 def _draw_curve(layout: UILayout, obj: bpy.types.Object, context: Context) -> None:
-    """Of what is no mesh."""
+    """Draw the options for a curve, hair or another object that is not a mesh."""
     rope = led_by(obj) if obj.type == "CURVE" else None
     if rope is not None:
-        wrapped(layout, f"{obj.name} follows {rope.name} when that is baked", "INFO", context)
+        wrapped(layout, f"{obj.name} follows the bake of {rope.name}", "INFO", context)
     elif obj.type == "CURVE":
-        wrapped(layout, f"{obj.name} can follow a rope along its middle", "INFO", context)
+        wrapped(layout, f"{obj.name} can follow a rope simulated along its centre line", "INFO", context)
         layout.operator(DAMPSIM_OT_curve_rope.bl_idname, icon="OUTLINER_OB_CURVE")
     elif obj.type == "CURVES" and led(obj):
-        wrapped(layout, f"{obj.name} follows its guides as they play and bake", "INFO", context)
+        wrapped(layout, f"{obj.name} follows its simulated guides", "INFO", context)
     elif obj.type == "CURVES":
-        wrapped(layout, f"{obj.name} can follow some of its strands as ropes", "INFO", context)
+        wrapped(
+            layout, f"{obj.name} can be simulated: a few strands become ropes, and the others follow", "INFO", context
+        )
         layout.operator(DAMPSIM_OT_hair.bl_idname, icon="OUTLINER_OB_CURVES")
     else:
-        wrapped(layout, f"{obj.name} is no mesh; only meshes can be simulated", "INFO", context)
+        wrapped(layout, f"{obj.name} is not a mesh. Only meshes can be simulated", "INFO", context)

@@ -1,4 +1,4 @@
-"""The panel of what is rarely wanted: substeps, painted dials, and the papers' dampings."""
+"""Advanced panel: substeps, painted dials, and the damping models of the literature."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ class DAMPSIM_PT_advanced(Child, Panel):
         matters = has_reference_motion(obj)
         dials(column, group, context, "advanced", without="" if matters else "carrier")
         if matters and group.carrier == Reference.AUTO:
-            wrapped(column, f"Reference motion now: {'the animated mesh' if deforming(obj) else 'the pins'}", "INFO",
+            wrapped(column, f"Reference motion: {'the animated mesh' if deforming(obj) else 'the pins'}", "INFO",
                     context)  # fmt: skip
         maps = ["settle_group", "stiffness_group"]
         for name in [*maps, "length_group"] if "springs" in sections(group) else maps:
             field(column, group, name, group.bl_rna.properties[name].name, context, search=(obj, "vertex_groups"))
         field(column, group, "cache_folder", "Cache", context)
         column.separator()
-        # Those that only solids know stand among the rest.
+        # Parameters that only solids have are drawn along with the others.
         dials(column, group, context, "papers", *(one for one in sections(group) if one == "solid papers"))
         settings = read_settings(obj)
         if "RAYS" in torques(settings) or group.centre_group not in ("", *obj.vertex_groups.keys()):
             field(column, group, "centre_group", "Centre Group", context, search=(obj, "vertex_groups"))
             if not group.centre_group:
-                wrapped(column, "Without a Centre Group the rays come from the centre of mass", "INFO", context)
+                wrapped(column, "Without a Centre Group, the rays start at the centre of mass", "INFO", context)
         for remark in remarks(settings):
             wrapped(column, remark, "INFO", context)
         if is_own(settings):
@@ -54,17 +54,17 @@ class DAMPSIM_PT_advanced(Child, Panel):
 
 
 def has_reference_motion(obj: bpy.types.Object) -> bool:
-    """Whether it matters what the object goes along with: not where nothing holds it, nor to most of the dampings."""
+    """Return whether the reference motion has an effect: not on unpinned objects, nor with most damping models."""
     if not obj.dampsim.pin_group and not is_linked(obj):
         return False
     settings = read_settings(obj)
-    # Where it is keyframed, another frame may have another one than 1.
+    # Where Follow-through is keyframed, its value may differ from 1 at another frame.
     keyed = replace(settings, follow_through=0.0)
     return has_reference(settings) or (has_reference(keyed) and "dampsim.follow_through" in animated_paths(obj))
 
 
 def in_force(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
-    """tau, kappa and gamma as the dials have them for the slowest region, for one substep."""
+    """Return the damping coefficients of the slowest region for one substep (τ in s), as text."""
     settings, needed = read_settings(obj), substeps(obj, scene)
     count = f"{needed.count} substep{'' if needed.count == 1 else 's'}"
     h = 1.0 / (frame_rate(scene) * needed.count)
@@ -83,9 +83,11 @@ def in_force(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
         tau, kappa = float(found.s), float(found.kappa)
         if found.waveform:
             return (
-                f"In force: τ {tau:.3g} s, κ {kappa:.3g}, θ {float(found.theta):.3g}, σ {float(found.sigma):.3g}, "
-                f"{count}"
+                f"In use: inertia time τ {tau:.3g} s, velocity kept κ {kappa:.3g}, "
+                f"implicit force θ {float(found.theta):.3g}, force memory σ {float(found.sigma):.3g}, {count}"
             )
     else:
-        return "τ, κ and γ are known after a simulation with these dials and this mesh"
-    return f"In force: τ {tau:.3g} s, κ {kappa:.3g}, γ {removed(kappa, h):.3g}, {count}"
+        return "The damping coefficients τ, κ and γ are known after a simulation with these settings"
+    return (
+        f"In use: inertia time τ {tau:.3g} s, velocity kept κ {kappa:.3g}, removed γ {removed(kappa, h):.3g}, {count}"
+    )

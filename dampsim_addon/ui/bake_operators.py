@@ -1,4 +1,4 @@
-"""The buttons that bake, and export what is baked."""
+"""Operators that bake, and export baked objects."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from ..work.steps import Step
 
 
 class DAMPSIM_OT_bake(ModalJob, Operator):
-    """Simulate the frame range and turn it into shape keys or a point cache. ESC stops and keeps the frames done"""
+    """Simulate the frame range and bake it to shape keys or a point cache. ESC stops and keeps the finished frames"""
 
     bl_idname = "dampsim.bake"
     bl_label = "Bake"
-    # Not REGISTER: a redo panel would bake again at each touch.
+    # Not REGISTER: each change in the redo panel would bake again.
     bl_options = {"UNDO"}
-    ended_by_esc = "stops and keeps what is done"
+    ended_by_esc = "stops and keeps the finished frames"
 
-    resume: BoolProperty(name="Resume", description="Go on after the last simulated frame", options={"SKIP_SAVE"})
+    resume: BoolProperty(name="Resume", description="Continue after the last simulated frame", options={"SKIP_SAVE"})
     rebake: BoolProperty(
-        name="Re-bake", description="Keep the frames before the given one and simulate it and all after it anew",
+        name="Re-bake", description="Simulate again from the given frame on, and keep the frames before it",
         options={"SKIP_SAVE"},
     )  # fmt: skip
-    frame: IntProperty(name="Frame", description="The first frame to simulate anew", options={"SKIP_SAVE"})
+    frame: IntProperty(name="Frame", description="First frame to simulate again", options={"SKIP_SAVE"})
     which: EnumProperty(
         name="Objects",
         items=[
             ("ACTIVE", "Active", "The active object"),
-            ("SELECTED", "Selected", "All selected objects that DampSim simulates"),
-            ("ALL", "All", "All objects of the scene that DampSim simulates"),
+            ("SELECTED", "Selected", "All selected simulated objects"),
+            ("ALL", "All", "All simulated objects of the scene"),
         ],
         options={"SKIP_SAVE"},
     )
@@ -48,8 +48,8 @@ class DAMPSIM_OT_bake(ModalJob, Operator):
     @classmethod
     def description(cls, context: Context, properties: Any) -> str:
         if properties.rebake:
-            return "Simulate this frame and all after it anew; what lies before it stays, if nothing changed there"
-        return "Go on after the last simulated frame" if properties.resume else str(cls.__doc__)
+            return "Simulate again from this frame on. Earlier frames are kept if their inputs did not change"
+        return "Continue after the last simulated frame" if properties.resume else str(cls.__doc__)
 
     @classmethod
     def poll(cls, context: Context) -> bool:
@@ -72,7 +72,7 @@ class DAMPSIM_OT_bake(ModalJob, Operator):
         objects = self.objects(context)
         groups = groups_of(objects)
         if not objects:
-            raise SceneError("Nothing is selected that DampSim simulates; select an object, or bake all.")
+            raise SceneError("No simulated object is selected. Select one, or press Bake All.")
         restart, start = not (self.resume or self.rebake), self.frame if self.rebake else None
         scene, layer = context.scene, context.view_layer
         if len(groups) == 1:
@@ -84,11 +84,11 @@ class DAMPSIM_OT_bake(ModalJob, Operator):
                 self.report({"ERROR"}, result.problem)
 
     def said(self, context: Context) -> tuple[str, str]:
-        return "baked", "bake stopped; Resume goes on after the last frame"
+        return "baked", "bake stopped. Resume continues after the last simulated frame"
 
 
 class DAMPSIM_OT_export(ModalJob, Operator):
-    """Write the selected baked objects to glTF and FBX so that the morphs are kept, read the files back and compare"""
+    """Export the selected baked objects to glTF and FBX with their shape keys, then check the written files"""
 
     bl_idname = "dampsim.export"
     bl_label = "Export and Check"
@@ -97,13 +97,13 @@ class DAMPSIM_OT_export(ModalJob, Operator):
 
     filepath: StringProperty(
         name="Files",
-        description="Where to, without .glb and .fbx; empty for beside the .blend file",
+        description="File path without extension. If empty, the files are written next to the .blend file",
         subtype="FILE_PATH",
         options={"SKIP_SAVE", "PATH_SUPPORTS_BLEND_RELATIVE"},
     )
     format: EnumProperty(
         name="Formats",
-        items=[(form.name, form.label, f"A file of {form.label}") for form in export.FORMATS],
+        items=[(form.name, form.label, f"Write a {form.label} file") for form in export.FORMATS],
         options={"ENUM_FLAG"},
         default={form.name for form in export.FORMATS},
     )
@@ -115,7 +115,7 @@ class DAMPSIM_OT_export(ModalJob, Operator):
         with trusting():
             baked = any(obj.dampsim.baked for obj in selected(context))
         if not baked:
-            cls.poll_message_set("Select an object that is baked")
+            cls.poll_message_set("Select a baked object")
             return False
         return free(cls, context)
 
@@ -130,8 +130,10 @@ class DAMPSIM_OT_export(ModalJob, Operator):
         if given is not None:
             return given.with_suffix("") if given.suffix in {form.suffix for form in export.FORMATS} else given
         if not bpy.data.filepath:
-            raise SceneError("The scene has no file yet; save it, and the export goes beside it.")
-        # Not the scene's own name, which the artist's exports may have.
+            raise SceneError(
+                "The scene is not saved yet. Save it first: the export is written next to the .blend file."
+            )
+        # A suffix keeps the user's own exports, which may have the scene's name, from being overwritten.
         return Path(bpy.data.filepath).with_name(f"{Path(bpy.data.filepath).stem}_morphs")
 
     def work(self, context: Context) -> Generator[Step]:
@@ -149,7 +151,7 @@ class DAMPSIM_OT_export(ModalJob, Operator):
 
     def said(self, context: Context) -> tuple[str, str]:
         errors = ", ".join(f"{Path(one.path).name} {100.0 * one.part:.2g}%" for one in self._exported)
-        return f"largest error of size: {errors}", "export stopped"
+        return f"largest error, relative to the object's size: {errors}", "export stopped"
 
 
 CLASSES = (DAMPSIM_OT_bake, DAMPSIM_OT_export)

@@ -1,4 +1,4 @@
-"""The panel that bakes."""
+"""Bake panel."""
 
 from __future__ import annotations
 
@@ -32,8 +32,10 @@ class DAMPSIM_PT_bake(Child, Panel):
         column.enabled = not working(context)
         field(column, group, "target", "Bake To", context)
         if not kind.exact:
-            field(column, group, "bound_by", "Error In", context)
-            field(column, group, "bound_percent" if group.bound_by == "PERCENT" else "bound_length", "At Most", context)
+            field(column, group, "bound_by", "Error Unit", context)
+            field(
+                column, group, "bound_percent" if group.bound_by == "PERCENT" else "bound_length", "Max Error", context
+            )
         frames = column.column(align=True)
         field(frames, scene, "frame_start", "Start", context)
         field(frames, scene, "frame_end", "End", context)
@@ -77,13 +79,13 @@ def _buttons(layout: UILayout, context: Context, done: int, total: int) -> None:
     scene = context.scene
     row = layout.row()
     row.scale_y = 1.4
-    # One bake bakes all that is simulated together.
+    # A bake always covers all objects of a simulation group.
     members = len(group_of(chosen(context)).members)
     text = f"Bake {members} Objects" if members > 1 else DAMPSIM_OT_bake.bl_label
     row.operator(DAMPSIM_OT_bake.bl_idname, text=text, icon="RENDER_ANIMATION")
     row = layout.row(align=True)
     part = row.row(align=True)
-    # Also where the frames are there, and only the writing was stopped.
+    # Resume also finishes a bake that was stopped after its last frame, while writing the result.
     part.enabled = done > 0 and (done < total or not chosen(context).dampsim.baked)
     part.operator(DAMPSIM_OT_bake.bl_idname, text="Resume", icon="PLAY").resume = True
     text = "Clear All" if members > 1 else DAMPSIM_OT_clear.bl_label
@@ -97,7 +99,7 @@ def _buttons(layout: UILayout, context: Context, done: int, total: int) -> None:
         again.rebake, again.frame = True, scene.frame_current
     if 0 < done < total:
         wrapped(layout, f"{done} of {total} frames are simulated", "TIME", context)
-    # What is simulated together is baked once.
+    # Buttons count simulation groups, because each group is baked once.
     everything, some = groups_of(simulated_in(scene)), groups_of(selected(context))
     if len(everything) > 1:
         row = layout.row(align=True)
@@ -108,7 +110,7 @@ def _buttons(layout: UILayout, context: Context, done: int, total: int) -> None:
 
 
 def vertices(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> tuple[int, bool]:
-    """How many are baked, at most, and whether it is exactly as many; nothing is evaluated for it."""
+    """Return the largest possible number of baked vertices, and whether it is exact. Evaluate nothing."""
     if not simulated_makers(obj):
         return len(obj.data.vertices), True
     behind = any(makes(m) and m.show_viewport for m in obj.modifiers if m not in base(obj))
@@ -116,6 +118,9 @@ def vertices(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> tuple[in
 
 
 def amount(keys: int, size: float) -> str:
-    """size: MB."""
+    """Return the size of a bake as text.
+
+    keys: number of shape keys; 0 for a file.  size: MB.
+    """
     much = f"{size:.3g} MB" if size >= 0.1 else f"{1000.0 * size:.2g} kB"
-    return f"{keys} shape key{'s' if keys > 1 else ''}, {much}" if keys else f"{much} in a file"
+    return f"{keys} shape key{'s' if keys > 1 else ''}, {much}" if keys else f"{much} file"

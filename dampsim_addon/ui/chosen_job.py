@@ -1,4 +1,4 @@
-"""What buttons have in common that work long on the active object."""
+"""Base class of operators that do long work on the active object."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..work.modal import ModalJob
 
 
 class ChosenJob(ModalJob):
-    """Of an operator on the chosen object."""
+    """Mixin for modal operators on the active simulated object."""
 
     def subject(self, context: Context) -> str:
         return str(chosen(context).name)

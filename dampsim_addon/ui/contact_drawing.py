@@ -1,4 +1,4 @@
-"""What presses on an object, as it is drawn: points, lines along which they are pushed, and how hard in words."""
+"""Overlay data of the contacts of a body: points, force lines and labels."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from ...core.frames.frame import Frame
 from ...core.measure.contacts import SEEN, pressing
 from ...core.simulation.simulation import Simulation
 
-# The line of the hardest push, in parts of the size: lines show who bears more, the words how much.
+# Length of the line of the largest force, relative to the body's size: lines compare forces, and labels quantify them.
 _LONGEST = 0.2
 
 
 @dataclass(frozen=True)
 class Shown:
-    """Of one body at one frame.
+    """Contacts of a body at a frame.
 
-    lines: (2k, 3) m from where it is pressed to where a line for the force ends, in turn.
-    deep: (j, 3) m, of the points that are so deep in something that it can be seen.
-    words: how hard each of what presses does, and the middle (3,) m of where.
+    lines: (2k, 3) m, start and end of each force line in turn.
+    deep_points: (j, 3) m, contact points with visible penetration.
+    labels: total force of each other object as text, and its centre of pressure (3,) m.
     """
 
     lines: Array
@@ -31,12 +31,15 @@ class Shown:
 
     @property
     def points(self) -> Array:
-        """(k, 3) m, where it is pressed."""
+        """Contact points (k, 3) m."""
         return self.lines[::2]
 
 
 def shown(simulation: Simulation, frame: Frame, body: str, obstacles: Mapping[str, Array]) -> Shown:
-    """obstacles: (v, 3) m by name, where they are at the frame."""
+    """Return the overlay data of a body's contacts.
+
+    obstacles: vertices (v, 3) m of the colliders at the frame, by name.
+    """
     found = pressing(simulation, frame, body, obstacles)
     if not len(found):
         return Shown(np.zeros((0, 3)), np.zeros((0, 3)), ())
@@ -53,7 +56,7 @@ def shown(simulation: Simulation, frame: Frame, body: str, obstacles: Mapping[st
 
 
 def newtons(force: float) -> str:
-    """Not as 4.8e+03 N."""
+    """Return a force as text, with a unit prefix instead of an exponent. force: N."""
     size, unit = next(
         one for one in ((1e6, "MN"), (1e3, "kN"), (1.0, "N"), (1e-3, "mN")) if force >= one[0] or one[0] < 1.0
     )

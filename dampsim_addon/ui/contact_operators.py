@@ -1,4 +1,4 @@
-"""The buttons that say what things stop at."""
+"""Operators that add and remove colliders."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from .doctor import is_linked
 
 
 def _limits(objects: Sequence[bpy.types.Object]) -> list[bpy.types.Collection]:
-    """The collections to which objects limit their colliders, each once."""
+    """Return the distinct collider collections of objects."""
     found = [obj.dampsim.collider_collection for obj in objects]
     return list(dict.fromkeys(one for one in found if one is not None))
 
 
 def _included(collider: bpy.types.Object, objects: Sequence[bpy.types.Object]) -> None:
-    """Let a collider be one of those at which objects stop, and let them stop."""
+    """Add a collider to the collider collections of objects, and enable their collisions with colliders."""
     for collection in _limits(objects):
         if collection.all_objects.get(collider.name) != collider:
             collection.objects.link(collider)
@@ -33,7 +33,7 @@ def _included(collider: bpy.types.Object, objects: Sequence[bpy.types.Object]) -
 
 
 def _landing(objects: Sequence[bpy.types.Object]) -> None:
-    """What falls where something is made to catch it is meant to."""
+    """Mark unpinned objects as unpinned on purpose, because they now have a collider to land on."""
     for obj in objects:
         obj.dampsim.let_fall = obj.dampsim.let_fall or _falls(obj)
 
@@ -43,8 +43,8 @@ def _falls(obj: bpy.types.Object) -> bool:
 
 
 class DAMPSIM_OT_floor(Operator):
-    """Put a floor without end under what is selected: where it is held, at its lowest point; where it falls, on the
-    grid, or as far below as it is high"""
+    """Add an infinite floor under the selected objects: at the lowest point of pinned objects; under falling ones on
+    the grid, or one object height below"""
 
     bl_idname = "dampsim.floor"
     bl_label = "Add Floor"
@@ -55,7 +55,7 @@ class DAMPSIM_OT_floor(Operator):
         if working(context):
             return False
         if chosen(context) is None or context.mode != "OBJECT":
-            cls.poll_message_set("Choose an object that DampSim simulates, in Object Mode")
+            cls.poll_message_set("Select a simulated object in Object Mode")
             return False
         return True
 
@@ -67,7 +67,7 @@ class DAMPSIM_OT_floor(Operator):
         if there is not None:
             _included(there, objects)
             _landing(objects)
-            self.report({"INFO"}, f"{there.name}: it is there already; move it where you want it")
+            self.report({"INFO"}, f"{there.name}: the scene already has this floor. Move it where you need it")
             return {"FINISHED"}
         try:
             for one in objects:
@@ -79,12 +79,12 @@ class DAMPSIM_OT_floor(Operator):
         floor = made(context.collection, place, _limits(objects))
         _included(floor, objects)
         _landing(objects)
-        self.report({"INFO"}, f"{floor.name}: at a height of {place[2]:.4g}")
+        self.report({"INFO"}, f"{floor.name}: added at height {place[2]:.4g}")
         return {"FINISHED"}
 
 
 def collidable(obj: bpy.types.Object, active: bpy.types.Object | None) -> bool:
-    """Whether an object could be made a collider, beside what is simulated and active."""
+    """Return whether an object can become a collider of the active simulated object."""
     if obj.type != "MESH" or obj.library is not None or obj.dampsim_collider.is_collider:
         return False
     if active is None or not is_simulated(obj):
@@ -93,7 +93,7 @@ def collidable(obj: bpy.types.Object, active: bpy.types.Object | None) -> bool:
 
 
 class DAMPSIM_OT_collider(Operator):
-    """Let things stop at the selected other meshes, as they are animated"""
+    """Make the other selected meshes colliders. Colliders follow their animation"""
 
     bl_idname = "dampsim.collider"
     bl_label = "Make Collider"
@@ -106,7 +106,9 @@ class DAMPSIM_OT_collider(Operator):
         with trusting():
             active = chosen(context)
             if not any(collidable(obj, active) for obj in context.selected_objects):
-                cls.poll_message_set("Select a mesh that is no collider yet, and that is not simulated, or baked apart")
+                cls.poll_message_set(
+                    "Select a mesh that is not a collider. If it is simulated, bake it separately first"
+                )
                 return False
         return True
 
@@ -119,12 +121,12 @@ class DAMPSIM_OT_collider(Operator):
             if active is not None:
                 _included(obj, [active])
                 _landing([active])
-        self.report({"INFO"}, f"{'Collider' if len(made_now) == 1 else 'Colliders'} now: {named(made_now)}")
+        self.report({"INFO"}, f"{'Collider' if len(made_now) == 1 else 'Colliders'} added: {named(made_now)}")
         return {"FINISHED"}
 
 
 class DAMPSIM_OT_no_collider(Operator):
-    """Let nothing stop any more at the selected colliders; the objects stay"""
+    """Stop the selected objects from acting as colliders. The objects themselves are kept"""
 
     bl_idname = "dampsim.no_collider"
     bl_label = "Remove Collider"
@@ -135,7 +137,7 @@ class DAMPSIM_OT_no_collider(Operator):
         if working(context):
             return False
         if not any(obj.type == "MESH" and obj.dampsim_collider.is_collider for obj in context.selected_objects):
-            cls.poll_message_set("Select a collider; Blender's own Collision is removed under Physics")
+            cls.poll_message_set("Select a collider. Remove Blender's own Collision in the Physics properties")
             return False
         return True
 
@@ -146,10 +148,11 @@ class DAMPSIM_OT_no_collider(Operator):
         rest = [obj for obj in found if has_collision(obj)]
         if rest:
             self.report(
-                {"WARNING"}, f"{named(rest)}: Blender's own Collision, under Physics, still makes it a collider"
+                {"WARNING"},
+                f"{named(rest)}: still a collider. Remove Blender's own Collision in the Physics properties",
             )
         else:
-            self.report({"INFO"}, f"No colliders any more: {named(found)}")
+            self.report({"INFO"}, f"Colliders removed: {named(found)}")
         return {"FINISHED"}
 
 

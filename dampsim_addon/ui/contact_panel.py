@@ -1,4 +1,4 @@
-"""The panels of what touches: of a simulated object, and of a collider."""
+"""Contact panel of a simulated object, and the panel of a collider."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..scene.registry import trusting
 from .contact_operators import DAMPSIM_OT_collider, DAMPSIM_OT_floor, DAMPSIM_OT_no_collider
 from .layout import Child, Sidebar, dials, field, wrapped
 
-# More colliders than these are counted.
+# Colliders listed by name; further ones are only counted.
 _LISTED = 8
 
 
@@ -34,42 +34,42 @@ class DAMPSIM_PT_contact(Child, Panel):
         column.enabled = not working(context)
         dials(column, group, context, "contact", without="depth")
         if group.kind == "CLOTH" and not group.touch_self:
-            wrapped(column, "Its folds pass through each other, as Itself is off", "INFO", context)
+            wrapped(column, "Folds pass through each other: Self-Collision is off", "INFO", context)
         search = (obj, "vertex_groups")
         if group.front == Front.PAINTED:
             field(column, group, "front_group", "Front Group", context, search=search)
             if not group.front_group:
-                wrapped(column, "Without a Front Group it slides alike in all directions", "INFO", context)
+                wrapped(column, "Without a Front Group, friction is the same in all directions", "INFO", context)
         field(column, group, "friction_group", "Friction Group", context, search=search)
-        field(column, group, "collider_collection", "Only Of", context)
+        field(column, group, "collider_collection", "Collider Collection", context)
         field(column, group, "depth", "Depth", context)
 
 
 def _draw_colliders(layout: UILayout, obj: bpy.types.Object, context: Context) -> None:
-    """What it stops at, and what not."""
+    """Draw the list of colliders, and why some are ignored."""
     column = layout.column(align=True)
     if not obj.dampsim.collide:
-        wrapped(column, "It stops at no collider: Colliders is off", "INFO", context)
+        wrapped(column, "It ignores all colliders: Colliders is off", "INFO", context)
         return
     found = candidates(obj, context.view_layer)
     for other, lack in found[:_LISTED]:
         if lack is not None:
-            wrapped(column, f"Not at {other.name}, which {lack.value}", "ERROR", context)
+            wrapped(column, f"Ignores {other.name}: it {lack.value}", "ERROR", context)
             continue
         culprit = "" if other.dampsim_collider.plane else changing(other, surely=True)
-        note = f": {culprit} changes its vertices" if culprit else ", from both sides" if _is_sheet(other) else ""
-        wrapped(column, f"Stops at {other.name}{note}", "ERROR" if culprit else "MOD_PHYSICS", context)
+        note = f": {culprit} changes its topology" if culprit else ", on both sides" if _is_sheet(other) else ""
+        wrapped(column, f"Collides with {other.name}{note}", "ERROR" if culprit else "MOD_PHYSICS", context)
     if len(found) > _LISTED:
         wrapped(column, f"… and {len(found) - _LISTED} more", "BLANK1", context)
     if not found:
-        wrapped(column, "There is nothing that it stops at", "INFO", context)
+        wrapped(column, "There are no colliders", "INFO", context)
 
 
 def _is_sheet(other: bpy.types.Object) -> bool:
-    """Whether a collider is open, as far as can be told without evaluating."""
+    """Return whether a collider's mesh is open. Without evaluation, generating modifiers count as closed."""
     if other.dampsim_collider.plane or any(m.show_viewport and makes(m) for m in other.modifiers):
         return False
-    # Where all edges have two faces, there are as many corners.
+    # If every edge has two faces, there are two corners per edge.
     return len(other.data.loops) < 2 * len(other.data.edges)
 
 
@@ -99,8 +99,8 @@ class DAMPSIM_PT_collider(Sidebar, Panel):
         for parameter in COLLIDER_PARAMETERS.values():
             field(column, group, parameter.name, parameter.label, context, parameter.unit)
         if _is_sheet(obj):
-            wrapped(column, "Its surface is open: things stop on the side from which they come", "INFO", context)
+            wrapped(column, "Its surface is open: objects collide with the side they come from", "INFO", context)
         if has_collision(obj):
-            wrapped(column, "Blender's own Collision, under Physics, makes it a collider", "INFO", context)
+            wrapped(column, "It is a collider by Blender's own Collision, in the Physics properties", "INFO", context)
         if group.is_collider:
             layout.operator(DAMPSIM_OT_no_collider.bl_idname, icon="X")

@@ -1,4 +1,4 @@
-"""Ropes of curves: a wire mesh along the middle line is simulated, and the curve follows its bake."""
+"""Ropes for curves: a wire mesh along the centre line is simulated, and the curve follows its bake."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from .add_operators import added
 
 
 def led_by(curve: bpy.types.Object) -> bpy.types.Object | None:
-    """The rope that a curve follows already."""
+    """Return the rope that a curve already follows, or None."""
     return next((obj for obj in everywhere() if obj.dampsim.curve == curve), None)
 
 
 class DAMPSIM_OT_curve_rope(Operator):
-    """Simulate its middle line as a rope, held at its first points; the curve follows what is baked"""
+    """Simulate the centre line as a rope, pinned at the first point of each open spline. The curve follows the bake"""
 
     bl_idname = "dampsim.curve_rope"
     bl_label = "Simulate as a Rope"
@@ -31,11 +31,11 @@ class DAMPSIM_OT_curve_rope(Operator):
     def execute(self, context: Context) -> set[str]:
         curve = context.object
         if led_by(curve) is not None:
-            self.report({"ERROR"}, f"{curve.name}: it follows {led_by(curve).name} already; simulate that.")
+            self.report({"ERROR"}, f"{curve.name}: it already follows {led_by(curve).name}. Simulate that object.")
             return {"CANCELLED"}
         line = middle_line(curve.data)
         if not len(line.edges):
-            self.report({"ERROR"}, f"{curve.name}: the curve has no length; give it two points or more.")
+            self.report({"ERROR"}, f"{curve.name}: the curve has no length. Give it two or more points.")
             return {"CANCELLED"}
         mesh = bpy.data.meshes.new(f"{curve.name} Rope")
         mesh.from_pydata(line.points.tolist(), line.edges.tolist(), [])
@@ -54,7 +54,7 @@ class DAMPSIM_OT_curve_rope(Operator):
         text = added(rope, context.scene)
         if curve.data.bevel_depth > 0.0:
             rope.dampsim.thickness = 2000.0 * curve.data.bevel_depth
-        self.report({"INFO"}, f"{rope.name}: {text}; {curve.name} follows it when it is baked")
+        self.report({"INFO"}, f"{rope.name}: {text}; {curve.name} follows its bake")
         return {"FINISHED"}
 
 

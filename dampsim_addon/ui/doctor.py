@@ -1,4 +1,4 @@
-"""What stands in the way of a good bake, found before it, with a mend for each. A new check is one entry of CHECKS."""
+"""Checks for problems that would spoil a bake, and the fixes for them. A new check is one entry of CHECKS."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from . import contact_checks, fibre_panel, stack_checks
 from .finding import Check, Finding
 from .group_operators import together
 
-# m: smaller or larger than this is rarely meant, and gravity makes it look like water or rock.
+# Sizes (m) outside this range are rarely intended: under gravity, the object looks far too stiff or too soft.
 _TINY, _HUGE = 0.01, 50.0
-# Where the tets are filled by less than this part, on the mean, the body is thinner than two of them.
+# Mean filled fraction of the tetrahedra, below which the body is thinner than two of them.
 _COARSE = 0.45
-# Parts of a scale that count as another one.
+# Relative difference between the scales of two axes that counts as uneven.
 _SCALE = 1e-4
 
 
@@ -37,9 +37,9 @@ def _scale(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
     negative, uneven = obj.matrix_world.determinant() < 0.0, bool(np.ptp(scale) > _SCALE * scale.max())
     if not negative and not uneven:
         return None
-    text = "Its scale is negative" if negative else "Its scale differs between axes"
+    text = "The scale is negative" if negative else "The scale differs between axes"
     if obj.data.users > 1:
-        return Finding(f"{text}, and other objects share its mesh: make it a single user, then apply the scale")
+        return Finding(f"{text}, and other objects share the mesh. Make the mesh single-user, then apply the scale")
     return Finding(text, "Apply Scale", _apply)
 
 
@@ -49,7 +49,7 @@ def _apply(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
     ):
         called(
             bpy.ops.object.transform_apply,
-            f"{obj.name}: its scale cannot be applied",
+            f"{obj.name}: the scale cannot be applied",
             "apply it by hand",
             location=False,
             rotation=False,
@@ -63,13 +63,13 @@ def _group(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
         if name and name not in obj.vertex_groups:
             what = role.replace("_", " ").capitalize()
             return Finding(
-                f"{what} '{name}' is gone", "Choose None", lambda o, s, role=role: setattr(o.dampsim, role, "")
+                f"{what} '{name}' is missing", "Choose None", lambda o, s, role=role: setattr(o.dampsim, role, "")
             )
     return None
 
 
 def is_linked(obj: bpy.types.Object) -> bool:
-    """Whether a link of its own or of another one it is simulated with may hold it."""
+    """Return whether a link of the object, or of another object of its group, may hold it."""
     others = (link.other for member in group_of(obj).members for link in member.dampsim.links)
     return len(obj.dampsim.links) > 0 or obj in others
 
@@ -79,8 +79,8 @@ def _rate(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
     if not obj.dampsim.baked or abs(rate - frame_rate(scene)) < 1e-3:
         return None
     return Finding(
-        f"Baked at {rate:.4g} frames per second, and now there are {frame_rate(scene):.4g}",
-        f"Back to {rate:.4g}",
+        f"Baked at {rate:.4g} frames per second, but the scene now has {frame_rate(scene):.4g}",
+        f"Restore {rate:.4g} fps",
         _back,
     )
 
@@ -94,9 +94,9 @@ def _back(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
 def _size(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
     size = max(obj.dimensions[:]) * scene.unit_settings.scale_length
     if size < _TINY:
-        return Finding(f"It is only {1000.0 * size:.2g} mm large; real materials hardly move so small")
+        return Finding(f"The object is only {1000.0 * size:.2g} mm large. Real materials hardly move at this size")
     if size > _HUGE:
-        return Finding(f"It is {size:.3g} m large; real materials hang and swing slowly so large")
+        return Finding(f"The object is {size:.3g} m large. Real materials sag and swing slowly at this size")
     return None
 
 
@@ -105,12 +105,12 @@ def _coarse(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
     has_tets = "tets" in kind(obj.dampsim.kind).sections(read_settings(obj))
     if not has_tets or not 0.0 < fill < _COARSE:
         return None
-    text = f"The tetrahedra are coarse: only {100.0 * fill:.0f}% of them is filled"
+    text = f"The tetrahedra are too coarse: the object fills only {100.0 * fill:.0f}% of them"
     shell = None
     if obj.dampsim.kind == "SOLID" and obj.dampsim.measured_shell:
-        tip = "Simulate its two sides as cloth that is held apart, which takes no tetrahedra"
-        shell = Finding("", "As a Shell", _shell, tip)
-    return Finding(text, "Twice as Many", _refine, "Raise Resolution", shell)
+        tip = "Simulate the two sides as a shell of cloth, which needs no tetrahedra"
+        shell = Finding("", "Simulate as Shell", _shell, tip)
+    return Finding(text, "Double Resolution", _refine, "Double the number of tetrahedra", shell)
 
 
 def _shell(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
@@ -120,13 +120,13 @@ def _shell(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
 
 def _refine(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
     obj.dampsim.resolution *= 2
-    # Until it is made anew, nobody knows.
+    # Unknown until the tetrahedra are built again.
     obj.dampsim.measured_fill = 0.0
 
 
 def _file(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
     path = known(obj).gone
-    return Finding(f"The file of its bake, {path}, is gone: bake again, or put it back") if path else None
+    return Finding(f"The bake file {path} is missing. Restore it or bake again") if path else None
 
 
 def _apart(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
@@ -134,7 +134,7 @@ def _apart(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
     if not others:
         return None
     return Finding(
-        f"It is linked to {named(others)}, which {'is' if len(others) == 1 else 'are'} not simulated with it",
+        f"Linked to {named(others)}, which {'is' if len(others) == 1 else 'are'} not simulated with it",
         "Simulate Together",
         lambda o, s: together([o, *other_islands(o)]),
     )
@@ -145,8 +145,8 @@ def _link(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
     if not lost:
         return None
     if lost == 1:
-        return Finding("The object of a link is gone", "Remove Link", _unlink)
-    return Finding(f"The objects of {lost} links are gone", "Remove Links", _unlink)
+        return Finding("The target of a link is missing", "Remove Link", _unlink)
+    return Finding(f"The targets of {lost} links are missing", "Remove Links", _unlink)
 
 
 def _unlink(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
@@ -159,7 +159,7 @@ def _unlink(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
 
 def _fields(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
     lost = unfollowed_here(obj, scene)
-    return Finding(f"Of the scene's force fields it does not feel {lost}") if lost else None
+    return Finding(f"These force field settings have no effect on it: {lost}") if lost else None
 
 
 CHECKS: dict[str, Check] = {
@@ -190,16 +190,16 @@ CHECKS: dict[str, Check] = {
 
 
 def findings(obj: bpy.types.Object, scene: bpy.types.Scene) -> dict[str, Finding]:
-    """What is wrong with an object, by the name of the check. Looks at nothing that takes time."""
+    """Return the issues of an object by the name of their check. Cheap enough to run at every redraw."""
     found = {name: check(obj, scene) for name, check in CHECKS.items()}
     return {name: finding for name, finding in found.items() if finding is not None}
 
 
 class DAMPSIM_OT_mend(Operator):
-    """Do what this button says"""
+    """Fix this problem"""
 
     bl_idname = "dampsim.mend"
-    bl_label = "Mend"
+    bl_label = "Fix"
     bl_options = {"REGISTER", "UNDO"}
 
     check: StringProperty(options={"SKIP_SAVE"})
@@ -222,7 +222,7 @@ class DAMPSIM_OT_mend(Operator):
         finding = findings(obj, context.scene).get(self.check)
         ways = finding.ways if finding else []
         if not 0 <= self.way < len(ways):
-            self.report({"INFO"}, f"{obj.name}: there is nothing to mend")
+            self.report({"INFO"}, f"{obj.name}: there is nothing to fix")
             return {"CANCELLED"}
         try:
             ways[self.way].mend(obj, context.scene)

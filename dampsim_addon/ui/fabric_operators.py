@@ -1,4 +1,4 @@
-"""Fabrics by name, for cloth: what a real one weighs, and how it stretches and bends."""
+"""Presets of cloth with the weight, stretch and bending of real fabrics."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ...core.bodies.cloth import FABRICS
 from ...core.scene.parameters import StiffnessBy
 from ..scene.objects import chosen, free, simulated
 
-# Numbers of properties come back in single precision.
+# Blender stores properties in single precision.
 _SAME = 1e-6
 
 
 def standing(group: PropertyGroup) -> str:
-    """Which fabric the object is of, as far as its dials say so."""
+    """Return the name of the fabric that the object's settings match, or ''."""
     for name, dials in FABRICS.items():
         if all(math.isclose(getattr(group, key), value, rel_tol=_SAME) for key, value in dials.items()):
             return name if group.stiffness_by == StiffnessBy.MODULUS else ""
@@ -33,7 +33,7 @@ class DAMPSIM_MT_fabrics(Menu):
 
 
 class DAMPSIM_OT_fabric(Operator):
-    """Give the selected cloth a fabric's stiffness, weight, thickness and bending"""
+    """Set stiffness, weight, thickness and bending of the selected cloth to those of a fabric"""
 
     bl_idname = "dampsim.fabric"
     bl_label = "Fabric"
@@ -47,7 +47,7 @@ class DAMPSIM_OT_fabric(Operator):
         if dials is None:
             return str(cls.__doc__)
         area = 1e-3 * dials["density"] * dials["thickness"]
-        return f"{1000.0 * area:.0f} g per square metre, {dials['stiffness'] * dials['thickness']:g} N per metre"
+        return f"{1000.0 * area:.0f} g/m², stretch stiffness {dials['stiffness'] * dials['thickness']:g} N/m"
 
     @classmethod
     def poll(cls, context: Context) -> bool:
@@ -56,7 +56,7 @@ class DAMPSIM_OT_fabric(Operator):
 
     def execute(self, context: Context) -> set[str]:
         if self.fabric not in FABRICS:
-            self.report({"ERROR"}, f"'{self.fabric}' is none of the fabrics: {', '.join(FABRICS)}.")
+            self.report({"ERROR"}, f"'{self.fabric}' is not a fabric. Choose one of {', '.join(FABRICS)}.")
             return {"CANCELLED"}
         for obj in {chosen(context), *simulated(context.selected_objects)}:
             if obj.dampsim.kind == "CLOTH":
@@ -67,7 +67,7 @@ class DAMPSIM_OT_fabric(Operator):
 
 
 def draw_fabrics(layout: UILayout, group: PropertyGroup) -> None:
-    """The menu of fabrics."""
+    """Draw the menu of fabrics."""
     layout.menu(DAMPSIM_MT_fabrics.__name__, text=standing(group) or "Fabrics", icon="MATERIAL")
 
 

@@ -1,4 +1,4 @@
-"""A solid's fibres as they are drawn: a line in each tetrahedron that has some, the redder the shorter they are."""
+"""Overlay data of a solid's fibres: a line in each tetrahedron with fibres, redder where they are shorter."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from ...core.measure.fibres import fibres_at
 from ...core.simulation.simulation import Simulation
 
 _LONG, _REST, _SHORT = np.array([0.3, 0.6, 1.0]), np.array([1.0, 0.9, 0.75]), np.array([1.0, 0.15, 0.1])
-# From this stretch on a colour is full, both ways.
+# Relative change of length, in both directions, at which the colour is saturated.
 _FULL = 0.4
 
 
 @dataclass(frozen=True)
 class Shown:
-    """Of one body at one frame.
+    """Fibres of a body at a frame.
 
-    points: (2k, 3) m, two for each line.  colors: (2k, 4).  words: how short they are.
+    points: (2k, 3) m, both ends of each line.  colors: (2k, 4).  label: mean change of length as text.
     """
 
     points: Array
@@ -29,7 +29,7 @@ class Shown:
 
 
 def shown(simulation: Simulation, frame: Frame, name: str) -> Shown | None:
-    """None where it has no fibres."""
+    """Return the overlay data of a body's fibres, or None without fibres."""
     found = fibres_at(simulation, frame, name)
     if found is None:
         return None
@@ -42,7 +42,7 @@ def shown(simulation: Simulation, frame: Frame, name: str) -> Shown | None:
 
 
 def words(mean: float) -> str:
-    """mean: stretch of the fibres."""
+    """Return the mean stretch of fibres as text. mean: current length over modelled length."""
     if abs(mean - 1.0) < 5e-4:
         return "as long as modelled"
     return f"{100.0 * abs(mean - 1.0):.1f}% {'shorter' if mean < 1.0 else 'longer'} on average"

@@ -1,4 +1,4 @@
-"""The panel of a solid's fibres, the button that says where they are, and what is missing of them."""
+"""Fibres panel of a solid, the operator that creates fibres, and the bake checks of fibres."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from . import overlay
 from .finding import Finding
 from .layout import Child, dial, field, sections, wrapped
 
-# What a group is called that the button makes.
+# Name of the vertex group that the operator creates.
 NAME = "Fibres"
 
 
 def has_fibres(obj: bpy.types.Object | None) -> bool:
-    """Whether an object is of a kind that may have fibres."""
+    """Return whether the object's kind supports fibres."""
     return obj is not None and "fibres" in sections(obj.dampsim)
 
 
@@ -40,29 +40,29 @@ class DAMPSIM_PT_fibres(Child, Panel):
         field(column, group, "fibre_group", "Fibre Group", context, search=search)
         column.operator(DAMPSIM_OT_fibres.bl_idname, icon="GROUP_VERTEX")
         part = column.column(align=True)
-        # Without a group they move nothing.
+        # Without a group, these settings have no effect.
         part.active = bool(group.fibre_group)
         for name in ("contraction", "fibre_stiffness"):
             dial(part, group, PARAMETERS[name])
-        field(part, group, "fibres_along", "Along", context)
+        field(part, group, "fibres_along", "Direction", context)
         if group.fibres_along == Along.PAINTED:
             field(part, group, "direction_group", "Direction Group", context, search=search)
         wrapped(column, said(obj, context.scene), "INFO", context)
 
 
 def said(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
-    """What the fibres do at the frame that is shown."""
+    """Return the state of the fibres at the displayed frame, or a hint on the next step."""
     if not obj.dampsim.fibre_group:
-        return "Select the vertices of a muscle in Edit Mode, or paint a group of it"
+        return "Select the vertices of a muscle in Edit Mode, or paint a vertex group for it"
     found = overlay.drawn(obj, scene)
     if found is None or found.fibres is None:
-        return "Key Contraction: it shortens by so much if nothing holds it, and follows as Settle and Bounce say"
-    return f"At this frame they are {found.fibres.words}"
+        return "Keyframe Contraction: free fibres shorten by this much, as fast as Settle and Bounce allow"
+    return f"At this frame, the fibres are {found.fibres.words}"
 
 
 class DAMPSIM_OT_fibres(Operator):
-    """Let the flesh of the vertices that are selected in Edit Mode contract, or all of it in Object Mode: they get
-    weight 1 in the fibre group, which is made if need be, and the others 0"""
+    """Add fibres that can contract to the vertices selected in Edit Mode, or to the whole object in Object Mode. These
+    vertices get weight 1 in the fibre group, and all others 0"""
 
     bl_idname = "dampsim.fibres"
     bl_label = "Fibres from Selection"
@@ -74,7 +74,7 @@ class DAMPSIM_OT_fibres(Operator):
         if not has_fibres(obj) or working(context):
             return False
         if obj.mode not in ("OBJECT", "EDIT") or not obj.data.is_editable:
-            cls.poll_message_set("Leave this mode, and make the mesh local")
+            cls.poll_message_set("Switch to Object or Edit Mode, and make the mesh local")
             return False
         return True
 
@@ -85,23 +85,23 @@ class DAMPSIM_OT_fibres(Operator):
         if obj.mode == "EDIT":
             selected = np.array([vertex.select for vertex in obj.data.vertices], dtype=np.bool_)
         if not selected.any():
-            self.report({"ERROR"}, f"{obj.name}: no vertex is selected; select those of the muscle.")
+            self.report({"ERROR"}, f"{obj.name}: no vertex is selected. Select the vertices of the muscle.")
             return {"CANCELLED"}
         group = obj.dampsim
         group.fibre_group = write(obj, group.fibre_group or NAME, selected.astype(float)).name
-        self.report({"INFO"}, f"{obj.name}: vertices with fibres by '{group.fibre_group}': {selected.sum()}")
+        self.report({"INFO"}, f"{obj.name}: vertices in fibre group '{group.fibre_group}': {selected.sum()}")
         return {"FINISHED"}
 
 
 def undirected(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
-    """Of the doctor: fibres along what nothing says."""
+    """Bake check: report fibres along a painted direction without a Direction Group."""
     group = obj.dampsim
     if not has_fibres(obj) or not group.fibre_group:
         return None
     if group.fibres_along != Along.PAINTED or group.direction_group:
         return None
-    tip = "Let the fibres lie along the longest way through their group"
-    return Finding("Its fibres lie along what is painted, and no Direction Group is chosen", "Lengthwise", _length, tip)
+    tip = "Align the fibres with the longest axis of their group"
+    return Finding("The fibre direction is Painted, but no Direction Group is chosen", "Use Longest Axis", _length, tip)
 
 
 def _length(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
@@ -109,13 +109,13 @@ def _length(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
 
 
 def unplaced(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
-    """Of the doctor: a contraction of nothing."""
+    """Bake check: report a Contraction without a Fibre Group."""
     group = obj.dampsim
     if not has_fibres(obj) or group.fibre_group:
         return None
     if group.contraction == 0.0 and "dampsim.contraction" not in animated_paths(obj):
         return None
-    return Finding("Its Contraction moves nothing, as no Fibre Group is chosen", "All of It", _everywhere)
+    return Finding("Contraction has no effect, because no Fibre Group is chosen", "Add Fibres Everywhere", _everywhere)
 
 
 def _everywhere(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:

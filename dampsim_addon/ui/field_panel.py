@@ -1,4 +1,4 @@
-"""The panel of what acts on an object from outside."""
+"""Panel of gravity and force fields."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class DAMPSIM_PT_fields(Child, Panel):
         column.enabled = not working(context)
         for parameter in meant(obj.dampsim, "fields"):
             dial(column, obj.dampsim, parameter)
-        field(column, obj.dampsim, "field_collection", "Only Of", context)
+        field(column, obj.dampsim, "field_collection", "Effector Collection", context)
         others = [other for other in reaching(obj, context.view_layer) if not other.hide_viewport]
-        text = f"Feels {named(others)}" if others else "No force field of the scene reaches it"
+        text = f"Affected by {named(others)}" if others else "No force field of the scene affects it"
         wrapped(layout, text, "FORCE_FORCE" if others else "NONE", context)

@@ -1,4 +1,4 @@
-"""What the doctor finds."""
+"""Issues that bake checks report."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ Mend = Callable[[bpy.types.Object, bpy.types.Scene], None]
 
 @dataclass(frozen=True)
 class Finding:
-    """text: what is wrong.  button: what the mend does.  mend: does it; None where only the artist can.
+    """Problem that would spoil a bake, and its fix.
 
-    tip: what the mend does, at length.  other: another way to mend it, of which the text does not count.
+    text: message.  button_label: label of the fix.  fix: function that applies it; None if only the user can.
+    tooltip: description of the fix.  alternative: another fix of the same problem, whose own text is ignored.
     """
 
     text: str
@@ -25,7 +26,7 @@ class Finding:
 
     @property
     def ways(self) -> list[Finding]:
-        """All that have a mend."""
+        """This issue and its alternatives, as far as they have a fix."""
         found = [] if self.mend is None else [self]
         return found if self.other is None else found + self.other.ways
 

@@ -1,4 +1,4 @@
-"""Where an object has flowed, as it is drawn: its surface, coloured the redder the more."""
+"""Overlay data of plastic flow: the surface of a body, redder where it has flowed more."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from ...core.measure.flow import flowed_at
 from ...core.simulation.simulation import Simulation
 from .ghost_drawing import normals
 
-# In front of the surface by so much of the size, so that it is seen.
+# Offset in front of the surface, relative to the size, so that the surface does not hide the colours.
 _BEFORE = 2e-3
 _LEAST, _MOST = np.array([1.0, 0.85, 0.1]), np.array([0.95, 0.05, 0.02])
-# How much of what is below is covered where it flowed most.
+# Opacity where the flow is largest.
 _COVER = 0.85
 
 
 @dataclass(frozen=True)
 class Shown:
-    """Of one body at one frame.
+    """Plastic flow of a body at a frame.
 
-    points: (v, 3) m.  colors: (v, 4).  triangles: (t, 3).  edges: (e, 2), of what has no triangles.
-    words: how much it flowed.  place: (3,) m, where most.
+    points: (v, 3) m.  colors: (v, 4).  triangles: (t, 3).  edges: (e, 2), only for bodies without triangles.
+    label: largest flow as text.  label_position: (3,) m, the point of the largest flow.
     """
 
     points: Array
@@ -36,7 +36,7 @@ class Shown:
 
 
 def shown(simulation: Simulation, frame: Frame, name: str) -> Shown | None:
-    """None where nothing has flowed."""
+    """Return the overlay data of a body's plastic flow, or None if nothing has flowed."""
     found = flowed_at(simulation, frame, name)
     if found is None:
         return None
@@ -48,5 +48,5 @@ def shown(simulation: Simulation, frame: Frame, name: str) -> Shown | None:
     if len(triangles):
         points = points + _BEFORE * body.surface.size * normals(points, triangles)
         edges = edges[:0]
-    words = f"flowed by up to {100.0 * found.most:.3g}%"
+    words = f"plastic strain up to {100.0 * found.most:.3g}%"
     return Shown(points, colors, triangles, edges, words, points[int(found.strains.argmax())])

@@ -1,4 +1,4 @@
-"""What is drawn of ghosts: each one beside the object, and below it how it is dialled."""
+"""Overlay data of ghosts: simulated variants next to the object, labelled with their settings."""
 
 from __future__ import annotations
 
@@ -10,21 +10,24 @@ from bpy.types import Context
 from ...core.arrays import Array, Index
 from ..scene.results import Ghosts
 
-# Told apart by any colour vision, after Okabe and Ito; without orange, in which Blender outlines what is selected.
+# Distinguishable with any colour vision, after Okabe and Ito. Orange is left out: Blender outlines selections in it.
 _TINTS = ((0.94, 0.89, 0.26), (0.34, 0.71, 0.91), (0.0, 0.62, 0.45), (0.8, 0.47, 0.65))
-# Ghosts stand so far apart, in parts of the object's width on the screen; in lanes of the scene, which are seen from
-# the side and have what each one came written below it, in parts of its width there.
+# Distance between ghosts, relative to the object's width on the screen; between lanes, relative to its width in the
+# lane's direction. Lanes are wider, because they are seen from the side and have longer labels.
 _APART, _LANES = 1.15, 1.6
-# Part of its length that an object is wide at least: a wire seen from its side is a line.
+# Minimum width relative to the length: a wire seen from the side has no width.
 _SLENDER = 0.2
-# Where the light comes from, by the screen's axes.
+# Direction to the light, in screen axes.
 _LIGHT = np.array([0.3, 0.4, 0.87])
 _FADED = 0.35
 
 
 @dataclass(frozen=True)
 class Ghost:
-    """points: (v, 3) m.  tint: (3,).  fade: how bright.  lines: what is written below."""
+    """Ghost at a frame.
+
+    points: (v, 3) m.  tint: (3,) RGB.  brightness: factor of the tint.  labels: lines of text below it.
+    """
 
     points: Array
     tint: Array
@@ -33,23 +36,23 @@ class Ghost:
 
     @property
     def foot(self) -> Array:
-        """(3,) m, the middle below it."""
+        """Point (3,) m below the centre, where the labels start."""
         return np.append(self.points[:, :2].mean(axis=0), self.points[:, 2].min())
 
     @property
     def color(self) -> tuple[float, float, float, float]:
-        """Of wires, which have no side to shade."""
+        """RGBA of wires, which are not shaded."""
         red, green, blue = (float(part) for part in self.fade * self.tint)
         return red, green, blue, 1.0
 
     def colors(self, triangles: Index, turn: Array) -> Array:
-        """(v, 4) of a surface, shaded. turn: see ghosts."""
+        """Return the shaded RGBA (v, 4) of a surface. axes: see ghosts_at_frame."""
         bright = 0.35 + 0.65 * np.maximum(normals(self.points, triangles) @ (turn @ _LIGHT), 0.0)
         return np.column_stack([bright[:, None] * self.tint * self.fade, np.ones(len(self.points))])
 
 
 def ghosts(shown: Ghosts, frame: int, turn: Array) -> list[Ghost]:
-    """Those at a frame. turn: (3, 3), the screen's axes in the scene, in columns."""
+    """Return the ghosts at a frame. axes: (3, 3), the screen axes in world space, as columns."""
     number = int(np.clip(frame - shown.first, 0, len(shown.surfaces[0]) - 1))
     first, right = shown.surfaces[0][0].astype(float), turn[:, 0] if shown.lane is None else shown.lane
     apart = (_APART if shown.lane is None else _LANES) * max(
@@ -65,7 +68,7 @@ def ghosts(shown: Ghosts, frame: int, turn: Array) -> list[Ghost]:
 
 
 def normals(points: Array, triangles: Index) -> Array:
-    """Unit normals (v, 3) of a surface at its vertices."""
+    """Return the unit normals (v, 3) of a surface at its vertices."""
     corners = points[triangles]
     faces = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]).repeat(3, axis=0)
     where = triangles.ravel()
@@ -74,5 +77,5 @@ def normals(points: Array, triangles: Index) -> Array:
 
 
 def screen(context: Context) -> Array:
-    """(3, 3), the screen's axes in the scene, in columns."""
+    """Return the screen axes (3, 3) in world space, as columns."""
     return np.array(context.region_data.view_matrix.inverted())[:3, :3]

@@ -1,4 +1,4 @@
-"""The buttons that compare other dials side by side."""
+"""Operators that compare variants of the settings side by side."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .chosen_job import ChosenJob
 
 
 class DAMPSIM_OT_ghost_add(Operator):
-    """Keep the dials as they are now for a comparison side by side"""
+    """Store the current settings as a ghost, to compare them side by side"""
 
     bl_idname = "dampsim.ghost_add"
     bl_label = "Add Ghost"
@@ -26,7 +26,7 @@ class DAMPSIM_OT_ghost_add(Operator):
     def poll(cls, context: Context) -> bool:
         obj = chosen(context)
         if obj is not None and len(obj.dampsim.variants) >= MOST:
-            cls.poll_message_set(f"There are {MOST} ghosts already")
+            cls.poll_message_set(f"The limit of {MOST} ghosts is reached")
             return False
         return obj is not None
 
@@ -48,7 +48,7 @@ class _OnGhost:
 
 
 class DAMPSIM_OT_ghost_remove(_OnGhost, Operator):
-    """Take this ghost out of the comparison"""
+    """Remove this ghost from the comparison"""
 
     bl_idname = "dampsim.ghost_remove"
     bl_label = "Remove Ghost"
@@ -62,16 +62,16 @@ class DAMPSIM_OT_ghost_remove(_OnGhost, Operator):
 
 
 class DAMPSIM_OT_ghost_pick(_OnGhost, Operator):
-    """Give the object the dials of this ghost, and let the others go"""
+    """Apply the settings of this ghost to the object and remove all ghosts"""
 
     bl_idname = "dampsim.ghost_pick"
-    bl_label = "Pick"
+    bl_label = "Use"
     bl_options = {"REGISTER", "UNDO"}
 
     def execute(self, context: Context) -> set[str]:
         obj = chosen(context)
         if self.number >= len(obj.dampsim.variants):
-            self.report({"ERROR"}, f"{obj.name}: there is no ghost {NAMES[self.number]}; choose one of the list.")
+            self.report({"ERROR"}, f"{obj.name}: there is no ghost {NAMES[self.number]}. Choose one from the list.")
             return {"CANCELLED"}
         for name, value in dials(obj.dampsim.variants[self.number]).items():
             setattr(obj.dampsim, name, value)
@@ -81,7 +81,7 @@ class DAMPSIM_OT_ghost_pick(_OnGhost, Operator):
 
 
 class DAMPSIM_OT_compare(ChosenJob, Operator):
-    """Simulate all ghosts and draw them beside the object; they play with the animation"""
+    """Simulate all ghosts and draw them next to the object. They play with the animation"""
 
     bl_idname = "dampsim.compare"
     bl_label = "Compare"
@@ -99,7 +99,7 @@ class DAMPSIM_OT_compare(ChosenJob, Operator):
         return simulate(context.scene, context.view_layer, chosen(context))
 
     def said(self, context: Context) -> tuple[str, str]:
-        return "compared; play, and pick one", "comparison stopped; nothing was changed"
+        return "ghosts are ready. Play the animation, then use one of them", "comparison stopped; nothing was changed"
 
 
 CLASSES = (

@@ -1,7 +1,7 @@
-"""While the animation is paused, what an edit made out of date is simulated again up to the current frame.
+"""Idle resimulation: while playback is paused, outdated frames are simulated again up to the current frame.
 
-A timer begins it when the hand rests; it works in short parts between events, which all go through to Blender; ESC ends
-it until the next edit.
+A timer starts it when the user is idle. It works in short slices between events and passes all events on to Blender.
+ESC stops it until the next edit.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from ..live.unkeyed import unkeyed
 from ..scene.groups import Group, groups_of
 from ..scene.objects import simulated_in, working
 
-# After an edit, a click or a key it waits so long, s; between two of its parts, so long.
+# Delay (s) after an edit, click or key press; delay (s) between two slices.
 _REST, _PAUSE = 0.6, 0.02
 _LOOK = 0.3
-# Events in which nobody does anything.
+# Events that are no user input.
 _IDLE = {"TIMER", "MOUSEMOVE", "INBETWEEN_MOUSEMOVE", "NONE", "WINDOW_DEACTIVATE", "TIMER_REPORT", "TIMERREGION"}
 
 _edited = 0.0
-# Stopped by ESC: not before the next edit.
+# Stopped by ESC until the next edit.
 _stopped = False
 _running = False
-# What the waiting groups' frames depend on, as last looked at: a dial that is being dragged changes it all the time.
+# Inputs of the outdated groups at the last check: while the user drags a slider, they change from check to check.
 _dialled: list[object] = []
 
 
 def waiting(context: Context) -> list[Group]:
-    """Groups that were simulated live, and whose current frame is out of date."""
+    """Return the groups that were simulated live and whose current frame is out of date."""
     scene = context.scene
     number = min(scene.frame_current, scene.frame_end)
     found = []
     for group in groups_of(simulated_in(scene)):
         first = group.members[0]
         session = live.find(first)
-        # Between Draft and the full simulation, what is not played yet goes on where the other one was.
+        # After a switch between Draft and full resolution, the new session counts as played if the other one was.
         if not live.played(first) or number < scene.frame_start or not live.is_live(first):
             continue
         if session is not None and session.problem:
@@ -53,7 +53,7 @@ def waiting(context: Context) -> list[Group]:
 
 
 def may(context: Context) -> bool:
-    """Whether nothing else is going on that a visit to other frames would disturb."""
+    """Return whether Blender and the user are idle, so that a frame change disturbs nothing."""
     windows = context.window_manager.windows
     others = sum(len(window.modal_operators) for window in windows) - int(_running)
     playing = any(window.screen.is_animation_playing for window in windows)
@@ -65,7 +65,7 @@ def may(context: Context) -> bool:
 
 
 def _still_dialling(groups: list[Group], scene: bpy.types.Scene) -> bool:
-    """Whether a dial was changed since this was last asked."""
+    """Return whether an input of the groups changed since the last call."""
     global _dialled, _edited, _stopped
     now: list[object] = [live.steady(group, scene, live.in_draft(group)) for group in groups]
     if now == _dialled:
@@ -75,7 +75,7 @@ def _still_dialling(groups: list[Group], scene: bpy.types.Scene) -> bool:
 
 
 class DAMPSIM_OT_go_on(Operator):
-    """Simulate what an edit made out of date, up to the current frame; ESC stops"""
+    """Simulate outdated frames again up to the current frame. ESC stops"""
 
     bl_idname = "dampsim.go_on"
     bl_label = "Simulate to the Current Frame"
@@ -110,7 +110,7 @@ class DAMPSIM_OT_go_on(Operator):
         go_on(context.scene)
         sessions = [session for group in left if (session := live.find(group.members[0]))]
         if [session.verified for session in sessions] == done:
-            # Nothing came of it: whoever plays will be told why.
+            # No progress: the error is reported at the next playback.
             _stopped = True
         context.workspace.status_text_set(said(sessions, context.scene))
         if _stopped:
@@ -129,20 +129,20 @@ class DAMPSIM_OT_go_on(Operator):
 
 
 def said(sessions: list[live.Session], scene: bpy.types.Scene) -> str:
-    """How far it is. After the last frame the next one is not asked for."""
+    """Return the progress as text for the status bar."""
     last = min(scene.frame_current, scene.frame_end)
     frame = min((session.next for session in sessions if session.simulation), default=last)
-    return f"DampSim: frame {min(frame, last)} of {last} is simulated again    ESC: stop"
+    return f"DampSim: updating frame {min(frame, last)} of {last}    ESC: stop"
 
 
 def go_on(scene: bpy.types.Scene) -> None:
-    """A part of the work: as if the current frame was gone to again."""
+    """Simulate a slice, by setting the current frame again."""
     scene.frame_set(scene.frame_current)
 
 
 @persistent
 def _after_edit(scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) -> None:
-    """Of what no frame depends on, and of what is shown, sessions are not told."""
+    """Record the time of an edit. Edits that no frame depends on do not touch a session."""
     global _edited, _stopped
     if any(session.touched for session in live.SESSIONS.values()):
         _edited, _stopped = time.monotonic(), False

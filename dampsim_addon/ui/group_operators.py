@@ -1,4 +1,4 @@
-"""The buttons that say who is simulated together with whom."""
+"""Operators that join and leave simulation groups."""
 
 from __future__ import annotations
 
@@ -16,32 +16,35 @@ from ..scene.registry import trusting
 
 
 def together(objects: Iterable[bpy.types.Object], touch: bool = False) -> Group:
-    """Join objects, and let go of the live frames that each one had without the others. touch: let those that can."""
+    """Join objects in one simulation group, and drop the live frames of their former groups.
+
+    collide: also enable Other Bodies for the kinds that support it.
+    """
     chosen = list(objects)
     for obj in chosen:
         _drop(group_of(obj))
     group = join(chosen)
     for obj in chosen if touch else ():
-        # Not all kinds can.
+        # Not all kinds support it.
         obj.dampsim.touch_together = kind(obj.dampsim.kind).joins
     _look(group)
     return group
 
 
 def alone(obj: bpy.types.Object) -> None:
-    """Take an object out of its group, and let go of the live frames that it had with the others."""
+    """Remove an object from its simulation group, and drop the group's live frames."""
     group = group_of(obj)
     _drop(group)
     leave(obj)
     for member in group.members:
         if not member.dampsim.together:
-            # There is nobody left.
+            # The last member has nothing left to collide with.
             member.dampsim.touch_together = False
     _look(group)
 
 
 def apart(objects: Iterable[bpy.types.Object]) -> bool:
-    """Whether they are of more than one group."""
+    """Return whether objects belong to more than one simulation group."""
     chosen = simulated(objects)
     return len(chosen) > 1 and not set(chosen) <= set(group_of(chosen[0]).members)
 
@@ -52,14 +55,13 @@ def _drop(group: Group) -> None:
 
 
 def _look(group: Group) -> None:
-    """Their frames lie elsewhere now."""
+    """Refresh the cache status of a group's objects, whose frames have a new location."""
     for obj in group.members:
         look(obj)
 
 
 class DAMPSIM_OT_together(Operator):
-    """Simulate the selected objects together from now on: they stop at each other, links can join them, and they have
-    one bake"""
+    """Simulate the selected objects together: they collide with each other, can be linked, and share one bake"""
 
     bl_idname = "dampsim.together"
     bl_label = "Simulate Together"
@@ -72,10 +74,10 @@ class DAMPSIM_OT_together(Operator):
         with trusting():
             objects = selected(context)
             if len(objects) < 2:
-                cls.poll_message_set("Select two or more objects that DampSim simulates")
+                cls.poll_message_set("Select two or more simulated objects")
                 return False
             if not apart(objects):
-                cls.poll_message_set("The selected objects are simulated together already")
+                cls.poll_message_set("The selected objects are already simulated together")
                 return False
         return True
 
@@ -86,10 +88,10 @@ class DAMPSIM_OT_together(Operator):
 
 
 class DAMPSIM_OT_alone(Operator):
-    """Simulate the active object by itself from now on; its links to the others stay, and ask for it to come back"""
+    """Simulate the active object separately. Its links are kept; to bake them, simulate the objects together again"""
 
     bl_idname = "dampsim.alone"
-    bl_label = "Simulate Alone"
+    bl_label = "Simulate Separately"
     bl_options = {"REGISTER", "UNDO"}
 
     @classmethod
@@ -98,7 +100,7 @@ class DAMPSIM_OT_alone(Operator):
         if obj is None or working(context):
             return False
         if not obj.dampsim.together:
-            cls.poll_message_set("It is simulated alone already")
+            cls.poll_message_set("The object is already simulated separately")
             return False
         return True
 
@@ -108,7 +110,7 @@ class DAMPSIM_OT_alone(Operator):
 
 
 class DAMPSIM_OT_select_group(Operator):
-    """Select all that is simulated with the active object. Hold Alt while you dial to set a dial on all of it"""
+    """Select all objects that are simulated with the active one. Hold Alt while you edit a value to set it on all"""
 
     bl_idname = "dampsim.select_group"
     bl_label = "Select Group"
@@ -125,7 +127,7 @@ class DAMPSIM_OT_select_group(Operator):
         for obj in there:
             obj.select_set(True, view_layer=context.view_layer)
         hidden = len(members) - len(there)
-        self.report({"INFO"}, f"{len(there)} objects selected" + (f", {hidden} hidden ones not" if hidden else ""))
+        self.report({"INFO"}, f"Selected objects: {len(there)}" + (f"; hidden objects: {hidden}" if hidden else ""))
         return {"FINISHED"}
 
 

@@ -1,4 +1,4 @@
-"""Hair curves: some strands are simulated as ropes, and all of them follow."""
+"""Hair curves: some strands, the guides, are simulated as ropes, and all strands follow them."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from ..blender.hair import MODIFIER, Strands, Wires, follow
 from ..scene.objects import free
 from .add_operators import added
 
-# Guides up to which a frame takes a sixth of a second or less, and their set-up a few.
+# Largest number of guides with at most 1/6 s per frame, and a few seconds of preparation.
 MANY = 100
-# Of the guides where hair has no radius, m.
+# Radius (m) of guides of hair without a radius.
 _RADIUS = 2.5e-4
 
 
 def led(hair: bpy.types.Object) -> bool:
-    """Whether hair follows guides already."""
+    """Return whether hair already follows guides."""
     return MODIFIER in hair.modifiers
 
 
 def told(wire: str, hair: str, count: int) -> tuple[set[str], str]:
-    """What is reported of so many guides: how, and in which words."""
-    said = f"{wire}: {count} strands are simulated; {hair} follows them"
+    """Return the report type and message for a number of guides."""
+    said = f"{wire}: {count} guides are simulated; {hair} follows them"
     if count <= MANY:
         return {"INFO"}, said
-    return {"WARNING"}, f"{said}. More than {MANY} take long to prepare and to play; undo and choose fewer Guides"
+    return {"WARNING"}, f"{said}. More than {MANY} guides are slow to prepare and to play. Undo and choose fewer Guides"
 
 
 class DAMPSIM_OT_hair(Operator):
-    """Simulate some of its strands as ropes, held at their roots; all strands follow them, as it plays and bakes"""
+    """Simulate some strands as ropes that are pinned at their roots. All other strands follow them"""
 
     bl_idname = "dampsim.hair"
     bl_label = "Simulate as Hair"
@@ -41,7 +41,7 @@ class DAMPSIM_OT_hair(Operator):
         default=16,
         min=1,
         soft_max=MANY,
-        description="How many strands are simulated; others follow them",
+        description="Number of strands to simulate. The other strands follow them",
     )
 
     @classmethod
@@ -53,12 +53,12 @@ class DAMPSIM_OT_hair(Operator):
     def execute(self, context: Context) -> set[str]:
         hair = context.object
         if led(hair):
-            self.report({"ERROR"}, f"{hair.name}: it follows guides already; remove the modifier {MODIFIER} first.")
+            self.report({"ERROR"}, f"{hair.name}: it already follows guides. Remove the modifier {MODIFIER} first.")
             return {"CANCELLED"}
         strands = Strands.of(hair.data)
         guides = strands.guides(self.guides)
         if not len(guides):
-            self.report({"ERROR"}, f"{hair.name}: no strand has two points; grow some hair first.")
+            self.report({"ERROR"}, f"{hair.name}: no strand has two or more points. Add some hair first.")
             return {"CANCELLED"}
         wires = Wires.of(strands, guides)
         mesh = bpy.data.meshes.new(f"{hair.name} Guides")

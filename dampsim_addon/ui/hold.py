@@ -1,4 +1,4 @@
-"""The main panel's part on what holds the object."""
+"""Pins section of the main panel."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .pin_operators import DAMPSIM_OT_let_fall, DAMPSIM_OT_pin, DAMPSIM_OT_pin_b
 
 
 def falls(obj: bpy.types.Object, scene: bpy.types.Scene) -> bool:
-    """Whether nothing holds the object and that is not said to be meant."""
+    """Return whether an object would fall: it has no pins and no links, and is not marked as unpinned on purpose."""
     group = obj.dampsim
     return not (group.pin_group or group.let_fall or is_linked(obj)) and scene.use_gravity
 
@@ -25,7 +25,7 @@ def draw(layout: UILayout, obj: bpy.types.Object, context: Context) -> None:
     column.enabled = not working(context)
     field(column, group, "pin_group", "Pins", context, search=(obj, "vertex_groups"))
     if group.pin_group and group.pin_group not in obj.vertex_groups:
-        wrapped(column, f"The vertex group '{group.pin_group}' is gone: choose another, or pin anew", "ERROR", context)
+        wrapped(column, f"Vertex group '{group.pin_group}' is missing. Choose another, or pin again", "ERROR", context)
     if not falls(obj, context.scene):
         row = column.row(align=True)
         row.operator(DAMPSIM_OT_pin.bl_idname, text="Selected", icon="VERTEXSEL")
@@ -34,7 +34,7 @@ def draw(layout: UILayout, obj: bpy.types.Object, context: Context) -> None:
         return
     box = layout.box().column(align=True)
     box.enabled = not working(context)
-    wrapped(box, "Nothing holds it, so it will fall", "ERROR", context, BOX)
+    wrapped(box, "Nothing is pinned, so it will fall", "ERROR", context, BOX)
     with trusting():
         beside = any(collidable(other, obj) for other in context.selected_objects)
     for operator, icon in (
@@ -42,7 +42,7 @@ def draw(layout: UILayout, obj: bpy.types.Object, context: Context) -> None:
         (DAMPSIM_OT_pin_bones, "BONE_DATA"),
         (DAMPSIM_OT_pin_gradient, "IPO_EASE_IN_OUT"),
         (DAMPSIM_OT_floor, "MESH_PLANE"),
-        # What is selected beside it may be meant to catch it.
+        # The other selected objects may be intended as colliders.
         *([(DAMPSIM_OT_collider, "MOD_PHYSICS")] if beside else []),
         (DAMPSIM_OT_let_fall, "SORT_ASC"),
     ):

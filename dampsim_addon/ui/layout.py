@@ -1,4 +1,4 @@
-"""What the panels have in common."""
+"""Base classes and drawing helpers of the panels."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ class Sidebar:
     bl_category = "DampSim"
 
     def __init_subclass__(cls, **given: Any) -> None:
-        """What panels have in common, beside what they show.
+        """Wrap draw and poll of each panel.
 
-        What they say of groups costs no look through the file's objects; what of a newer version they cannot show, they
-        say.
+        While a panel is drawn, the last scan of simulated objects is reused. Settings that only a newer version knows
+        are reported in the panel instead of raising an error.
         """
         super().__init_subclass__(**given)
         draw = vars(cls).get("draw")
         if draw is not None:
-            # Blender counts what a panel's draw takes.
+            # Blender checks the number of draw's arguments.
             def draw_at_rest(self: Any, context: Context) -> None:
                 with trusting():
                     try:
@@ -55,8 +55,8 @@ class Sidebar:
 
 
 def _newer(layout: UILayout, context: Context, said: str) -> None:
-    """What to choose anew, where a newer DampSim's choices are none of ours."""
-    wrapped(layout, f"{said} A newer DampSim may have chosen it; choose another one", "ERROR", context)
+    """Draw the settings whose choice is unknown, because a newer version of DampSim made it."""
+    wrapped(layout, f"{said} It may come from a newer version of DampSim. Choose another value", "ERROR", context)
     group = context.object.dampsim
     for parameter in PARAMETERS.values():
         if parameter.choices and not getattr(group, parameter.name):
@@ -71,15 +71,15 @@ class Child(Sidebar):
         return chosen(context) is not None
 
 
-# Pixels of Blender's interface unit, of a panel's edges with the icon before a text, and of a letter on the mean where
-# the font is not known, at scale 1.
+# Pixels at scale 1: Blender's interface unit; a panel's margins with the icon before a text; the mean width of a
+# letter, used where the font cannot be measured.
 UNIT_X, _EDGES, _LETTER = 20.0, 78.0, 6.6
-# Interface units that the edges of a box take from a text in it.
+# Interface units that a box's margins take from the width of a text.
 BOX = 1.0
 
 
 def split(column: UILayout, context: Context) -> UILayout:
-    """A column of labelled properties that cannot be touched while a job runs."""
+    """Set up a column for properties with labels, disabled while a job runs, and return it."""
     column.use_property_split = True
     column.use_property_decorate = False
     column.enabled = not working(context)
@@ -89,10 +89,10 @@ def split(column: UILayout, context: Context) -> UILayout:
 def wrapped(
     layout: UILayout, text: str, icon: str, context: Context, beside: float = 0.0, *, instead: Iterable[str] = ()
 ) -> None:
-    """A text in as many lines as the panel's width asks for.
+    """Draw a text, wrapped to the panel's width.
 
-    beside: interface units that are taken by other things.  instead: texts that may come in its place while the artist
-    looks at what is below: there is as much space as the longest of them takes.
+    reserved_units: interface units of the width that other things take.  alternatives: texts that may replace this one
+    from frame to frame. Space is reserved for the longest of them, so that the controls below do not move.
     """
     if not text:
         return
@@ -111,9 +111,12 @@ _UNIT_AFTER = re.compile(r"(\d) (s|m|mm|cm|km|µm|kB|MB|GB|N|mN|kPa)(?![\w²])")
 
 
 def lines(text: str, width: float, points: float) -> list[str]:
-    """A text cut between words, each line as long as the width in pixels takes with the interface's font."""
+    """Return a text wrapped into lines.
+
+    width: pixels.  points: size of the interface's font.
+    """
     found: list[str] = []
-    # A number and its unit are one word.
+    # Keep a number and its unit on one line.
     for word in _UNIT_AFTER.sub("\\1\u00a0\\2", text).split(" "):
         longer = f"{found[-1]} {word}" if found else word
         if found and _width(longer, points) <= width:
@@ -124,18 +127,18 @@ def lines(text: str, width: float, points: float) -> list[str]:
 
 
 def _width(text: str, points: float) -> float:
-    """In pixels."""
+    """Return the width of a text in pixels."""
     blf.size(0, points)
     measured = float(blf.dimensions(0, text)[0])
     return measured or len(text) * _LETTER * points / 11.0
 
 
-# Of a panel's width, what labels beside their values have; pixels of its edges and tabs; units of a unit and of a dot.
+# Fraction of a panel's width for labels; pixels of its margins and tabs; interface units of a unit and of a decorator.
 _LABELS, _MARGINS, _UNIT, _DOT = 0.44, 46.0, 2.6, 0.9
 
 
 def field(layout: UILayout, group: Any, name: str, text: str, context: Context, unit: str = "", **more: Any) -> None:
-    """A property with its label before it, above it where that would be cut, and its unit after it."""
+    """Draw a property with its unit and label. The label is above the value where it would be cut off beside it."""
     scale = context.preferences.system.ui_scale
     points = scale * context.preferences.ui_styles[0].widget.points
     width = context.region.width - scale * _MARGINS
@@ -174,7 +177,7 @@ def _unit(row: UILayout, unit: str) -> None:
 
 
 def dial(layout: UILayout, group: bpy.types.PropertyGroup, parameter: Parameter) -> None:
-    """One of the dials: its name and value in one slider, the unit after it, and the dot that keyframes it."""
+    """Draw a parameter as a slider with its name, unit and keyframe decorator."""
     row = layout.row(align=True)
     row.use_property_split = row.use_property_decorate = False
     row.prop(group, parameter.name, text=parameter.label, slider=True)
@@ -188,12 +191,12 @@ def dial(layout: UILayout, group: bpy.types.PropertyGroup, parameter: Parameter)
 
 
 def sections(group: bpy.types.PropertyGroup) -> tuple[str, ...]:
-    """Of the parameters that the object's kind reads, beside those that all do."""
+    """Return the parameter sections that are specific to the object's kind."""
     return kind(group.kind).sections(read_settings(group.id_data))
 
 
 def meant(group: bpy.types.PropertyGroup, *shown: str) -> list[Parameter]:
-    """Of sections, all that have a meaning with what is chosen."""
+    """Return the parameters of the given sections that have an effect with the current settings."""
     return [
         parameter
         for parameter in PARAMETERS.values()
@@ -202,7 +205,7 @@ def meant(group: bpy.types.PropertyGroup, *shown: str) -> list[Parameter]:
 
 
 def dials(layout: UILayout, group: bpy.types.PropertyGroup, context: Context, *shown: str, without: str = "") -> None:
-    """Of sections, all that have a meaning with what is chosen; but for one."""
+    """Draw the active parameters of the given sections, except for one."""
     for parameter in meant(group, *shown):
         if parameter.name != without:
             field(layout, group, parameter.name, parameter.label, context, parameter.unit)

@@ -1,4 +1,4 @@
-"""Where the points of links are drawn: on what is shown of the meshes, so that they go along with it."""
+"""Overlay data of links: their points follow the displayed meshes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..blender.modifiers import DEFORMING, simulated_makers
 from ..blender.sampler import positions
 from ..scene.anchors import gone, has_bone, standing
 
-# Modifiers after which the mesh's own vertices still are the first ones.
+# Modifiers that keep the mesh's own vertices first, in their order.
 _IN_FRONT = DEFORMING | {
     "EDGE_SPLIT",
     "MULTIRES",
@@ -31,9 +31,11 @@ _IN_FRONT = DEFORMING | {
 
 @dataclass(frozen=True)
 class Shown:
-    """Of one link. here: (k, 3) in world space.  ends: (2k, 3) those and the other object's, in turn.
+    """Link as drawn, in world space.
 
-    ties: (2k, 3) from there to the middle of what has no surface of its own, an empty or a bone; (0, 3) for others.
+    points: (k, 3) on the object.  segments: (2k, 3), each of them followed by its partner on the target.
+    ties: (2k, 3), lines from the target's points to its centre, for targets without a surface (empties and bones);
+    (0, 3) for other targets.
     """
 
     here: Array
@@ -43,13 +45,13 @@ class Shown:
     chosen: bool
 
 
-# Which vertices carry a link's points: by the object's number, the link's, and whose vertices; with what they were
-# found for.
+# Nearest vertices and offsets of a link's points. Key: session UID of the object, index of the link, and whether the
+# points are the object's own. The first value identifies the inputs.
 _carried: dict[tuple[int, int, bool], tuple[bytes, Index, Array]] = {}
 
 
 def shown(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> Iterator[Shown]:
-    """The links of an object that lead somewhere."""
+    """Yield the overlay data of an object's links that have a target."""
     if not obj.dampsim.show_links:
         return
     for number, link in enumerate(obj.dampsim.links):
@@ -60,7 +62,7 @@ def shown(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> Iterator[Sh
         link.points.foreach_get("there", far)
         here = _moved((obj.session_uid, number, True), obj, "", own, view_layer)
         there = _moved((obj.session_uid, number, False), link.other, link.bone, far, view_layer)
-        # Where nobody knows how far the one went, it is shown where the other one is.
+        # An end whose displayed position is unknown is drawn at the other end.
         here, there = there if here is None else here, here if there is None else there
         if here is None or there is None:
             continue
@@ -73,7 +75,7 @@ def shown(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> Iterator[Sh
 
 
 def _middle(obj: bpy.types.Object, bone: str, view_layer: bpy.types.ViewLayer) -> Array:
-    """(3,) in world space: of a bone halfway along it, else the origin."""
+    """Return the centre (3,) of a bone, or the origin of an object, in world space."""
     length = obj.pose.bones[bone].length if bone else 0.0
     return np.asarray(transformed(standing(view_layer, obj, bone), np.array([[0.0, 0.5 * length, 0.0]]))[0])
 
@@ -81,9 +83,9 @@ def _middle(obj: bpy.types.Object, bone: str, view_layer: bpy.types.ViewLayer) -
 def _moved(
     key: tuple[int, int, bool], obj: bpy.types.Object, bone: str, flat: Array, view_layer: bpy.types.ViewLayer
 ) -> Array | None:
-    """Points (k, 3) of the object's or bone's space, as far along as the nearest vertices of a mesh went.
+    """Return the displayed world positions (k, 3) of points, which follow the nearest vertices of a mesh.
 
-    None where that is not known.
+    flat: (3k,) in the space of the object or bone. Returns None where the displayed positions are unknown.
     """
     points = flat.reshape(-1, 3).astype(float)
     matrix = standing(view_layer, obj, bone)
@@ -93,7 +95,7 @@ def _moved(
     playing = live.displayed(obj, bpy.context.scene)
     at_rest = session.rests.get(obj.session_uid) if session and made else None
     if made and (at_rest is None or playing is None or len(at_rest) != len(playing)):
-        # Only what plays tells where its vertices went.
+        # Only live frames give the positions of generated vertices.
         return transformed(matrix, points)
     count = len(obj.data.vertices) if at_rest is None else len(at_rest)
     mark = flat.tobytes() + repr((obj.session_uid, count, made)).encode()
@@ -107,12 +109,12 @@ def _moved(
 
 
 def _places(obj: bpy.types.Object, numbers: Index, view_layer: bpy.types.ViewLayer) -> Array | None:
-    """Where some of the mesh's own vertices (k,) are shown, (k, 3) in the object's space; None if nobody knows."""
+    """Return the displayed positions (k, 3) of some mesh vertices (k,), in object space; None if unknown."""
     if all(modifier.type in _IN_FRONT for modifier in obj.modifiers if modifier.show_viewport):
         vertices = obj.evaluated_get(view_layer.depsgraph).data.vertices
         if len(vertices) >= len(obj.data.vertices):
             return np.array([vertices[k].co for k in numbers.tolist()])
-    # Skin, Bevel and others number the vertices anew: then it is looked up what they got.
+    # Skin, Bevel and others renumber the vertices. Live frames still have the mesh's own ones.
     playing = live.displayed(obj, bpy.context.scene)
     if playing is not None:
         return playing[numbers].astype(float)
@@ -122,7 +124,7 @@ def _places(obj: bpy.types.Object, numbers: Index, view_layer: bpy.types.ViewLay
 
 
 def _mixed(obj: bpy.types.Object, numbers: Index) -> Array | None:
-    """Vertices (k, 3) as the shape keys have them."""
+    """Return some mesh vertices (k, 3) as mixed from the shape keys; None if the mix cannot be computed."""
     keys, chosen = obj.data.shape_keys, numbers.tolist()
     if keys is None:
         return np.array([obj.data.vertices[k].co for k in chosen])

@@ -1,4 +1,4 @@
-"""The buttons that link objects."""
+"""Operators that link objects, and remove links."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from ..scene.rest_shapes import RestShape, gap, meeting, near_vertices, rest_sha
 from ..scene.snapshot import check_object
 from .group_operators import together
 
-# The 3D cursor counts where it is nearer to both objects than this part of the smaller one's size.
+# The 3D cursor is used if its distance to both objects is below this fraction of the smaller object's size.
 _CURSOR = 0.1
-# A point nearer to another one than this part of the smaller one's size is the same one.
+# Points closer than this fraction of the smaller object's size are the same.
 _SAME = 1e-4
 
 
@@ -33,17 +33,17 @@ def _shape(context: Context, obj: bpy.types.Object) -> RestShape:
 
 
 def _joined(operator: Operator, objects: list[bpy.types.Object], said: str) -> None:
-    """Only what is simulated together can be linked; report what was done."""
+    """Simulate linked objects together, as links require, and report the result."""
     apart = [obj for obj in simulated(objects) if obj not in group_of(simulated(objects)[0]).members]
     if apart:
-        said += f"; simulated together now: {together(simulated(objects)).name}"
+        said += f"; now simulated together: {together(simulated(objects)).name}"
     operator.report({"INFO"}, said)
 
 
 class DAMPSIM_OT_link(Operator):
-    """Link the active object to each of the other selected ones, or an armature's active bone, at a point: at the 3D
-    cursor if that is on both of them (nearer than a tenth of the smaller one's size), else where they are nearest.
-    Simulated ones are simulated together from then on"""
+    """Link the active object to each other selected object, or to the active bone of an armature, at one point: at the
+    3D cursor if it is close to both objects (within 10% of the smaller one's size), otherwise where they are closest.
+    Linked objects are then simulated together"""
 
     bl_idname = "dampsim.link"
     bl_label = "Link Selected"
@@ -55,7 +55,7 @@ class DAMPSIM_OT_link(Operator):
         if obj is None or working(context):
             return False
         if not any(other != obj for other in context.selected_objects):
-            cls.poll_message_set("Select what to link it to as well")
+            cls.poll_message_set("Select the objects to link to as well")
             return False
         return True
 
@@ -81,20 +81,20 @@ class DAMPSIM_OT_link(Operator):
 
 
 def _place(shape: RestShape, other: RestShape, cursor: Vector) -> Array:
-    """(3,) see DAMPSIM_OT_link."""
-    # Of an empty or an armature nobody knows how large it is meant to be.
+    """Return the point (3,) in world space at which DAMPSIM_OT_link links two objects."""
+    # Empties and armatures have no size.
     both = [one for one in (shape, other) if one.size > 0.0]
     if all(one.nearest(cursor)[1] < _CURSOR * min(two.size for two in both) for one in both):
         return np.array(cursor, dtype=float)
     if other.size > 0.0:
         return meeting(shape, other)
-    # What has no surface carries a point of the object's along, wherever that is.
+    # A target without a surface can be linked at any distance, so the point lies on the object.
     return shape.nearest(Vector(other.vertices[0].tolist()))[0]
 
 
 class DAMPSIM_OT_weld(Operator):
-    """Link the selected objects to each other wherever they are near: at each vertex of the one that lies within the
-    distance of the other's surface. Simulated ones are simulated together from then on"""
+    """Link the selected objects wherever they are close: at each vertex within the distance of the other object's
+    surface. Linked objects are then simulated together"""
 
     bl_idname = "dampsim.weld"
     bl_label = "Weld Nearby"
@@ -102,7 +102,7 @@ class DAMPSIM_OT_weld(Operator):
 
     distance: FloatProperty(
         name="Distance",
-        description="How near is near, in percent of the smaller object's size",
+        description="Maximum distance of linked vertices, in percent of the smaller object's size",
         default=1.0,
         min=0.0001,
         soft_max=20.0,
@@ -116,7 +116,7 @@ class DAMPSIM_OT_weld(Operator):
             return False
         meshes = [obj for obj in context.selected_objects if obj.type == "MESH"]
         if len(meshes) < 2 or not simulated(meshes):
-            cls.poll_message_set("Select two or more meshes, one of which DampSim simulates at least")
+            cls.poll_message_set("Select two or more meshes, at least one of them simulated")
             return False
         return True
 
@@ -131,7 +131,7 @@ class DAMPSIM_OT_weld(Operator):
         for pair in combinations(shapes, 2):
             if not simulated(shape.obj for shape in pair):
                 continue
-            # The active one has the links where it can, so that they are seen at once.
+            # The active object stores the links if it can, because the panel shows them there.
             first, second = pair[::-1] if pair[1].obj == chosen(context) or not is_simulated(pair[0].obj) else pair
             made = weld(first, second, self.distance / 100.0)
             count += made
@@ -144,25 +144,25 @@ class DAMPSIM_OT_weld(Operator):
         if not count:
             far = min(gaps, default=0.0)
             said = (
-                f"Where they are nearest, {far:.2g}% of the smaller one's size lies between them; raise the distance, "
-                "or move them together"
+                f"The gap between the objects is {far:.2g}% of the smaller one's size. Raise Distance, "
+                "or move them closer"
                 if far > self.distance
-                else "What lies within the distance is welded already"
+                else "All vertices within the distance are already welded"
             )
             self.report({"WARNING"}, said)
             return {"CANCELLED"}
-        _joined(self, welded, f"Welded at {count} points")
+        _joined(self, welded, f"Welded points: {count}")
         return {"FINISHED"}
 
 
 def weld(first: RestShape, second: RestShape, part: float) -> int:
-    """Link the first object to the second one wherever they are near; how many points that made.
+    """Link the first object to the second one wherever they are close. Return the number of new points.
 
-    part: how near, in parts of the smaller one's size.
+    tolerance: maximum distance, relative to the smaller object's size.
     """
     small = min(first.size, second.size)
     found = [near_vertices(first, second, part * small), near_vertices(second, first, part * small)]
-    # Fewer hold as well, unless there are none.
+    # The smaller set is enough, unless it is empty.
     places = min((one for one in found if len(one)), key=len, default=found[0])
     known = np.concatenate(
         [points_between(first.obj, second.obj, first.matrix), points_between(second.obj, first.obj, second.matrix)]
@@ -178,7 +178,7 @@ def weld(first: RestShape, second: RestShape, part: float) -> int:
 
 
 class DAMPSIM_OT_unlink(Operator):
-    """Take this link away; who is simulated together stays so"""
+    """Remove this link. The objects are still simulated together"""
 
     bl_idname = "dampsim.unlink"
     bl_label = "Remove Link"

@@ -1,4 +1,4 @@
-"""The panel of an object's links."""
+"""Links panel."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class DAMPSIM_UL_links(UIList):
         self, context: Context, layout: UILayout, data: Any, item: Any, icon: int, active_data: Any, active_name: str
     ) -> None:
         if gone(item):
-            layout.label(text=f"{item.other.name} is gone" if item.other else "Gone", icon="ERROR")
+            layout.label(text=f"{item.other.name} is missing" if item.other else "Missing", icon="ERROR")
             return
         layout.label(text=anchor_name(item.other, item.bone), icon="BONE_DATA" if item.bone else "OBJECT_DATA")
         layout.label(text=f"{len(item.points)} {'rigid' if item.rigid else 'soft'}")
@@ -46,19 +46,19 @@ class DAMPSIM_PT_links(Child, Panel):
             if not link.rigid:
                 column.prop(link, "stiffness", text="Stiffness (N/m)")
             count = len(link.points)
-            column.label(text=f"Holds at {count} {'point' if count == 1 else 'points'}")
+            column.label(text=f"Linked at {count} {'point' if count == 1 else 'points'}")
         linked = [
             member
             for member in group_of(obj).members
             if member != obj and any(link.other == obj for link in member.dampsim.links)
         ]
         if linked:
-            wrapped(layout, f"Linked to it as well: {named(linked)}", "LINKED", context)
+            wrapped(layout, f"Also linked to it: {named(linked)}", "LINKED", context)
         column = layout.column(align=True)
         column.operator(DAMPSIM_OT_link.bl_idname, icon="LINKED")
         column.operator(DAMPSIM_OT_weld.bl_idname, icon="AUTOMERGE_ON")
         if not len(group.links) and not linked:
-            wrapped(layout, "Select another object as well, and link them", "INFO", context)
+            wrapped(layout, "Select another object as well, then press Link Selected", "INFO", context)
 
 
 CLASSES = (DAMPSIM_UL_links,)

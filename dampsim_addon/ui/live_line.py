@@ -1,4 +1,4 @@
-"""The panel's line on how the live shape stands."""
+"""Status of Live and Draft in the main panel."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ..scene.touched import sentences
 from . import stack_checks
 from .layout import BOX, wrapped
 
-# How many frames are looked at for motion, and what part of the size is none.
+# Number of frames sampled for motion, and the smallest displacement that counts, relative to the size.
 _LOOKS, _SEEN = 12, 1e-3
-_STALE = "Live: frame {} is out of date; play to simulate it again"
-_MISSING = "Live: frame {} is not simulated yet; play from frame {}"
-_STAYS = "it stays as it is; keyframe it, or what holds it"
-# What the modes are called that keep the mesh to themselves.
+_STALE = "Live: frame {} is out of date. Play to simulate it again"
+_MISSING = "Live: frame {} is not simulated yet. Play from frame {}"
+_STAYS = "nothing moves. Animate the object, or the objects that move its pins"
+# Labels of the modes that lock the mesh data.
 _MODES = {
     "EDIT": "Edit Mode",
     "SCULPT": "Sculpt Mode",
@@ -31,30 +31,30 @@ _MODES = {
 
 
 def standing(obj: bpy.types.Object, context: Context) -> tuple[str, bool]:
-    """A line that says how the live shape stands, and whether the artist has something to mend."""
+    """Return the status of Live as text, and whether it is a problem that the user can fix."""
     scene, session = context.scene, live.find(obj)
     if obj.dampsim.baked or not obj.dampsim.live:
         return "", False
     if working(context):
-        return "Live waits until the work in hand is done", False
+        return "Live is paused until the running job is finished", False
     if obj.mode != "OBJECT":
-        return f"Live waits while it is in {_MODES.get(obj.mode, obj.mode.title())}; go back to Object Mode", False
+        return f"Live is paused in {_MODES.get(obj.mode, obj.mode.title())}. Switch to Object Mode", False
     if not obj.visible_get(view_layer=context.view_layer):
-        return "Live waits while it is hidden; show it in the outliner", True
+        return "Live is paused while the object is hidden. Show it in the outliner", True
     for role in GROUPS:
         name = getattr(obj.dampsim, role)
         if name and name not in obj.vertex_groups:
             what = "pin group" if role == "pin_group" else role.replace("_", " ")
-            return f"Live waits: the {what} '{name}' is gone; choose another one or none", True
+            return f"Live is paused: {what} '{name}' is missing. Choose another group, or none", True
     if stack_checks.shown(obj, scene) is not None:
-        return "Live waits for what is said above Bake", True
+        return "Live is paused. Fix the problem listed above Bake first", True
     hindered = live.hindrance(obj)
     if hindered:
         return hindered, True
     if session is not None and session.problem:
         return session.problem, True
     if scene.sync_mode == "FRAME_DROP":
-        return "Playback drops frames, which Live then lacks: set Sync to Play Every Frame in the timeline", True
+        return "Playback skips frames that Live needs. Set Sync to Play Every Frame in the timeline", True
     if session is None:
         return "Live: press play", False
     total = scene.frame_end - scene.frame_start + 1
@@ -71,15 +71,16 @@ def standing(obj: bpy.types.Object, context: Context) -> tuple[str, bool]:
 
 
 def ordinary(scene: bpy.types.Scene) -> list[str]:
-    """The lines that come in each other's place from frame to frame, the longest that they get: so much space there is
-    for each, that no button moves away below the pointer.
+    """Return the longest texts that may follow each other from frame to frame.
+
+    The panel reserves space for all of them, so that no button moves under the pointer.
     """
     last = scene.frame_end
     return [_STALE.format(last), _MISSING.format(last, scene.frame_start), f"Live in Draft: {_STAYS}"]
 
 
 def draw_draft(layout: UILayout, obj: bpy.types.Object, context: Context) -> None:
-    """The switch of Draft, and what is to be known where something is in Draft now."""
+    """Draw the Draft switch, and a note while Draft is displayed."""
     group, known = obj.dampsim, kind(obj.dampsim.kind)
     if group.live and not group.baked and known.fineness(group):
         row = layout.row(align=True)
@@ -90,12 +91,12 @@ def draw_draft(layout: UILayout, obj: bpy.types.Object, context: Context) -> Non
     if not live.drafted(obj):
         return
     box = layout.box().column(align=True)
-    box.label(text="Draft is shown", icon="MOD_DECIM")
-    wrapped(box, f"{_fineness(obj)}Bakes and renders are in full", "BLANK1", context, BOX)
+    box.label(text="Draft is displayed", icon="MOD_DECIM")
+    wrapped(box, f"{_fineness(obj)}Bakes and renders use full resolution", "BLANK1", context, BOX)
 
 
 def _fineness(obj: bpy.types.Object) -> str:
-    """How much of its fineness an object has in Draft, in a sentence; '' where it is only together with others."""
+    """Return the Draft resolution of an object as a sentence; '' if only others of its group are coarser."""
     session = live.find(obj)
     if session is None or session.simulation is None:
         return ""
@@ -106,7 +107,7 @@ def _fineness(obj: bpy.types.Object) -> str:
 
 
 def touching(obj: bpy.types.Object, context: Context) -> list[str]:
-    """What is to be said of it in the frames that are known, in sentences."""
+    """Return messages on contacts in the simulated frames, such as penetrations."""
     session = live.find(obj)
     if obj.dampsim.baked or not obj.dampsim.live or session is None or session.simulation is None:
         return []
@@ -114,7 +115,7 @@ def touching(obj: bpy.types.Object, context: Context) -> list[str]:
 
 
 def _still(session: live.Session, obj: bpy.types.Object) -> bool:
-    """Whether nothing moves that could be seen, of some frames."""
+    """Return whether nothing moves visibly in a sample of the frames."""
     frames = session.frames
     shapes = [kept.locals[obj.session_uid] for kept in frames[:: max(len(frames) // _LOOKS, 1)]]
     size = float(np.ptp(shapes[0], axis=0).max())

@@ -1,4 +1,4 @@
-"""The sidebar tab."""
+"""Panels of the sidebar tab."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from .operators import DAMPSIM_OT_calibrate, DAMPSIM_OT_measure, DAMPSIM_OT_remo
 from .plastic_panel import DAMPSIM_PT_plastic
 from .weave_operators import draw_yarns
 
-# In percent: what hangs nearer to what was modelled is kept.
+# Distance to the modelled shape, in percent of the size, below which it counts as kept.
 _KEPT = 0.01
 
 
@@ -75,15 +75,15 @@ class DAMPSIM_PT_main(Sidebar, Panel):
         if "shape" in sections(group):
             dials(column, group, context, "shape")
             if group.keep_shape and group.measured_sag > _KEPT and holds(obj, context.scene):
-                text = f"It hangs {group.measured_sag:.2g}% off what was modelled: no shape makes up for its weight"
+                text = f"{group.measured_sag:.2g}% of sag remains: no rest shape can fully compensate its weight"
                 wrapped(column, text, "INFO", context)
         earlier_law_operators.draw(column, context)
         by = next((one for one in PARAMETERS["damping_by"].choices if one.name == group.damping_by), None)
         if by is not None and by.name != PARAMETERS["damping_by"].default:
-            wrapped(column, f"Damped by {by.label}, see Advanced", "INFO", context)
+            wrapped(column, f"Damping model: {by.label} (see Advanced)", "INFO", context)
         most = substeps(obj, context.scene)
         if most.limited:
-            wrapped(column, f"So short a settle carries {100 * most.overshoot:.0f}% bounce", "INFO", context)
+            wrapped(column, f"This short Settle limits Bounce to {100 * most.overshoot:.0f}%", "INFO", context)
         _draw_group(layout, context)
         column = layout.column()
         column.enabled = not working(context)
@@ -105,7 +105,7 @@ def _draw_group(layout: UILayout, context: Context) -> None:
         wrapped(column, f"Simulated with {named(others)}", "LINKED", context)
         row = column.row(align=True)
         row.operator(DAMPSIM_OT_select_group.bl_idname, text="Select", icon="RESTRICT_SELECT_OFF")
-        row.operator(DAMPSIM_OT_alone.bl_idname, text="Alone", icon="UNLINKED")
+        row.operator(DAMPSIM_OT_alone.bl_idname, text="Separate", icon="UNLINKED")
     if apart(selected(context)):
         column.operator(DAMPSIM_OT_together.bl_idname, icon="LINKED")
 
@@ -126,7 +126,7 @@ class DAMPSIM_PT_material(Child, Panel):
         field(column, group, "stiffness_by", "Stiffness By", context)
         text = DAMPSIM_OT_measure.bl_label
         if group.measured_young > 0.0 and holds(obj, context.scene):
-            text = f"Hangs {group.measured_sag:.3g}% at {pressure(group.measured_young)}"
+            text = f"Sags {group.measured_sag:.3g}% at {pressure(group.measured_young)}"
         column.operator(DAMPSIM_OT_measure.bl_idname, text=text, icon="DRIVER_DISTANCE")
         for section in sections(group):
             if section not in ("shape", "solid papers", "plastic", "fibres"):
@@ -137,7 +137,7 @@ class DAMPSIM_PT_material(Child, Panel):
 
 
 def pressure(kilo: float) -> str:
-    """In kPa, as the dial has it: not as 1e+06."""
+    """Return a stiffness as text, without an exponent. kilo: kPa."""
     return f"{kilo:.4g} kPa" if kilo < 1e4 else f"{kilo:.0f} kPa"
 
 
@@ -149,19 +149,19 @@ class DAMPSIM_PT_curve(Child, Panel):
         layout, obj = self.layout, chosen(context)
         shown = results.curve_of(obj)
         if shown is None:
-            wrapped(layout, "Calibrate, or play or bake a shot that ends still, to see how it settles", "INFO", context)
+            wrapped(layout, "To see how it settles, press Calibrate, or play a shot that ends at rest", "INFO", context)
         else:
             column = layout.column(align=True)
             number = results.icon(shown, results.is_dark(context.preferences.themes[0]))
-            # As wide as the panel.
+            # Fill the width of the panel.
             width = context.region.width / context.preferences.system.ui_scale / UNIT_X
             column.template_icon(number, scale=max(width - 2.5, 4.0))
             row = column.row()
             row.label(text="Measured", icon="STRIP_COLOR_02")
-            row.label(text="Dialled", icon="STRIP_COLOR_05")
-            column.label(text="Where it is to be at rest", icon="STRIP_COLOR_01")
+            row.label(text="Target", icon="STRIP_COLOR_05")
+            column.label(text="Target rest frame", icon="STRIP_COLOR_01")
             wrapped(column, shown.curve.text, "NONE", context)
-            wrapped(column, f"From the {shown.source}", "NONE", context)
+            wrapped(column, f"Source: {shown.source}", "NONE", context)
         column = layout.column()
         column.enabled = not working(context)
         field(column, obj.dampsim, "swing", "Swing", context)
@@ -195,7 +195,7 @@ class DAMPSIM_PT_compare(Child, Panel):
         row.operator(DAMPSIM_OT_compare.bl_idname, icon="GHOST_ENABLED")
         shown = results.ghosts_of(obj)
         if shown is not None and shown.stale:
-            layout.label(text="The ghosts are out of date", icon="TIME")
+            layout.label(text="The ghosts are out of date. Compare again", icon="TIME")
 
 
 class DAMPSIM_PT_show(Child, Panel):
@@ -207,7 +207,7 @@ class DAMPSIM_PT_show(Child, Panel):
         column, obj = self.layout.column(), chosen(context)
         for name in ("show_rest", "show_cage", "show_pins", "show_worst", "show_contacts", "show_flow", "show_fibres"):
             column.prop(obj.dampsim, name)
-        wrapped(column, "Drawn over what plays while Live is on", "INFO", context)
+        wrapped(column, "Overlays are shown on live frames only", "INFO", context)
         if len(obj.dampsim.links):
             column.prop(obj.dampsim, "show_links")
 
@@ -225,7 +225,7 @@ class DAMPSIM_PT_shot(Child, Panel):
         session = live.find(obj)
         error = 100.0 * session.loop_error if session and session.loop_error else obj.dampsim.loop_error
         if obj.dampsim.loop and error >= 0.0:
-            wrapped(self.layout, f"The loop closes within {error:.2g}% of the size", "FILE_REFRESH", context)
+            wrapped(self.layout, f"The loop closes within {error:.2g}% of the object's size", "FILE_REFRESH", context)
 
 
 CLASSES = (

@@ -1,4 +1,4 @@
-"""The buttons that make muscles and sensors, and say which edges are theirs."""
+"""Operators that add and remove muscles and sensors, and assign edges to them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _WHAT = EnumProperty(items=[("MUSCLE", "Muscle", ""), ("SENSOR", "Sensor", "")],
 
 
 def lists(group: bpy.types.PropertyGroup, what: str) -> tuple[Any, str]:
-    """An object's muscles or sensors, and the name of the property that says which of them is the active one."""
+    """Return the muscles or sensors of an object, and the name of the property with the active index."""
     return (group.muscles, "active_muscle") if what == "MUSCLE" else (group.sensors, "active_sensor")
 
 
 def active(group: bpy.types.PropertyGroup, what: str) -> bpy.types.PropertyGroup | None:
-    """The active muscle or sensor of an object; None where there is none."""
+    """Return the active muscle or sensor of an object, or None."""
     items, place = lists(group, what)
     number = getattr(group, place)
     return items[number] if 0 <= number < len(items) else None
@@ -44,14 +44,14 @@ class _Switched:
         if obj is None or not kind(obj.dampsim.kind).switched or working(context):
             return False
         if obj.mode not in ("OBJECT", "EDIT") or not obj.data.is_editable:
-            cls.poll_message_set("Leave this mode, and make the mesh local")
+            cls.poll_message_set("Switch to Object or Edit Mode, and make the mesh local")
             return False
         return True
 
 
 class DAMPSIM_OT_muscle_add(_Switched, Operator):
-    """Add a muscle or a sensor. In Edit Mode, the selected edges are its own. A new sensor switches the active
-    muscle, if none does yet"""
+    """Add a muscle or a sensor. In Edit Mode, the selected edges are assigned to it. A new sensor switches the active
+    muscle if no other sensor does"""
 
     bl_idname = "dampsim.muscle_add"
     bl_label = "Add"
@@ -77,7 +77,7 @@ class DAMPSIM_OT_muscle_add(_Switched, Operator):
             source = active(group, "MUSCLE")
             one.attribute = source.attribute if source is not None else ""
             if source is not None and not any(weight.weight for weight in source.weights):
-                # What nothing switches yet shall be on while it reads 1: at a weight of 0 nothing would move.
+                # A weight of 0 would move nothing: switch the muscle on while the sensor reads 1.
                 source.weights[-1].weight = max(source.threshold, 0.0) + 1.0
         setattr(group, place, len(items) - 1)
         if obj.mode == "EDIT" and selected(obj).any():
@@ -86,7 +86,7 @@ class DAMPSIM_OT_muscle_add(_Switched, Operator):
 
 
 class DAMPSIM_OT_muscle_remove(_Switched, Operator):
-    """Remove the active muscle or sensor, with the mark on its edges that nothing else uses"""
+    """Remove the active muscle or sensor, and its edge attribute if nothing else uses it"""
 
     bl_idname = "dampsim.muscle_remove"
     bl_label = "Remove"
@@ -116,8 +116,8 @@ class DAMPSIM_OT_muscle_remove(_Switched, Operator):
 
 
 class DAMPSIM_OT_muscle_assign(_Switched, Operator):
-    """Make the edges that are selected in Edit Mode, and no others, those of the active muscle or sensor. They stay its
-    own when the mesh is edited"""
+    """Assign the edges selected in Edit Mode, and no others, to the active muscle or sensor. It is kept when the mesh
+    is edited"""
 
     bl_idname = "dampsim.muscle_assign"
     bl_label = "Assign Selected Edges"
@@ -129,18 +129,18 @@ class DAMPSIM_OT_muscle_assign(_Switched, Operator):
         obj = chosen(context)
         one = active(obj.dampsim, self.what)
         if one is None:
-            self.report({"ERROR"}, f"{obj.name}: it has no {self.what.lower()} yet; add one first.")
+            self.report({"ERROR"}, f"{obj.name}: there is no {self.what.lower()} yet. Add one first.")
             return {"CANCELLED"}
         if not selected(obj).any():
-            self.report({"ERROR"}, f"{obj.name}: no edge is selected; go to Edit Mode and select those of {one.name}.")
+            self.report({"ERROR"}, f"{obj.name}: no edge is selected. Select the edges of {one.name} in Edit Mode.")
             return {"CANCELLED"}
         count = _assign(obj, one)
-        self.report({"INFO"}, f"{obj.name}: edges of {one.name}: {count}")
+        self.report({"INFO"}, f"{obj.name}: edges assigned to {one.name}: {count}")
         return {"FINISHED"}
 
 
 def _assign(obj: bpy.types.Object, one: bpy.types.PropertyGroup) -> int:
-    """Mark the selected edges for a muscle or sensor, by an attribute of its own; how many they are."""
+    """Store the selected edges of a muscle or sensor in an attribute of its own. Return their number."""
     group, edges = obj.dampsim, selected(obj)
     others = [other.attribute for other in (*group.muscles, *group.sensors) if other != one]
     if not one.attribute or one.attribute in others:
@@ -150,15 +150,15 @@ def _assign(obj: bpy.types.Object, one: bpy.types.PropertyGroup) -> int:
 
 
 class DAMPSIM_OT_muscle_key(_Switched, Operator):
-    """Keyframe at this frame whether the active muscle is on, off, or switched by its sensors"""
+    """Keyframe the active muscle at this frame: on, off, or switched by its sensors"""
 
     bl_idname = "dampsim.muscle_key"
     bl_label = "Key"
     bl_options = {"REGISTER", "UNDO"}
 
     force: EnumProperty(
-        items=[(Force.ON, "On", "On from here"), (Force.OFF, "Off", "Off from here"),
-               (Force.AUTO, "Auto", "Switched by its sensors from here")],
+        items=[(Force.ON, "On", "Switch it on from this frame"), (Force.OFF, "Off", "Switch it off from this frame"),
+               (Force.AUTO, "Auto", "Let the sensors switch the muscle from this frame")],
         options={"SKIP_SAVE"},
     )  # fmt: skip
 
@@ -166,7 +166,7 @@ class DAMPSIM_OT_muscle_key(_Switched, Operator):
         obj = chosen(context)
         one = active(obj.dampsim, "MUSCLE")
         if one is None:
-            self.report({"ERROR"}, f"{obj.name}: it has no muscle yet; add one first.")
+            self.report({"ERROR"}, f"{obj.name}: there is no muscle yet. Add one first.")
             return {"CANCELLED"}
         one.force = self.force
         obj.keyframe_insert(f"dampsim.muscles[{obj.dampsim.active_muscle}].force", frame=context.scene.frame_current)
@@ -179,5 +179,5 @@ register, unregister = bpy.utils.register_classes_factory(CLASSES)
 
 
 def needs_edges(one: bpy.types.PropertyGroup) -> bool:
-    """Whether a muscle or sensor is of edges."""
+    """Return whether a muscle or sensor uses edges."""
     return getattr(one, "sense", Sense.LENGTH) == Sense.LENGTH

@@ -1,4 +1,4 @@
-"""The panel of an object's muscles and sensors, with what they do at the frame that is shown."""
+"""Muscles panel: the muscles and sensors of an object, and their state at the displayed frame."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .walk_operators import draw_walks
 
 
 def values_now(obj: bpy.types.Object, context: Context) -> tuple[list[bool], list[float]]:
-    """Which muscles are on, and what the sensors measure, at the frame that is shown; none where it is not known."""
+    """Return which muscles are on, and the sensor values, at the displayed frame; empty lists if unknown."""
     found = overlay.drawn(obj, context.scene)
     if found is None:
         return [], []
@@ -37,14 +37,14 @@ def values_now(obj: bpy.types.Object, context: Context) -> tuple[list[bool], lis
 
 
 def said(sensor: bpy.types.PropertyGroup, value: float) -> str:
-    """What a sensor measures, in words."""
+    """Return a sensor value as text. value: N, m or a length ratio."""
     if sensor.sense == Sense.CONTACT:
         return f"{value:.3g} N" if value > 0.0 else "free"
     return f"{value:.3g} m" if sensor.sense == Sense.DISTANCE else f"{100.0 * value:.1f}%"
 
 
 def reads(sensor: bpy.types.PropertyGroup, value: float) -> bool:
-    """Whether a sensor reads 1 where it measures a value."""
+    """Return whether a sensor reads 1 at a value."""
     if sensor.sense == Sense.CONTACT:
         return value > 0.0
     if sensor.sense == Sense.DISTANCE:
@@ -92,7 +92,7 @@ class DAMPSIM_PT_muscles(Child, Panel):
         _list(layout, group, "MUSCLE")
         muscle = active(group, "MUSCLE")
         if muscle is None:
-            wrapped(layout, "Select edges in Edit Mode, and add a muscle of them", "INFO", context)
+            wrapped(layout, "Select edges in Edit Mode, then add a muscle", "INFO", context)
         else:
             _muscle(context, layout, obj, muscle)
         layout.separator()
@@ -113,7 +113,7 @@ def _muscle(context: Context, layout: UILayout, obj: bpy.types.Object, muscle: b
         column.prop(muscle, name)
     rate = frame_rate(context.scene)
     if muscle.delay and muscle.fps and abs(muscle.fps - rate) > 1e-3:
-        wrapped(layout, f"Delay was set at {muscle.fps:g} frames a second, and lasts as long", "INFO", context)
+        wrapped(layout, f"Delay was set at {muscle.fps:g} fps and keeps its duration in seconds", "INFO", context)
     for place, weight in enumerate(muscle.weights):
         if place < len(obj.dampsim.sensors):
             column.prop(weight, "weight", text=obj.dampsim.sensors[place].name)
@@ -136,7 +136,7 @@ def _list(layout: UILayout, group: bpy.types.PropertyGroup, what: str) -> None:
 
 
 def _edges(layout: UILayout, obj: bpy.types.Object, one: bpy.types.PropertyGroup, what: str) -> None:
-    # One above the other: beside the button no name had space.
+    # One above the other: a row has no space for the name.
     column = layout.column(align=True)
     column.prop_search(one, "attribute", obj.data, "attributes", text="")
     column.operator(DAMPSIM_OT_muscle_assign.bl_idname, text="Assign Selected Edges").what = what

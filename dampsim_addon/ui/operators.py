@@ -1,4 +1,4 @@
-"""The buttons."""
+"""Operators that remove, clear, measure and calibrate the active object."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .group_operators import alone
 
 
 class DAMPSIM_OT_remove(Operator):
-    """Take the object out of DampSim; its bake is cleared first"""
+    """Stop simulating the object with DampSim, and clear its bake"""
 
     bl_idname = "dampsim.remove"
     bl_label = "Remove"
@@ -46,7 +46,7 @@ class DAMPSIM_OT_remove(Operator):
 
 
 class DAMPSIM_OT_clear(Operator):
-    """Remove the bake and its cached frames, of all that is simulated together; the objects are as they were before"""
+    """Remove the bake and the cached frames of all objects that are simulated together, and restore the objects"""
 
     bl_idname = "dampsim.clear"
     bl_label = "Clear"
@@ -75,7 +75,7 @@ class DAMPSIM_OT_clear(Operator):
 
 
 class DAMPSIM_OT_measure(Operator):
-    """Find out how far the object hangs under its own weight, without baking"""
+    """Measure how far the object sags under its own weight, without baking"""
 
     bl_idname = "dampsim.measure"
     bl_label = "Measure Sag"
@@ -92,12 +92,12 @@ class DAMPSIM_OT_measure(Operator):
             self.report({"ERROR"}, str(error))
             return {"CANCELLED"}
         group = chosen(context).dampsim
-        self.report({"INFO"}, f"Hangs {group.measured_sag:.3g}% of its size at {group.measured_young:.4g} kPa")
+        self.report({"INFO"}, f"Sags {group.measured_sag:.3g}% of its size at {group.measured_young:.4g} kPa")
         return {"FINISHED"}
 
 
 class DAMPSIM_OT_calibrate(ChosenJob, Operator):
-    """Pull the object as far as a stop might throw it, let it go, and correct Settle for what large bends change"""
+    """Deflect the object as far as a sudden stop would, release it, and correct Settle for large deformations"""
 
     bl_idname = "dampsim.calibrate"
     bl_label = "Calibrate"
@@ -111,7 +111,7 @@ class DAMPSIM_OT_calibrate(ChosenJob, Operator):
         except ParameterError:
             return False
         if not by_settle:
-            cls.poll_message_set("Calibrate corrects Settle; dial the damping by Settle and Bounce")
+            cls.poll_message_set("Calibrate corrects Settle. Set Damping By to Settle and Bounce first")
             return False
         return super().poll(context)
 

@@ -1,4 +1,4 @@
-"""What is drawn over the viewport: rest shape, cage, pins, worst element, contacts, flow, fibres, links and ghosts."""
+"""Viewport overlays: rest shape, cage, pins, most stretched element, contacts, flow, fibres, links and ghosts."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ _ELASTIC: Color = (0.5, 0.8, 1.0, 1.0)
 _PRESSED: Color = (0.2, 1.0, 0.85, 0.9)
 _DEEP: Color = (1.0, 0.1, 0.1, 1.0)
 _WORDS: Color = (1.0, 1.0, 1.0, 1.0)
-# Pixels: to be told apart where pins are many, and of a ghost's wires.
+# Pixels: size of points, small enough for many pins; width of a ghost's wires.
 _POINT, _WIRE = 3.0, 2.0
-# Links are fewer, those of the chosen one stand out, and a dark edge tells them from an outline of the same colour.
+# Pixels: link points, larger for the active link. A dark outline separates them from Blender's selection outline.
 _LINKED, _CHOSEN = 5.0, 8.0
 _AROUND: Color = (0.05, 0.05, 0.05, 0.8)
 _handles: list[Any] = []
 
 
 class Drawn:
-    """What is worked out of a state once, however often it is drawn."""
+    """Overlay data of a body at a frame, computed once and cached for all redraws."""
 
     def __init__(self, session: live.Session, simulation: Simulation, name: str, frame: Frame) -> None:
         self.session, self.simulation, self.name, self.frame = session, simulation, name, frame
@@ -66,7 +66,7 @@ class Drawn:
 
     @functools.cached_property
     def rest(self) -> tuple[Array, Index]:
-        """The rest shape (v, 3) where the state is, turned as what holds it is, and its edges (e, 2)."""
+        """Rest shape (v, 3), moved rigidly with the pins or else with the whole body, and its edges (e, 2)."""
         block, body = self.block, self.simulation.scene.body(self.name)
         nodes = block.hard if len(block.hard) > 2 else np.arange(len(block.rest))
         turn, shift = rigid_motion(block.rest[nodes], self.nodes[nodes])
@@ -75,14 +75,14 @@ class Drawn:
 
     @functools.cached_property
     def worst(self) -> tuple[Index, float]:
-        """The nodes (k,) of the element that is stretched or squeezed most, and how much."""
+        """Nodes (k,) of the most stretched or compressed element, and its stretch."""
         found = stretches(self.simulation, self.name, self.nodes)
         place = int(found.argmax())
         return self.block.groups[0][place], float(found[place])
 
     @functools.cached_property
     def contacts(self) -> contact_drawing.Shown | None:
-        """What presses on it; None where the colliders are not to be seen as they were."""
+        """Contacts; None if the scene is not at this frame or the colliders cannot be read."""
         context, number = bpy.context, self.frame.number
         if context.scene.frame_current != number:
             return None
@@ -94,21 +94,21 @@ class Drawn:
 
     @functools.cached_property
     def flow(self) -> flow_drawing.Shown | None:
-        """Where it has flowed; None where it has not."""
+        """Plastic flow, or None if nothing has flowed."""
         return flow_drawing.shown(self.simulation, self.frame, self.name)
 
     @functools.cached_property
     def fibres(self) -> fibre_drawing.Shown | None:
-        """What its fibres do; None where it has none."""
+        """Fibres, or None without fibres."""
         return fibre_drawing.shown(self.simulation, self.frame, self.name)
 
 
-# By the session's number of the object; the last one that was drawn.
+# Overlay data that were drawn last, by the session UID of the object.
 _drawn: dict[int, Drawn] = {}
 
 
 def drawn(obj: bpy.types.Object, scene: bpy.types.Scene) -> Drawn | None:
-    """Of the live state at the current frame, if that is valid."""
+    """Return the overlay data of the live state at the current frame, or None if it is not valid."""
     session = live.find(obj)
     number = min(scene.frame_current, scene.frame_end)
     if session is None or session.simulation is None:
@@ -125,7 +125,7 @@ def drawn(obj: bpy.types.Object, scene: bpy.types.Scene) -> Drawn | None:
 
 @trusting()
 def draw_view() -> None:
-    """In the scene's space."""
+    """Draw the overlays in world space."""
     context = bpy.context
     if not context.space_data.overlay.show_overlays:
         return
@@ -186,7 +186,7 @@ def _colored(points: Array, colors: Array, corners: Index, what: str) -> None:
 
 
 def _segments(ends: Array, color: Color, width: float = 1.0) -> None:
-    """ends: (2k, 3), two for each."""
+    """Draw separate line segments. ends: (2k, 3), start and end of each segment in turn."""
     if len(ends):
         _lines(ends, np.arange(len(ends)).reshape(-1, 2), color, width)
 
@@ -231,7 +231,7 @@ def _draw_ghosts(context: bpy.types.Context, obj: bpy.types.Object) -> None:
 
 @trusting()
 def draw_pixels() -> None:
-    """In the region's pixels: what the drawings mean."""
+    """Draw the labels of the overlays in region pixels."""
     context = bpy.context
     if not context.space_data.overlay.show_overlays:
         return
@@ -246,7 +246,7 @@ def draw_pixels() -> None:
         found = drawn(obj, context.scene)
         if found is not None and obj.dampsim.show_worst:
             tet, much = found.worst
-            words = f"stretched {much:.2f} times" if np.isfinite(much) else "turned over"
+            words = f"stretched {much:.2f}×" if np.isfinite(much) else "inverted"
             _text(context, found.nodes[tet].mean(axis=0), words, _WORDS, scale, down=-1.0)
         if found is not None and obj.dampsim.show_contacts and found.contacts is not None:
             for words, place in found.contacts.words:

@@ -1,4 +1,4 @@
-"""The buttons that say what is held."""
+"""Operators that pin vertices."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from ..blender.vertex_groups import weights, write
 from ..scene.objects import chosen, working
 from ..scene.proposed_pins import along, from_bones, near, pulls, vertices_in_world
 
-# What a group is called that the buttons make.
+# Name of the vertex group that the operators create.
 NAME = "Pin"
-# What is no higher than this, in parts of its length, lies flat.
+# An object lies flat if its height is below this fraction of its longest side.
 _FLAT = 0.02
 _SIDES = {"X": (0, 1.0), "-X": (0, -1.0), "Y": (1, 1.0), "-Y": (1, -1.0), "Z": (2, 1.0), "-Z": (2, -1.0)}
 
 
 def pinned(obj: bpy.types.Object, values: Array) -> int:
-    """Write pin weights (v,) into the object's pin group, made if need be; how many vertices are held at all."""
+    """Write pin weights (v,) to the object's pin group, created if needed. Return the number of pinned vertices."""
     obj.dampsim.pin_group = write(obj, obj.dampsim.pin_group or NAME, values).name
     obj.dampsim.let_fall = False
     return int((values > 0.0).sum())
@@ -33,13 +33,13 @@ class _Pinning:
         if obj is None or working(context):
             return False
         if obj.mode not in ("OBJECT", "EDIT") or not obj.data.is_editable:
-            cls.poll_message_set("Leave this mode, and make the mesh local")
+            cls.poll_message_set("Switch to Object or Edit Mode, and make the mesh local")
             return False
         return True
 
 
 class DAMPSIM_OT_pin(_Pinning, Operator):
-    """Hold the vertices that are selected in Edit Mode: they get weight 1 in the pin group, which is made if need be"""
+    """Pin the vertices selected in Edit Mode: set their weight to 1 in the pin group, which is created if needed"""
 
     bl_idname = "dampsim.pin"
     bl_label = "Pin Selected Vertices"
@@ -52,17 +52,17 @@ class DAMPSIM_OT_pin(_Pinning, Operator):
         selected = np.array([vertex.select for vertex in obj.data.vertices], dtype=np.bool_)
         if selected.all() or not selected.any():
             which = "all vertices are" if selected.any() else "no vertex is"
-            self.report({"ERROR"}, f"{obj.name}: {which} selected; go to Edit Mode and select what is to be held.")
+            self.report({"ERROR"}, f"{obj.name}: {which} selected. Select the vertices to pin in Edit Mode.")
             return {"CANCELLED"}
         name = obj.dampsim.pin_group
         before = weights(obj, [name])[0] if name in obj.vertex_groups else np.zeros(len(selected))
         pinned(obj, np.where(selected, 1.0, before))
-        self.report({"INFO"}, f"{obj.name}: vertices pinned by '{obj.dampsim.pin_group}': {selected.sum()}")
+        self.report({"INFO"}, f"{obj.name}: vertices pinned in group '{obj.dampsim.pin_group}': {selected.sum()}")
         return {"FINISHED"}
 
 
 class DAMPSIM_OT_pin_bones(_Pinning, Operator):
-    """Hold what is near the bones that move it, and let the rest hang: a vertex group to look at and paint on"""
+    """Pin the vertices near the bones that move the object, and leave the rest free. You can repaint the group"""
 
     bl_idname = "dampsim.pin_bones"
     bl_label = "Pin from Bones"
@@ -73,7 +73,7 @@ class DAMPSIM_OT_pin_bones(_Pinning, Operator):
         if not super().poll(context):
             return False
         if not pulls(chosen(context)):
-            cls.poll_message_set("No bone moves it: parent it to a bone, or give it an Armature modifier with weights")
+            cls.poll_message_set("No bone moves the object. Parent it to a bone, or add an Armature modifier")
             return False
         return True
 
@@ -82,21 +82,21 @@ class DAMPSIM_OT_pin_bones(_Pinning, Operator):
         assert obj is not None
         values = from_bones(obj)
         if values is None:
-            self.report({"ERROR"}, f"{obj.name}: no vertex has a weight for its bones; paint some, or pin by hand.")
+            self.report({"ERROR"}, f"{obj.name}: no vertex has a weight of its bones. Paint weights, or pin by hand.")
             return {"CANCELLED"}
         pinned(obj, values)
-        self.report({"INFO"}, f"{obj.name}: pinned from {named_bones(obj)} by '{obj.dampsim.pin_group}'")
+        self.report({"INFO"}, f"{obj.name}: pinned from {named_bones(obj)} in group '{obj.dampsim.pin_group}'")
         return {"FINISHED"}
 
 
 def named_bones(obj: bpy.types.Object) -> str:
-    """The bones that move it, in a few words."""
+    """Return the name of the bone that moves an object, or the number of bones, as text."""
     names = [pull.name for pull in pulls(obj)]
     return f"bone {names[0]}" if len(names) == 1 else f"{len(names)} bones"
 
 
 class DAMPSIM_OT_pin_gradient(_Pinning, Operator):
-    """Hold one end and let the other go, with weights that fade between: from the 3D cursor, along a bone or a side"""
+    """Pin one end with weights that fade towards the other end: from the top, the 3D cursor, a bone or a side"""
 
     bl_idname = "dampsim.pin_gradient"
     bl_label = "Pin Gradient"
@@ -104,25 +104,29 @@ class DAMPSIM_OT_pin_gradient(_Pinning, Operator):
 
     begin: EnumProperty(
         name="From",
-        description="Where it is held altogether",
+        description="Start of the gradient, where the pin weight is 1",
         items=[
-            ("TOP", "Top", "From its highest point down, however it is turned; where it lies flat, from one end of it"),
-            ("CURSOR", "3D Cursor", "Around the 3D cursor"),
-            ("BONE", "Bone", "From the head of the bone that moves it, towards its tail"),
-            *((side, f"{side} Side", f"From its end in the direction of {side}, in the object's space")
+            ("TOP", "Top", "From the highest point down. If the object lies flat, from one end"),
+            ("CURSOR", "3D Cursor", "From the 3D cursor outwards"),
+            ("BONE", "Bone", "From the head to the tail of the bone that moves the object"),
+            *((side, f"{side} Side", f"From the end in the local {side} direction")
               for side in _SIDES),
         ],
         default="TOP",
     )  # fmt: skip
     held: FloatProperty(
-        name="Held",
-        description="What is nearer is held, in parts of the way",
+        name="Pinned Up To",
+        description="Distance up to which vertices are fully pinned, as a fraction of the whole",
         default=0.15,
         min=0.0,
         max=1.0,
     )
     free: FloatProperty(
-        name="Free", description="What is farther is free, in parts of the way", default=0.6, min=0.0, max=1.0
+        name="Free From",
+        description="Distance from which vertices are free, as a fraction",
+        default=0.6,
+        min=0.0,
+        max=1.0,
     )
 
     def execute(self, context: Context) -> set[str]:
@@ -137,7 +141,7 @@ class DAMPSIM_OT_pin_gradient(_Pinning, Operator):
         elif self.begin == "BONE":
             found = pulls(obj)
             if not found:
-                self.report({"ERROR"}, f"{obj.name}: no bone moves it; choose another beginning.")
+                self.report({"ERROR"}, f"{obj.name}: no bone moves the object. Choose another option under From.")
                 return {"CANCELLED"}
             values = along(vertices, found[0].ends(), held, free)
         else:
@@ -145,22 +149,26 @@ class DAMPSIM_OT_pin_gradient(_Pinning, Operator):
                 sizes = np.ptp(vertices, axis=0)
                 lies = sizes[2] < _FLAT * sizes.max()
                 if lies:
-                    # All of it is at its top, and held altogether it would not move.
-                    self.report({"INFO"}, f"{obj.name}: it lies flat, and is held at one end; From has its other ends")
+                    # All of it is at the top. If pinned completely, it would not move.
+                    self.report(
+                        {"INFO"}, f"{obj.name}: pinned at one end, because it lies flat. From has its other ends"
+                    )
                 places = vertices[:, int(sizes.argmax()) if lies else 2]
             else:
                 axis, sign = _SIDES[self.begin]
                 places = sign * np.array([vertex.co[axis] for vertex in obj.data.vertices])
             values = near((places.max() - places)[:, None], np.zeros(1), held * np.ptp(places), free * np.ptp(places))
         if not values.any():
-            self.report({"ERROR"}, f"{obj.name}: nothing is near enough to be held; raise Held or begin elsewhere.")
+            self.report(
+                {"ERROR"}, f"{obj.name}: no vertex is close enough. Raise Pinned Up To, or choose another From."
+            )
             return {"CANCELLED"}
         pinned(obj, values)
         return {"FINISHED"}
 
 
 class DAMPSIM_OT_let_fall(Operator):
-    """Leave it free: it falls from the first frame on, and only floors and colliders stop it"""
+    """Leave the object unpinned on purpose: it falls from the first frame, and only floors and colliders stop it"""
 
     bl_idname = "dampsim.let_fall"
     bl_label = "Let It Fall"

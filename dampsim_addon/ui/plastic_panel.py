@@ -1,4 +1,4 @@
-"""The panel of what stays of a deformation, and the button that takes it back."""
+"""Plasticity panel, and the operator that resets plastic deformation."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ class DAMPSIM_PT_plastic(Child, Panel):
         for parameter in meant(group, "plastic"):
             dial(column, group, parameter)
         if group.plastic_yield == 0.0:
-            wrapped(layout, "It springs back from everything: Yield is 0", "INFO", context)
+            wrapped(layout, "No permanent deformation: Yield is 0", "INFO", context)
         elif "solid" in sections(group) and group.material == StVK.name:
-            other = f"{StableNeoHookean.label} keeps the same dents at every frame rate"
-            wrapped(layout, f"{StVK.label} gives way where it is pressed hard: {other}", "ERROR", context)
+            other = f"{StableNeoHookean.label} gives the same dents at every frame rate"
+            wrapped(layout, f"{StVK.label} collapses under strong compression. {other}", "ERROR", context)
         found = overlay.drawn(obj, context.scene)
         if found is not None and found.flow is not None:
-            wrapped(layout, f"At this frame it has {found.flow.words}", "INFO", context)
+            wrapped(layout, f"At this frame: {found.flow.words}", "INFO", context)
         layout.operator(DAMPSIM_OT_plastic_reset.bl_idname, icon="LOOP_BACK")
 
 
 class DAMPSIM_OT_plastic_reset(Operator):
-    """From this frame on, for as long as Settle, strive for the modelled shape again: keys Reset on and off"""
+    """Return to the modelled shape from this frame on: keyframe Reset on, and off again after the Settle time"""
 
     bl_idname = "dampsim.plastic_reset"
     bl_label = "Reset from Here"
@@ -66,7 +66,7 @@ class DAMPSIM_OT_plastic_reset(Operator):
                 group.plastic_reset = value
                 obj.keyframe_insert(f"dampsim.{_RESET}", frame=frame)
             self.report({"INFO"}, f"{obj.name}: Reset is on from frame {begin} to {end - 1}")
-        # What the panel shows is what the frame has.
+        # Evaluate the new keyframes, so that the panel shows the value at this frame.
         context.scene.frame_set(begin)
         return {"FINISHED"}
 

@@ -1,4 +1,4 @@
-"""The buttons that look for walks, and the list of those that were found."""
+"""Operators that search for walks (gaits), and the list of the found ones."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from .layout import split, wrapped
 
 
 class DAMPSIM_OT_find_walk(ChosenJob, Operator):
-    """Look for weights, thresholds and delays with which it walks: many at random, then changed ones of the best; those
-    that were found are walked again as they will be baked, and listed"""
+    """Search for sensor weights, thresholds and delays that make the object walk: random ones first, then variations of
+    the best. The found walks are simulated at bake quality and listed"""
 
     bl_idname = "dampsim.find_walk"
     bl_label = "Find a Walk"
@@ -43,13 +43,13 @@ class DAMPSIM_OT_find_walk(ChosenJob, Operator):
         obj = chosen(context)
         walks = obj.dampsim.walks if obj else ()
         if not len(walks):
-            return "none was found", "search stopped; nothing was changed"
-        best = f"the farthest comes {walks[0].name}; choose one under Muscles and press Use"
+            return "no walk was found", "search stopped; nothing was changed"
+        best = f"the best walk: {walks[0].name}. Choose one under Muscles and press Use"
         return best, "search stopped; nothing was changed"
 
 
 class DAMPSIM_OT_use_walk(Operator):
-    """Give the muscles the weights, thresholds and delays of the walk that is chosen in the list"""
+    """Apply the weights, thresholds and delays of the walk selected in the list to the muscles"""
 
     bl_idname = "dampsim.use_walk"
     bl_label = "Use"
@@ -64,7 +64,7 @@ class DAMPSIM_OT_use_walk(Operator):
         obj = chosen(context)
         walk = obj.dampsim.walks[obj.dampsim.active_walk]
         if not fits(obj, walk):
-            self.report({"ERROR"}, f"{obj.name}: it has other muscles or sensors than this walk; find one again.")
+            self.report({"ERROR"}, f"{obj.name}: its muscles or sensors have changed. Press Find a Walk again.")
             return {"CANCELLED"}
         use(obj, walk)
         drop_ghosts(obj)
@@ -72,8 +72,8 @@ class DAMPSIM_OT_use_walk(Operator):
 
 
 class DAMPSIM_OT_show_walks(ChosenJob, Operator):
-    """Simulate the walks that are ticked as they would be baked, and draw them beside the object, each in its own lane.
-    They play with the animation; Use takes the one that is chosen in the list, and the ghosts go"""
+    """Simulate the walks with the eye on at bake quality, and draw them next to the object, each in its own lane. They
+    play with the animation. Use applies the selected walk and removes the ghosts"""
 
     bl_idname = "dampsim.show_walks"
     bl_label = "Show as Ghosts"
@@ -83,7 +83,7 @@ class DAMPSIM_OT_show_walks(ChosenJob, Operator):
     def poll(cls, context: Context) -> bool:
         obj = chosen(context)
         if obj is not None and not ticked(obj):
-            cls.poll_message_set("Tick a walk of the list first")
+            cls.poll_message_set("Turn on the eye of a walk in the list first")
             return False
         return super().poll(context)
 
@@ -92,11 +92,11 @@ class DAMPSIM_OT_show_walks(ChosenJob, Operator):
         return simulate(context.scene, context.view_layer, obj, ticked(obj))
 
     def said(self, context: Context) -> tuple[str, str]:
-        return "play, and use the walk that you like", "stopped; nothing was changed"
+        return "ghosts are ready. Play the animation, then use a walk", "stopped; nothing was changed"
 
 
 class DAMPSIM_OT_hide_walks(Operator):
-    """Take the ghosts away; the list stays"""
+    """Remove the ghosts and keep the list"""
 
     bl_idname = "dampsim.hide_walks"
     bl_label = "Hide Ghosts"
@@ -122,8 +122,8 @@ class DAMPSIM_UL_walks(UIList):
 
 
 def draw_walks(context: Context, layout: UILayout, group: bpy.types.PropertyGroup) -> None:
-    """The button, what it asks for, and what it found."""
-    # In a row the second one would have no label.
+    """Draw the settings of the search, its button and the found walks."""
+    # In a row, the second property would have no label.
     column = split(layout.column(align=True), context)
     column.prop(group, "walk_seed")
     column.prop(group, "walk_seconds")

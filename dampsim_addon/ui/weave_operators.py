@@ -1,4 +1,4 @@
-"""Weave: a swatch of yarns, or yarns along the loops of edges of a mesh of quads."""
+"""Operators of woven cloth: a new swatch of yarns, or yarns along the edge loops of a quad mesh."""
 
 from __future__ import annotations
 
@@ -31,17 +31,21 @@ from .layout import wrapped
 
 
 class DAMPSIM_OT_weave(Operator):
-    """Weave yarns along the loops of edges of the active mesh of quads, or a new swatch where none is active. What is
-    woven already keeps its dials, and its yarns are drawn anew, as its mesh and Thickness are now"""
+    """Weave yarns along the edge loops of the active quad mesh, or a new swatch if no mesh is active. A woven object
+    keeps its settings, and its yarns are rebuilt for the current mesh and Thickness"""
 
     bl_idname = "dampsim.weave"
     bl_label = "Weave"
     bl_options = {"REGISTER", "UNDO"}
 
-    across: IntProperty(name="Across", default=16, min=2, soft_max=60, description="Upright yarns of a new swatch")  # type: ignore[valid-type]
-    along: IntProperty(name="Along", default=16, min=2, soft_max=60, description="Lying yarns of a new swatch")  # type: ignore[valid-type]
+    across: IntProperty(name="Across", default=16, min=2, soft_max=60, description="Number of vertical yarns")  # type: ignore[valid-type]
+    along: IntProperty(name="Along", default=16, min=2, soft_max=60, description="Number of horizontal yarns")  # type: ignore[valid-type]
     size: FloatProperty(  # type: ignore[valid-type]
-        name="Size", default=1.0, min=1e-3, subtype="DISTANCE", description="Width of a new swatch, tails included"
+        name="Size",
+        default=1.0,
+        min=1e-3,
+        subtype="DISTANCE",
+        description="Width of a new swatch with its loose yarn ends",
     )
     swatch: BoolProperty(options={"HIDDEN", "SKIP_SAVE"})  # type: ignore[valid-type]
 
@@ -64,34 +68,34 @@ class DAMPSIM_OT_weave(Operator):
         if obj.dampsim.kind != "WEAVE" or made is not None:
             obj.dampsim.kind = "WEAVE"
             new_dials.dial(obj, context.scene)
-        obj.dampsim.kind_note = f"{len(cloth.crossings)} crossings of yarns, which slide"
+        obj.dampsim.kind_note = f"{len(cloth.crossings)} crossings of yarns that slide on each other"
         scale = float(np.mean(np.abs(tuple(obj.matrix_world.to_scale()))))
         thickness = 1e-3 * obj.dampsim.thickness / max(scale, 1e-12)
         yarns = threads(obj, places, cloth.segments, vertices, sides(cloth), thickness, drawn_by(obj))
         obj.hide_render, obj.display_type = True, "WIRE"
-        text = f"{obj.name}: {len(cloth.crossings)} crossings; its yarns are shown by {yarns.name}"
-        self.report({"INFO"}, text if made is None else f"{text}; it hangs by its upper tails")
+        text = f"{obj.name}: {len(cloth.crossings)} crossings; its yarns are displayed by {yarns.name}"
+        self.report({"INFO"}, text if made is None else f"{text}; it is pinned at its upper yarn ends")
         return {"FINISHED"}
 
     def draw(self, context: Context) -> None:
-        # Nothing of these enters what was modelled.
+        # These settings apply to a new swatch only, not to a modelled mesh.
         self.layout.use_property_split, self.layout.use_property_decorate = True, False
         for name in ("across", "along", "size") if self.swatch else ():
             self.layout.prop(self, name)
 
 
 def simulated_for(obj: bpy.types.Object) -> bpy.types.Object | None:
-    """What is simulated in place of an object that shows its yarns, or follows it as hair or a curve; or None."""
+    """Return the simulated object that an object follows as its yarns, hair or curve, or None."""
     if obj.type == "CURVES":
         return guides_of(obj)
     return led_by(obj) if obj.type == "CURVE" else woven_by(obj)
 
 
 class DAMPSIM_OT_select_woven(Operator):
-    """Select the mesh that is simulated, whose yarns this object shows, or which it follows"""
+    """Select the simulated mesh that this object follows, or whose yarns it shows"""
 
     bl_idname = "dampsim.select_woven"
-    bl_label = "Select What Is Simulated"
+    bl_label = "Select Simulated Mesh"
     bl_options = {"REGISTER", "UNDO"}
 
     @classmethod
@@ -101,7 +105,9 @@ class DAMPSIM_OT_select_woven(Operator):
     def execute(self, context: Context) -> set[str]:
         woven = simulated_for(context.object)
         if woven is None or woven.name not in context.view_layer.objects:
-            self.report({"ERROR"}, f"{context.object.name}: what it follows is not in this view layer; bring it back.")
+            self.report(
+                {"ERROR"}, f"{context.object.name}: its simulated mesh is not in this view layer. Add it there."
+            )
             return {"CANCELLED"}
         for other in context.selected_objects:
             other.select_set(False)
@@ -111,10 +117,10 @@ class DAMPSIM_OT_select_woven(Operator):
 
 
 class DAMPSIM_OT_drop_yarns(Operator):
-    """Delete those of the selected objects that show yarns of what was deleted; nothing moves them any more"""
+    """Delete the selected yarn objects whose simulated mesh was deleted"""
 
     bl_idname = "dampsim.drop_yarns"
-    bl_label = "Delete Yarns Left Behind"
+    bl_label = "Delete Orphaned Yarns"
     bl_options = {"REGISTER", "UNDO"}
 
     @classmethod
@@ -125,13 +131,15 @@ class DAMPSIM_OT_drop_yarns(Operator):
         alone = [obj for obj in context.selected_objects if left_behind(obj, context.scene)]
         for obj in alone:
             dropped(obj)
-        self.report({"INFO"}, f"Objects of yarns deleted: {len(alone)}")
+        self.report({"INFO"}, f"Deleted yarn objects: {len(alone)}")
         return {"FINISHED"}
 
 
 def _woven(obj: bpy.types.Object, context: Context) -> tuple[Woven, Index, Array]:
-    """The cloth; and of its points the vertices, crossings or tails, and the places (p, 3). Raises the errors for the
-    artist."""
+    """Return the cloth, and the mesh vertices and positions (p, 3) of its points (crossings and yarn ends).
+
+    Raises DampSimError if the mesh cannot be woven.
+    """
     if not simulated_makers(obj):
         return _woven_of(obj.name, obj.data)
     with Sampler(context.scene, context.view_layer, obj) as sampler, sampler.resting() as (_, mesh):
@@ -150,7 +158,7 @@ def _woven_of(name: str, mesh: bpy.types.Mesh) -> tuple[Woven, Index, Array]:
 
 
 def _swatch(context: Context, across: int, along: int, size: float) -> bpy.types.Object:
-    """A new upright swatch at the 3D cursor, each yarn with a tail at either end; pinned by its upper tails."""
+    """Create a vertical swatch at the 3D cursor with loose yarn ends, pinned at the upper ones."""
     rows, columns = along + 2, across + 2
     pitch = size / (columns - 1)
     number = np.full((rows, columns), -1)
@@ -180,11 +188,11 @@ def _swatch(context: Context, across: int, along: int, size: float) -> bpy.types
 
 
 def draw_yarns(layout: UILayout, obj: bpy.types.Object, context: Context) -> None:
-    """The button that draws a woven object's yarns, where those that are there are not its own."""
+    """Draw the state of a woven object's yarns, and the button that rebuilds them, unless they are up to date."""
     stands = standing(obj, context.scene)
     if stands is not Yarns.DRAWN:
         wrapped(layout, stands.value, "INFO", context)
-        text = "Draw Yarns" if stands is Yarns.MISSING else "Draw Yarns Anew"
+        text = "Create Yarns" if stands is Yarns.MISSING else "Rebuild Yarns"
         layout.operator(DAMPSIM_OT_weave.bl_idname, text=text, icon="MESH_GRID")
 
 

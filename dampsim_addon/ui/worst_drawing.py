@@ -1,4 +1,4 @@
-"""How much each element of an object is stretched or squeezed, for the mark of the worst one."""
+"""Stretch of elements, for the overlay of the most stretched one."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from ...core.simulation.simulation import Simulation
 
 
 def stretches(simulation: Simulation, name: str, positions: Array) -> Array:
-    """Largest of stretch and squeeze of each element (m,): 1 as at rest; infinite where a tet is turned over.
+    """Return the largest stretch or compression (m,) of each element: 1 at rest, infinite for inverted tetrahedra.
 
-    What follows the animation altogether is not simulated, and counts as 1.
+    positions: nodes (n, 3) m.  Elements that fully follow the animation are not simulated and count as 1.
     """
     block = simulation.model_of(name).block
     rest, tets = block.rest, block.groups[0]
     if tets.shape[1] != 4:
-        # Of whatever it is made, what lies between its nodes.
+        # Elements of any other type: compare all distances between their nodes.
         one, other = np.triu_indices(tets.shape[1], 1)
         ratio = np.linalg.norm(positions[tets[:, one]] - positions[tets[:, other]], axis=2)
         ratio = ratio / np.linalg.norm(rest[tets[:, one]] - rest[tets[:, other]], axis=2)

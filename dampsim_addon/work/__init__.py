@@ -1,1 +1,1 @@
-"""Work in steps: progress, threads, and the modal operator that runs it."""
+"""Jobs as generators of steps: progress, threads, cancellation, and the modal operator that runs them."""

@@ -1,4 +1,4 @@
-"""Work in a thread of its own, so that the window goes on living."""
+"""Work in a background thread, so that the window stays responsive."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TypeVar
 
-# How long a redraw may wait for a thread, s.
+# Longest wait for the thread between two steps, s.
 _PAUSE = 0.02
 Result = TypeVar("Result")
 
 
 def computed(work: Callable[[], Result]) -> Generator[None, None, Result]:
-    """What the work returns, yielding until it is there. The work must not touch Blender's data."""
+    """Run work in a thread, yield until it is done, and return its result. It must not access Blender's data."""
     pool = ThreadPoolExecutor(1)
     try:
         future = pool.submit(work)

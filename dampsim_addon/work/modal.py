@@ -1,4 +1,4 @@
-"""Long work behind a progress bar: step by step between redraws, and ended by ESC."""
+"""Modal operator for long jobs: runs their steps between redraws, shows the progress and is cancelled by Esc."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from ...core.errors import DampSimError
 from ..blender.views import redraw, redraw_sidebars
 from .steps import Step
 
-# Between two redraws a job works for so many times as long as the last redraws took: what changes the frame has the
-# viewports drawn anew, which must not cost more than the work. In s, at least and at most, for ESC waits as long.
+# Ratio of work to redraw time, so that redraws of the viewports after frame changes do not dominate. The work between
+# two redraws takes at least and at most this long, s; Esc reacts after that time.
 _SHARE, _LEAST, _MOST = 3.5, 0.05, 0.5
 _TIMER = 0.01
-# Events that only turn the view.
+# Events that only navigate the view.
 _LOOKING = {"MIDDLEMOUSE", "MOUSEMOVE", "WHEELUPMOUSE", "WHEELDOWNMOUSE", "TRACKPADPAN", "TRACKPADZOOM", "MOUSEROTATE"}
 
 
 class Pace:
-    """How long each kind of work takes."""
+    """Estimate of the remaining time from the rate of the steps so far."""
 
     def __init__(self) -> None:
         self._text, self._first, self._began = "", 0, 0.0
 
     def left(self, step: Step) -> float | None:
-        """How long the work in hand will still take, s; None where nobody knows yet."""
+        """Return the estimated remaining time of the current stage, s; None if it is unknown yet."""
         if step.text != self._text or step.done < self._first:
             self._text, self._first, self._began = step.text, step.done, time.monotonic()
         if step.done == self._first:
@@ -37,9 +37,9 @@ class Pace:
 
 
 class ModalJob:
-    """Of an operator: work() is its work."""
+    """Mixin of operators that run a job: a subclass implements subject(), work() and completion_messages()."""
 
-    # What ESC does to it.
+    # Effect of Esc, shown after "ESC".
     ended_by_esc = "stops and changes nothing"
 
     _steps: Generator[Step, None, object]
@@ -49,19 +49,19 @@ class ModalJob:
     _pace: Pace
 
     def subject(self, context: Context) -> str:
-        """What the work is on, by name."""
+        """Return the name of the object that the job processes."""
         raise NotImplementedError
 
     def work(self, context: Context) -> Generator[Step, None, object]:
-        """The work. Closing it leaves everything as it is then."""
+        """Return the steps of the job. Closing the generator cancels it."""
         raise NotImplementedError
 
     def said(self, context: Context) -> tuple[str, str]:
-        """What to report at the end: of work that was done, and of work that was stopped."""
+        """Return the messages after completion and after cancellation."""
         raise NotImplementedError
 
     def execute(self, context: Context) -> set[str]:
-        """Without a window: all at once."""
+        """Run the whole job at once, as scripts do."""
         try:
             for _ in self.work(context):
                 pass
@@ -88,7 +88,7 @@ class ModalJob:
         if event.type == "ESC" and event.value == "PRESS":
             return self._end(context, stopped=True)
         if event.type != "TIMER":
-            # Nothing of the scene may change while it is being read, but the view may be turned.
+            # The user must not change the scene while it is read, but may navigate the view.
             return {"PASS_THROUGH"} if event.type in _LOOKING else {"RUNNING_MODAL"}
         began = time.monotonic()
         if self._worked:
@@ -125,7 +125,7 @@ class ModalJob:
         redraw_sidebars()
 
     def _end(self, context: Context, stopped: bool, say: bool = True) -> set[str]:
-        # Closing the generator gives the scene back as it was.
+        # Closing the generator restores the scene.
         self._steps.close()
         progress = context.window_manager.dampsim_progress
         name, progress.object_name = progress.object_name, ""
@@ -139,12 +139,13 @@ class ModalJob:
 
 
 def how_far(step: Step) -> str:
-    """In words: what is done of what."""
-    # Of "Generation 1 of 5" and 26 nobody shall read 526.
+    """Return the progress of a step as text."""
+    # Separate "Generation 1 of 5" and "2 / 6", else it reads "Generation 1 of 52 / 6".
     text = f"{step.text}," if step.text[-1:].isdigit() else step.text
     return f"{text} {step.done} / {step.total}" if step.total > 1 else step.text
 
 
 def time_left(seconds: float) -> str:
+    """Return a duration as minutes:seconds."""
     whole = int(np.ceil(seconds))
     return f"{whole // 60}:{whole % 60:02d}"

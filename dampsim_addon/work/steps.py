@@ -1,4 +1,4 @@
-"""How long work tells how far it is: generators of steps, whose return value is what they made."""
+"""Progress of long jobs: generators of steps that return their result."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Told = TypeVar("Told")
 
 @dataclass(frozen=True)
 class Step:
-    """done of total: of the work in hand.  text: what it is."""
+    """Progress of a job: completed of total units of the current stage.  text: name of the stage."""
 
     done: int
     total: int
@@ -21,7 +21,7 @@ class Step:
 
 
 def each(work: Generator[Told, None, Made], step: Callable[[Told], Step]) -> Generator[Step, None, Made]:
-    """The steps of some work that tells of itself in another way."""
+    """Convert the progress of a generator to steps and return its result."""
     with contextlib.closing(work):
         while True:
             try:
@@ -33,17 +33,17 @@ def each(work: Generator[Told, None, Made], step: Callable[[Told], Step]) -> Gen
 
 
 def counted(work: Generator[int | None, None, Made], total: int, text: str) -> Generator[Step, None, Made]:
-    """The steps of work that yields how much of the total is done."""
+    """Return the steps of a generator that yields the number of completed units."""
     return each(work, lambda done: Step(done or 0, total, text))
 
 
 def paired(work: Generator[tuple[int, int], None, Made], text: str) -> Generator[Step, None, Made]:
-    """The steps of work that yields (done, total)."""
+    """Return the steps of a generator that yields (completed, total)."""
     return each(work, lambda pair: Step(*pair, text))
 
 
 def finished(steps: Generator[Step, None, Made], say: Callable[[Step], None]) -> Made:
-    """Run the steps to their end, saying each. Where saying raises, the work is ended as by ESC."""
+    """Run all steps, call on_step with each, and return the result. If on_step raises, the job is cancelled."""
     with contextlib.closing(steps):
         while True:
             try:

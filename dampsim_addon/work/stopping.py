@@ -1,4 +1,4 @@
-"""What ends a command from outside: its parent dies, or a file says so. Frames that are done are kept."""
+"""Cancellation of a command from outside: by a cancel file, or because its parent ends. Finished frames are kept."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from pathlib import Path
 
 from ...core.frames.lock import Busy, locked
 
-# How often the parent and the file are looked at, s.
+# Interval of the checks, s.
 _PAUSE = 0.5
-# How long work between two steps may go on after that, s; then the process ends in its midst. What is written has
-# another name until it is whole, so that nothing is lost but the step.
+# Time between cancellation and forced exit, s. Files have temporary names until they are complete, so that only the
+# current step is lost.
 PATIENCE = 30.0
-# The right to wait for a process of Windows.
+# Windows access right to wait for a process.
 _SYNCHRONIZE = 0x100000
 
 
 class Stopped(Exception):  # noqa: N818 (nothing is wrong)
-    """Somebody has asked the command to end; the text says who."""
+    """The command was cancelled. The text states the reason as a clause."""
 
 
 def _parent() -> Callable[[], bool]:
-    """Tells whether the process that started this one still runs."""
+    """Return a predicate that tells whether the parent process still runs."""
     number = os.getppid()
     if sys.platform != "win32":
-        # Orphans get another one.
+        # An orphaned process gets another parent.
         return lambda: os.getppid() == number
     import ctypes
 
@@ -40,12 +40,14 @@ def _parent() -> Callable[[], bool]:
 
 
 class Watch:
-    """Looks at what may end the command, in threads of its own."""
+    """Watch the conditions for cancellation in background threads. reason: why the command was cancelled, or ''."""
 
     def __init__(
         self, stdin: bool = False, parent: bool = False, cancel: Path | None = None, patience: float = PATIENCE
     ) -> None:
-        """stdin, parent: end when it closes, or ends.  cancel: end when this file is there.  patience: s, see there."""
+        """stdin, parent: cancel when the standard input closes, or the parent process ends.  cancel: cancel when this
+        file exists.  patience: see PATIENCE, s.
+        """
         self.why = ""
         self._patience = patience
         self._over = threading.Event()
@@ -57,24 +59,24 @@ class Watch:
             threading.Thread(target=self._look, daemon=True).start()
 
     def check(self) -> None:
-        """Raise Stopped where the command is to end."""
+        """Raise Cancelled if the command was cancelled."""
         if not self.why:
             self._ask()
         if self.why:
             raise Stopped(self.why)
 
     def close(self) -> None:
-        """The command is over."""
+        """Stop watching."""
         self._over.set()
 
     def _ask(self) -> None:
         if self._cancel is not None and self._cancel.exists():
-            self.why = f"{self._cancel} cancels it"
+            self.why = f"the file {self._cancel} exists"
         elif self._has_parent is not None and not self._has_parent():
-            self.why = "what started it has ended"
+            self.why = "its parent process has ended"
 
     def _read(self) -> None:
-        # What is written to it says nothing; that it ends does.
+        # The content is ignored; only the end of the stream matters.
         with contextlib.suppress(OSError):
             while os.read(0, 4096):
                 pass
@@ -91,7 +93,7 @@ class Watch:
 
 @contextlib.contextmanager
 def alone(path: Path, wait: Callable[[], None]) -> Iterator[None]:
-    """Hold the lock that a file stands for, waiting until no other process does. wait: called meanwhile; may raise."""
+    """Hold an exclusive lock on a file. While another process holds it, wait() is called; it may raise."""
     while True:
         with contextlib.ExitStack() as held:
             try:

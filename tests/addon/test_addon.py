@@ -95,7 +95,7 @@ def test_measured_sag_is_what_was_dialled_and_goes_stale(load: Load, tmp_path: P
     assert bpy.ops.dampsim.measure() == {"FINISHED"}
     assert obj.dampsim.measured_sag == pytest.approx(3.0, rel=0.02)
     obj.dampsim.pin_group = ""
-    with pytest.raises(RuntimeError, match="Wobbler: nothing holds all of it"):
+    with pytest.raises(RuntimeError, match="Wobbler: not all of it is pinned"):
         bpy.ops.dampsim.measure()
 
 
@@ -170,7 +170,8 @@ def test_the_command_line_bakes_and_saves(load: Load, saved: Path, capfd: pytest
     assert "Simulating" not in capfd.readouterr().out
     assert cli.main(["bake", "--set", "settle=7"]) == cli.DONE
     assert (
-        "Settle (5, now 7) changed since the last bake; clear it or bake again. Starting over" in capfd.readouterr().out
+        "Settle (5, now 7) changed since the last bake. Clear the bake or bake again. Starting over"
+        in capfd.readouterr().out
     )
     assert cli.main(["bake", "--from", "5", "--target", "shape_keys", "--bound", "2%"]) == cli.DONE
     lines = capfd.readouterr().out
@@ -185,7 +186,7 @@ def test_the_command_line_tells_exports_and_clears(
 ) -> None:
     cli, report = load("dampsim_addon.cli"), tmp_path / "report.json"
     assert cli.main(["info", "--report", str(report)]) == cli.DONE
-    assert "0 of 12 frames are simulated; not baked" in capfd.readouterr().out
+    assert "0 of 12 frames simulated; not baked" in capfd.readouterr().out
     assert cli.main(["export", "--output", str(tmp_path / "out")]) == cli.USAGE
     assert cli.main(["bake"]) == cli.DONE
     assert cli.main(["info", "--report", str(report)]) == cli.DONE
@@ -222,18 +223,18 @@ def test_scripts_bake_without_a_file(load: Load, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["bake", "--object", "Nobody"], "no object 'Nobody'"),
+        (["bake", "--object", "Nobody"], "'Nobody' is not a simulated object"),
         (["bake", "--set", "settle=soon"], "settle: 'soon' is not a number"),
         (["bake", "--set", "settle=-1"], "settle: -1 frames is outside of its range"),
         (["bake", "--set", "wobble=1"], "give NAME=VALUE with one of settle"),
         (["bake", "--frames", "9"], "give FIRST:LAST"),
-        (["bake", "--frames", "9:3"], "the last frame comes before the first"),
+        (["bake", "--frames", "9:3"], "the last frame must not precede the first"),
         (["bake", "--target", "video"], "invalid choice"),
-        (["bake", "--bound", "little"], "give 0.1% of the size or 1mm"),
-        (["bake", "--report", "/nowhere/at/all.json"], "give a file in a folder that is there"),
-        (["bake", "--frames=-4:-2"], "a scene of Blender has no such frames"),
-        (["bake", "--frames", "0:2000000000000"], "a scene of Blender has no such frames"),
-        (["bake", "--output", "/nowhere/at/all.blend"], "there is no such folder"),
+        (["bake", "--bound", "little"], "give a part of the size as 0.1%, or a length as 1mm"),
+        (["bake", "--report", "/nowhere/at/all.json"], "give a file in an existing folder"),
+        (["bake", "--frames=-4:-2"], "Blender does not allow these frame numbers"),
+        (["bake", "--frames", "0:2000000000000"], "Blender does not allow these frame numbers"),
+        (["bake", "--output", "/nowhere/at/all.blend"], "the folder does not exist"),
         (["export"], "required"),
         (["cook"], "invalid choice"),
         ([], "required"),

@@ -247,15 +247,15 @@ def in_shorter_steps(obj: bpy.types.Object) -> None:
 
 # By what the sentence says after its semicolon; the first that fits.
 MENDS: tuple[tuple[str, Callable[[bpy.types.Object], None]], ...] = (
-    (r"delete or re-place them", without_the_broken),
-    (r"set a scale above zero", scaled),
+    (r"delete or move them", without_the_broken),
+    (r"[Ss]et a scale above zero", scaled),
     (r"give it thickness", thicker),
     (r"choose (Rope or )?Springs", springs),
     (r"raise Resolution", finer),
-    (r"set fewer tets", coarser),
-    (r"assign some or choose another group|choose a pin group", unpinned),
+    (r"lower Resolution", coarser),
+    (r"Assign vertices to it, or choose another group|Choose another pin group", unpinned),
     (r"[Rr]aise Substeps|more substeps", in_shorter_steps),
-    (r"choose (an object|another object)|another mesh", another_mesh),
+    (r"[Cc]hoose (an object|another object)|another mesh", another_mesh),
 )
 
 

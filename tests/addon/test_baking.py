@@ -334,7 +334,7 @@ def test_a_part_of_a_shot_is_baked_again_from_a_frame_on(load: Load, tmp_path: P
     obj.location.x = 3.0
     obj.keyframe_insert("location", frame=12)
     with pytest.raises(
-        RuntimeError, match=r"Wobbler: its animation or dials at frame 10 changed.* re-bake from frame 10"
+        RuntimeError, match=r"Wobbler: its animation or dials at frame 10 changed.* Re-bake from frame 10"
     ):
         bpy.ops.dampsim.bake(rebake=True, frame=11)
     assert cache.numbers() == list(range(1, LAST + 1))
@@ -345,7 +345,7 @@ def test_a_part_of_a_shot_is_baked_again_from_a_frame_on(load: Load, tmp_path: P
     with pytest.raises(RuntimeError, match=r"Wobbler: Settle \(8, now 9\) changed since the last bake"):
         bpy.ops.dampsim.bake(rebake=True, frame=10)
     assert bpy.ops.dampsim.clear() == {"FINISHED"}
-    with pytest.raises(RuntimeError, match="Wobbler: no frame is simulated, so nothing can be re-baked from frame 10"):
+    with pytest.raises(RuntimeError, match="Wobbler: no frame is simulated, so it cannot be re-baked from frame 10"):
         bpy.ops.dampsim.bake(rebake=True, frame=10)
 
 
@@ -477,7 +477,7 @@ def test_a_linked_duplicate_takes_no_bake_from_the_original(tmp_path: Path) -> N
     bpy.context.view_layer.objects.active = copy
     for call in (bpy.ops.dampsim.bake, bpy.ops.dampsim.clear):
         with pytest.raises(
-            RuntimeError, match="its mesh is baked, and shared by 2 objects; make it a single-user copy"
+            RuntimeError, match="its mesh is baked and shared by 2 objects; make it a single-user copy"
         ):
             call()
     np.testing.assert_array_equal(world(obj, 7), played)

@@ -64,7 +64,7 @@ def test_a_bug_ends_a_command_with_three_its_traceback_and_a_report(
     said = capfd.readouterr().err
     assert "Traceback (most recent call last)" in said
     assert "in blunder" in said
-    assert "this is a bug in DampSim" in said
+    assert "This is a bug in DampSim" in said
     entry = json.loads(report.read_text())
     assert (entry["exit_code"], entry["objects"]) == (3, [])
     assert f"{kind.__name__}: planted" in entry["problem"]
@@ -125,7 +125,7 @@ def test_a_folder_or_file_that_cannot_be_made_is_a_sentence(
     bake(obj, "SHAPE_KEYS")
     below = scene / "below"
     assert cli.main(["export", "--output", str(below / "out")]) == cli.FAILED
-    assert f"out: the folder {below} cannot be made" in capfd.readouterr().err
+    assert f"out: the folder {below} cannot be created" in capfd.readouterr().err
     (taken := scene.with_name("taken.blend")).mkdir()
     assert cli.main(["clear", "--output", str(taken)]) == cli.FAILED
     said = capfd.readouterr().err

@@ -311,7 +311,7 @@ def test_variants_visit_each_frame_once_for_colliders_too(load: Load, tmp_path: 
 def _builds(other: bpy.types.Object) -> str:
     modifier = other.modifiers.new("Grow", "BUILD")
     modifier.frame_start, modifier.frame_duration = -2.0, 6.0
-    return "apply Grow"
+    return "Apply Grow"
 
 
 def _finer(other: bpy.types.Object) -> str:
@@ -320,21 +320,21 @@ def _finer(other: bpy.types.Object) -> str:
     for frame, value in ((2, 0), (3, 2)):
         modifier.iterations = value
         modifier.keyframe_insert("iterations", frame=frame)
-    return "apply Fine"
+    return "Apply Fine"
 
 
 def _flattened(other: bpy.types.Object) -> str:
     for frame, value in ((1, 1.0), (3, 0.0)):
         other.scale.z = value
         other.keyframe_insert("scale", frame=frame)
-    return "set a scale above zero"
+    return "Set a scale above zero"
 
 
 def _vanishing(other: bpy.types.Object) -> str:
     for frame, value in ((1, False), (3, True)):
         other.hide_viewport = value
         other.keyframe_insert("hide_viewport", frame=frame)
-    return "remove the keyframes of its Disable in Viewports"
+    return "Remove the keyframes of its Disable in Viewports"
 
 
 @pytest.mark.parametrize("change", [_builds, _finer, _flattened, _vanishing])
@@ -360,7 +360,7 @@ def test_a_collider_in_edit_mode_says_so(load: Load, tmp_path: Path) -> None:
     bpy.ops.object.select_all(action="DESELECT")
     bpy.context.view_layer.objects.active = other
     bpy.ops.object.mode_set(mode="EDIT")
-    with pytest.raises(load("core.errors").SceneError, match="Box: it is a collider; leave Edit Mode"):
+    with pytest.raises(load("core.errors").SceneError, match="Box: this collider is in Edit Mode"):
         names(load, obj)
     bpy.ops.object.mode_set(mode="OBJECT")
     assert names(load, obj) == ["Box"]
@@ -392,7 +392,7 @@ def test_what_is_dialled_and_painted_goes_over(load: Load, tmp_path: Path) -> No
         np.testing.assert_allclose(body.axes[0], [np.cos(0.4), np.sin(0.4), 0.0], atol=EXACT)
         np.testing.assert_allclose(body.axes @ body.axes.T, np.eye(3), atol=EXACT)
     obj.vertex_groups.remove(rough)
-    with pytest.raises(load("core.errors").PinError, match="friction group 'Rough' is gone; choose a friction group"):
+    with pytest.raises(load("core.errors").PinError, match="friction group 'Rough' is missing"):
         names(load, obj)
 
 
@@ -587,7 +587,7 @@ def test_live_says_what_is_wrong_with_a_collider_and_goes_on_when_it_is_mended(
     other.modifiers.new("Grow", "BUILD").frame_duration = 4.0
     for frame in range(1, 4):
         scene.frame_set(frame)
-    assert "Box: as a collider it has no faces at frame 1; apply Grow" in live.find(obj).problem
+    assert "Box: the collider has no faces at frame 1. Apply Grow" in live.find(obj).problem
     other.modifiers.clear()
     played(live, obj)
 
@@ -696,7 +696,7 @@ def test_info_names_what_it_stops_at_and_what_changed(load: Load, tmp_path: Path
         return info.of(scene, bpy.context.view_layer, obj)
 
     assert asked().colliders == ("Box",)
-    assert "stops at Box" in asked().text
+    assert "collides with Box" in asked().text
     bake(obj)
     assert asked().changed == ()
     other.dampsim_collider.is_collider = False
@@ -737,13 +737,13 @@ def test_what_begins_inside_is_counted_until_it_is_moved(load: Load, tmp_path: P
     assert abs(found.vertices - inside) <= (np.abs(surface[:, 2]) < 1e-5).sum()
     assert found.others == 0
     findings = load("dampsim_addon.ui.doctor").findings
-    assert f"{found.vertices} of its vertices begin inside Box" in findings(obj, scene)["inside"].text
+    assert f"{found.vertices} of its vertices start inside Box" in findings(obj, scene)["inside"].text
     other.location.z = -3.0
     assert "inside" not in findings(obj, scene)
     other.location, other.scale = (0.0, 0.0, 0.0), (0.05, 0.05, 0.05)
     (found,) = overlapping(load, obj)
     assert (found.vertices, found.others) == (0, 8)
-    assert "Box begins inside it, with 8 of its vertices" in findings(obj, scene)["inside"].text
+    assert "Box starts inside it (vertices inside: 8)" in findings(obj, scene)["inside"].text
     # Of an open sheet nobody knows the inside.
     other.location, other.scale = (0.0, 0.0, -1.0), (1.0, 1.0, 1.0)
     other.data.clear_geometry()
@@ -765,8 +765,8 @@ def test_the_panels_say_what_it_stops_at_and_where_not(load: Load, tmp_path: Pat
         return " ".join(texts)
 
     text = drawn(panels.DAMPSIM_PT_contact)
-    assert "Stops at Box" in text
-    assert "Not at Gone, which is disabled in viewports" in text
+    assert "Collides with Box" in text
+    assert "Ignores Gone: it is disabled in viewports" in text
     assert "… and 6 more" in text
     bpy.context.view_layer.objects.active = other
     assert panels.DAMPSIM_PT_collider.poll(Context())

@@ -169,7 +169,7 @@ def test_a_sweep_and_the_command_line_go_over_what_lands(
     (entry,) = json.loads(report.read_text(encoding="utf-8"))["objects"]
     assert (entry["problem"], entry["target"]) == ("", "MDD")
     assert cli.main(["info"]) == cli.DONE
-    assert "stops at Floor" in capfd.readouterr().out
+    assert "collides with Floor" in capfd.readouterr().out
     obj = bpy.data.objects["Jelly"]
     lands(np.array([world(obj, frame)[:, 2].min() for frame in range(1, SHOT + 1)]))
 

@@ -44,10 +44,10 @@ def test_what_begins_inside_is_told_while_it_plays_and_after_the_bake(
     # A step takes it out at half of its size in a second, or less.
     assert number == 2
     assert 0.0 < deepest.depth <= 0.1
-    told = f"{deepest.points} points are inside of Floor, {1000.0 * deepest.depth:.2g} mm deep, at frame 2"
+    told = f"{deepest.points} points are inside Floor, up to {1000.0 * deepest.depth:.2g} mm deep, at frame 2"
     assert [text for text in redraw(load) if text.startswith(told[:20])]
     sentence = load("dampsim_addon.scene.touched").sentences(session.report(obj), obj, bpy.context.scene)[0]
-    assert sentence == f"{told}; they come out slowly"
+    assert sentence == f"{told}; they move out slowly"
     with sealed():
         for _ in range(REDRAWS):
             redraw(load)
@@ -74,7 +74,7 @@ def test_a_rest_that_the_ground_delays_is_told_beside_the_dial(load: Load, live:
     frames = report.soonest * 24.0
     assert frames > 2.0
     sentences = load("dampsim_addon.scene.touched").sentences
-    said = f"Rests after {np.ceil(frames):.0f} frames at the soonest here: it swings on what it lies on"
+    said = f"Needs at least {np.ceil(frames):.0f} frames to come to rest, because it swings on its support"
     assert sentences(report, obj, scene) == [said]
     obj.dampsim.settle = frames
     assert sentences(report, obj, scene) == []
@@ -99,7 +99,7 @@ def test_how_far_a_soft_rope_is_stretched_is_told_while_it_plays_and_after_the_b
     # Its uppermost edge is pulled by nearly all of its weight: rho g L/E is a half.
     obj.dampsim.density, obj.dampsim.stiffness = 1000.0, 0.95 * 9.81 / 0.5
     play(4)
-    told = "Stretched by up to 50% at frame 1: a higher Stiffness keeps it shorter"
+    told = "Stretched by up to 50% at frame 1; raise Stiffness to reduce it"
     assert [text for text in redraw(load) if text.startswith(told[:20])]
     (sentence,) = load("dampsim_addon.api").bake([obj])[0].touched
     assert sentence == told

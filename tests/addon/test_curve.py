@@ -32,7 +32,7 @@ def test_calibrate_corrects_the_dial_and_shows_the_curve(load: Load, tmp_path: P
     assert shown.curve.measured[0] == 1.0
     # As long before the release as a stop would have thrown it so far: ln 2 of 5.99 parts of the dial.
     assert shown.curve.frames[0] == pytest.approx(48.0 * obj.dampsim.calibration * 0.1157, rel=1e-3)
-    assert shown.curve.text.startswith(f"At rest {shown.curve.rest:.1f} frames after the stop (dialled 48)")
+    assert shown.curve.text.startswith(f"At rest {shown.curve.rest:.1f} frames after the stop (set 48)")
     assert 0.5 < obj.dampsim.calibration < 2.0
     assert obj.dampsim.calibration != 1.0
 
@@ -55,7 +55,7 @@ def test_calibrating_what_nothing_holds_says_what_to_do(tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)
     obj.dampsim.pin_group = ""
-    with pytest.raises(RuntimeError, match=r"Wobbler: nothing holds all of it.*choose a pin group"):
+    with pytest.raises(RuntimeError, match=r"Wobbler: it is not completely held.*Choose a pin group"):
         bpy.ops.dampsim.calibrate()
     assert obj.dampsim.calibration == 1.0
 

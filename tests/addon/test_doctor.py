@@ -171,28 +171,28 @@ CASES = {
     "uneven": ("scale", _uneven, "differs", True),
     "group": ("group", _gone, "Lost", True),
     "mirrored": ("keys", _mirrored, "Mirror", True),
-    "shown": ("shown", _subdivided, "Subdivision stands above Armature", True),
-    "finer": ("render", _finer, "1 level and rendered with 3", True),
-    "unrendered": ("render", _unrendered, "Mirror is shown, but not rendered", True),
-    "thin": ("solidify", _thin, "Solidify gives it thickness only after", True),
+    "shown": ("shown", _subdivided, "Subdivision is above Armature", True),
+    "finer": ("render", _finer, "1 level in viewports and 3", True),
+    "unrendered": ("render", _unrendered, "Mirror is enabled only in viewports", True),
+    "thin": ("solidify", _thin, "Solidify adds thickness only after", True),
     "rate": ("rate", _rate, "25 frames per second", True),
     "tiny": ("size", _tiny, "mm large", False),
     "huge": ("size", _huge, "m large", False),
     "coarse": ("coarse", _coarse, "20%", True),
     "apart": ("apart", _apart, "Neighbour, which is not simulated with it", True),
-    "link": ("link", _unlinked, "link is gone", True),
-    "file": ("file", _lost, "is gone", False),
-    "fields": ("fields", _textured, "does not feel the kind Texture", False),
-    "inside": ("inside", _begins_below, "begin below Box, the deepest one by 0.4", True),
-    "changes": ("changes", _building, "Build gives the collider Box other vertices", True),
+    "link": ("link", _unlinked, "link is missing", True),
+    "file": ("file", _lost, "is missing", False),
+    "fields": ("fields", _textured, "no effect on it: the type Texture", False),
+    "inside": ("inside", _begins_below, "start below Box, by up to 0.4", True),
+    "changes": ("changes", _building, "Build changes the topology of the collider Box", True),
     "hidden": ("hidden", _disabled, "Box is disabled in viewports", True),
-    "unbaked": ("unbaked", _unbaked, "Neighbour is a collider that is simulated apart", True),
-    "flat": ("flat", _flat, "scale of the collider Box is zero", False),
-    "nobody": ("nobody", _each_other, "it is simulated alone", True),
-    "joined": ("joined", _itself, "Weave stops at colliders alone", True),
-    "unheeded": ("unheeded", _unheeded, "It goes through Box", True),
+    "unbaked": ("unbaked", _unbaked, "Neighbour is a collider, but it is simulated separately", True),
+    "flat": ("flat", _flat, "collider Box has zero scale", False),
+    "nobody": ("nobody", _each_other, "nothing is simulated with it", True),
+    "joined": ("joined", _itself, "Weave can only collide with colliders", True),
+    "unheeded": ("unheeded", _unheeded, "It passes through Box", True),
     "undirected": ("undirected", _undirected, "no Direction Group is chosen", True),
-    "unplaced": ("unplaced", _unplaced, "as no Fibre Group is chosen", True),
+    "unplaced": ("unplaced", _unplaced, "because no Fibre Group is chosen", True),
 }
 
 
@@ -259,6 +259,6 @@ def test_the_scale_of_a_shared_mesh_is_left_to_the_artist(load: Load, tmp_path: 
     bpy.context.view_layer.update()
     finding = load("dampsim_addon.ui.doctor").findings(obj, bpy.context.scene)["scale"]
     assert finding.mend is None
-    assert "single user" in finding.text
+    assert "single-user" in finding.text
     assert bpy.ops.dampsim.mend(check="scale") == {"CANCELLED"}
     assert obj.scale.x == -0.5

@@ -209,21 +209,21 @@ def test_the_panel_says_draft_where_draft_is_shown_and_nowhere_else(
 ) -> None:
     fresh()
     obj = drafted(tmp_path)
-    assert "Draft is shown" not in said(load)
+    assert "Draft is displayed" not in said(load)
     play()
     words = said(load)
-    assert "Draft is shown" in words
-    assert "About 120 of 400 tets. Bakes and renders are in full" in words.replace("\n", " ")
+    assert "Draft is displayed" in words
+    assert "About 120 of 400 tets. Bakes and renders use full resolution" in words.replace("\n", " ")
     assert f"Live in Draft: {LAST} of {LAST} frames" in words
     obj.dampsim.draft = False
     play()
-    assert "Draft is shown" not in said(load)
+    assert "Draft is displayed" not in said(load)
     assert f"Live: {LAST} of {LAST} frames" in said(load)
     # What has no fineness plays as it is.
     obj.dampsim.draft, obj.dampsim.kind = True, "SPRINGS"
     play()
     assert not live.in_draft(load("dampsim_addon.scene.groups").group_of(obj))
-    assert "Draft is shown" not in said(load)
+    assert "Draft is displayed" not in said(load)
 
 
 def test_ghosts_are_of_the_full_simulation(load: Load, live: ModuleType, tmp_path: Path) -> None:

@@ -241,7 +241,7 @@ def test_a_bake_of_a_newer_version_is_shown_refused_and_cleared(load: Load, tmp_
     obj = wobbler(tmp_path)
     obj.dampsim.baked = "HOLOGRAM"
     assert "Baked: HOLOGRAM" in redraw(load)
-    with pytest.raises(load("core.errors").SceneError, match="knows no bake to 'HOLOGRAM'"):
+    with pytest.raises(load("core.errors").SceneError, match="bake target 'HOLOGRAM' is unknown"):
         load("dampsim_addon.api").export([obj], tmp_path / "out")
     bake(obj, "POINT_CACHE")
     obj.dampsim.baked = "HOLOGRAM"

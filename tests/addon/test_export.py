@@ -132,5 +132,5 @@ def test_a_hidden_rig_is_named_before_the_export(load: Load, tmp_path: Path) -> 
     obj = rigged(tmp_path / "cache")
     bake(obj, "SHAPE_KEYS")
     obj.parent.hide_set(True)
-    with pytest.raises(load("core.errors").SceneError, match=r"Rig: it is hidden.* and Wobbler hangs on it; show it"):
+    with pytest.raises(load("core.errors").SceneError, match=r"Rig: it is hidden.* but Wobbler depends on it; show it"):
         load("dampsim_addon.api").export([obj], tmp_path / "out")

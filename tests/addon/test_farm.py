@@ -71,15 +71,15 @@ def test_a_list_names_shots_wedges_and_objects(load: Load, tmp_path: Path) -> No
     ("text", "says"),
     [
         ("shots = 3", "lists no shots; write"),
-        ("[[shots]]\nname = 'a'", "a shot without a file"),
-        ("[[shots]]\nfile = 'a.blend'\nsettel = 3", "nobody knows 'settel'; there are"),
-        ("wedge = 3\n[[shots]]\nfile = 'a.blend'", "nobody knows 'wedge'"),
-        ("[[shots]]\nfile = 'a.blend'\nset = { wobble = 3 }", "there is no parameter 'wobble'"),
+        ("[[shots]]\nname = 'a'", "a shot has no file"),
+        ("[[shots]]\nfile = 'a.blend'\nsettel = 3", "'settel' is unknown; choose one of"),
+        ("wedge = 3\n[[shots]]\nfile = 'a.blend'", "'wedge' is unknown"),
+        ("[[shots]]\nfile = 'a.blend'\nset = { wobble = 3 }", "'wobble' is not a parameter"),
         ("[[shots]]\nfile = 'a.blend'\nset = { settle = -3 }", "settle"),
         ("[[shots]]\nfile = 'a.blend'\nwedges = { settle = [] }", "give a value, or a list"),
-        ("[[shots]]\nfile = 'a.blend'\nset = 4", "set is a table"),
-        ("[[shots]]\nfile = 'a.blend'\nobjects = 'Tail'", "objects are a list of names"),
-        ("[[shots]]\nfile = 'a.blend'\npictures = -2", "pictures is how many"),
+        ("[[shots]]\nfile = 'a.blend'\nset = 4", "set must be a table"),
+        ("[[shots]]\nfile = 'a.blend'\nobjects = 'Tail'", "objects must be a list of names"),
+        ("[[shots]]\nfile = 'a.blend'\npictures = -2", "pictures must be the number"),
         ("[[shots]]\nfile = 'a.blend'\n[[shots]]\nfile = 'b/a.blend'", "two shots have this name"),
         ("shots", "cannot be read"),
     ],
@@ -188,7 +188,7 @@ def test_a_sweep_goes_on_with_the_choices_that_are_left(
     capsys.readouterr()
     assert cli.main([*said, "--output", str(folder)]) == cli.DONE
     assert count == 3
-    assert "Done before 1/2" in capsys.readouterr().out
+    assert "Already done 1/2" in capsys.readouterr().out
     assert not (folder / "done").exists()
     # The same as in one go, times aside.
     monkeypatch.setattr(sweep, "_measured", measured)
@@ -236,7 +236,7 @@ def test_a_unit_ends_when_it_is_told_to_and_goes_on_later(how: str, tmp_path: Pa
     assert not (folder / "report.json").exists()
     if how != "parent":
         assert code == 1
-        assert "the same command goes on from here" in (tmp_path / "said.txt").read_text()
+        assert "run the same command again to continue" in (tmp_path / "said.txt").read_text()
 
 
 @pytest.mark.slow
@@ -248,17 +248,17 @@ def test_a_shot_that_cannot_be_simulated_fails_alone(tmp_path: Path) -> None:
     code, said = farms.run(program, *arguments)
     assert code == 1, said
     assert "2 baked, 2 failed" in said
-    assert "pin group 'Gone' is gone; choose a pin group." in said
+    assert "pin group 'Gone' is missing. Choose another pin group." in said
     report = json.loads((output / "sh002/as_it_is/report.json").read_text())
     assert report["exit_code"] == 1
-    assert "pin group 'Gone' is gone" in report["objects"][0]["problem"]
+    assert "pin group 'Gone' is missing" in report["objects"][0]["problem"]
     page = (output / "index.html").read_text()
     assert page.index("sh002") < page.index("sh001")
     assert page.index("sh004") < page.index("sh001")
     # Again: what is done is done, and what fails fails again.
     code, said = farms.run(program, *arguments)
     assert code == 1
-    assert said.count("done before") == 2
+    assert said.count("already done") == 2
     # Mended, it is done.
     (folder / "sh004.blend").unlink()
     bpy.ops.wm.open_mainfile(filepath=str(folder / "sh002.blend"))
@@ -286,7 +286,7 @@ def test_a_farm_ends_when_it_is_told_to_and_goes_on_later(how: str, tmp_path: Pa
         code = farm.wait(60)
     said = (tmp_path / "said.txt").read_text()
     assert code == 1, said
-    assert "the same command goes on from here" in said
+    assert "run the same command again to continue" in said
     farms.none_left(output)
     if how == "cancel file":
         assert farms.run(program, *arguments)[0] == 2
@@ -311,7 +311,7 @@ def test_units_can_be_done_in_this_blender(load: Load, tmp_path: Path, capsys: p
     capsys.readouterr()
     # What gathers the reports fails for all of them.
     assert cli.main(["gather", str(output)]) == cli.FAILED
-    assert "sh002: Wobbler: pin group 'Gone' is gone" in capsys.readouterr().err
+    assert "sh002: Wobbler: pin group 'Gone' is missing" in capsys.readouterr().err
     assert cli.main(["gather", str(tmp_path / "nowhere")]) == cli.FAILED
 
 
@@ -319,7 +319,7 @@ def test_a_program_that_cannot_be_run_is_said(load: Load, tmp_path: Path, capsys
     cli, folder = load("dampsim_addon.cli"), farms.shots(tmp_path / "shots", 1)
     arguments = ["farm", str(folder), "--output", str(tmp_path / "out"), "--blender"]
     assert cli.main([*arguments, "/nowhere/blender"]) == cli.USAGE
-    assert "--blender /nowhere/blender: there is no such program" in capsys.readouterr().err
+    assert "--blender /nowhere/blender: the program does not exist" in capsys.readouterr().err
     broken = tmp_path / "blender"
     broken.write_text("no program")
     broken.chmod(0o755)

@@ -167,7 +167,7 @@ def test_what_dask_does_ends_when_it_is_cancelled(
     said = (tmp_path / "said.txt").read_text()
     assert code == (-9 if how == "killed" else 1), said
     farms.none_left(output)
-    assert how == "killed" or "the same command goes on from here" in said
+    assert how == "killed" or "run the same command again to continue" in said
     assert all(worker.poll() is None for worker in dask[1])
     assert sorted(path.name for path in output.rglob("*.part")) == []
 

@@ -65,7 +65,7 @@ def test_the_page_shows_the_worst_first_and_needs_nothing_else(gathered: Path) -
     assert places == sorted(places)
     assert "the &lt;pins&gt; are gone &amp; nothing holds it" in page
     assert "4 baked, <span class=bad>2 failed</span>" in page
-    assert "No report; it was ended before it was done." in page
+    assert "No report, because it was ended too early." in page
     assert "<script" not in page
     links = re.findall(r'(?:src|href)="([^"]*)"', page)
     assert links
@@ -149,7 +149,7 @@ def test_flamenco_gets_a_task_for_each_shot_object_and_wedge(tmp_path: Path) -> 
     one = compiled(tmp_path, all_objects="Tail\nEar", split_objects=False)
     assert [task["name"] for task in one] == ["sh010 as_it_is", "gather"]
     assert "--object" not in one[0]["commands"][1]["parameters"]["args"]
-    with pytest.raises(ValueError, match="'settle' is no wedge; write NAME=VALUE,VALUE"):
+    with pytest.raises(ValueError, match="'settle' is not a wedge; write NAME=VALUE,VALUE"):
         compiled(tmp_path, wedges="settle")
 
 

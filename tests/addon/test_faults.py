@@ -255,7 +255,7 @@ def test_a_damaged_file_of_a_bake_is_told_and_baked_again(load: Load, target: st
     if damage == "gone":
         path.unlink()
         load("dampsim_addon.scene.on_disk").look(obj)
-        assert "is gone" in load("dampsim_addon.ui.doctor").findings(obj, bpy.context.scene)["file"].text
+        assert "is missing" in load("dampsim_addon.ui.doctor").findings(obj, bpy.context.scene)["file"].text
     else:
         middle = len(content) // 2
         flipped = content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]

@@ -137,7 +137,7 @@ def test_a_direction_painted_alike_is_refused_with_the_mend(load: Load, tmp_path
     fresh(LAST)
     obj = tongue(tmp_path, fibres_along="PAINTED", direction_group="Fibres")
     (result,) = load("dampsim_addon.api").bake([obj])
-    assert result.problem.startswith("Tongue: its Direction Group is painted alike where its fibres are; paint it from")
+    assert result.problem.startswith("Tongue: its Direction Group is nearly constant along its fibres; paint it from")
 
 
 def test_a_keyframe_that_is_no_number_is_said_of_the_object_baked_and_live(
@@ -159,7 +159,7 @@ def test_the_panel_and_the_viewport_show_how_short_they_are_and_look_at_no_disk(
 ) -> None:
     scene = fresh(LAST)
     obj = tongue(tmp_path)
-    assert [text for text in redraw(load) if text.startswith("Key Contraction")]
+    assert [text for text in redraw(load) if text.startswith("Keyframe Contraction")]
     obj.dampsim.show_fibres = True
     play()
     overlay, put = load("dampsim_addon.ui.overlay"), []
@@ -183,7 +183,7 @@ def test_the_panel_and_the_viewport_show_how_short_they_are_and_look_at_no_disk(
             overlay.draw_view()
             texts = redraw(load)
     assert any(given[-1] == "LINES" and given[0] is found.points for given in put)
-    assert [text for text in texts if text.startswith("At this frame they are")]
+    assert [text for text in texts if text.startswith("At this frame, the fibres are")]
 
 
 @pytest.mark.long

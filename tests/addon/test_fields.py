@@ -380,7 +380,7 @@ def test_ghosts_and_calibration_work_in_the_wind(load: Load, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("kind", "settings", "words"),
     [
-        ("TEXTURE", {}, "the kind Texture"),
+        ("TEXTURE", {}, "the type Texture"),
         ("FORCE", {"use_absorption": True}, "absorption"),
         ("CHARGE", {"use_absorption": True}, ""),
         ("WIND", {}, ""),

@@ -125,7 +125,8 @@ def test_all_that_is_added_at_once_is_told_in_one_report(load: Load) -> None:
     told: list[str] = []
     fake = SimpleNamespace(report=lambda _, text: told.append(text))
     load("dampsim_addon.ui.add_operators").DAMPSIM_OT_add.execute(fake, bpy.context)
-    solid, cloth = "its surface is closed, so it becomes a solid body", "its surface is open, so it becomes cloth"
+    solid = "its surface is closed, so it is simulated as a solid"
+    cloth = "its surface is open, so it is simulated as cloth"
     assert told == [f"Ball, Ball.001: {solid}. Plane: {cloth}"]
 
 
@@ -224,13 +225,13 @@ def test_what_nothing_holds_is_said_until_it_is_held_or_meant(load: Load) -> Non
     obj = ball()
     select(obj)
     bpy.ops.dampsim.add()
-    assert "Nothing holds it, so it will fall" in drawn(load)
+    assert "Nothing is pinned, so it will fall" in drawn(load)
     assert not bpy.ops.dampsim.pin_bones.poll()
     bpy.ops.dampsim.let_fall()
-    assert "Nothing holds it, so it will fall" not in drawn(load)
+    assert "Nothing is pinned, so it will fall" not in drawn(load)
     obj.dampsim.let_fall = False
     assert bpy.ops.dampsim.pin_gradient() == {"FINISHED"}
-    assert "Nothing holds it, so it will fall" not in drawn(load)
+    assert "Nothing is pinned, so it will fall" not in drawn(load)
 
 
 @pytest.mark.parametrize("mode", ["OBJECT", "EDIT"])
@@ -297,7 +298,7 @@ def test_text_is_converted_and_what_is_linked_made_local_by_one_button(load: Loa
     bpy.ops.object.text_add()
     text = bpy.context.object
     text.data.extrude = 0.1
-    assert "is no mesh" in " ".join(drawn(load))
+    assert "is not a mesh" in " ".join(drawn(load))
     assert bpy.ops.dampsim.convert_add() == {"FINISHED"}
     assert bpy.context.object.type == "MESH"
     assert bpy.context.object.dampsim.enabled
@@ -331,7 +332,7 @@ def test_the_line_says_what_live_waits_for(load: Load, live: ModuleType, tmp_pat
     assert standing(obj, bpy.context) == ("Live: press play", False)
     progress = bpy.context.window_manager.dampsim_progress
     progress.object_name = "Another"
-    assert "the work in hand" in standing(obj, bpy.context)[0]
+    assert "the running job" in standing(obj, bpy.context)[0]
     progress.object_name = ""
     scene.sync_mode = "FRAME_DROP"
     assert "Play Every Frame" in standing(obj, bpy.context)[0]
@@ -344,10 +345,10 @@ def test_the_line_says_what_live_waits_for(load: Load, live: ModuleType, tmp_pat
     assert "hidden" in standing(obj, bpy.context)[0]
     obj.hide_set(False)
     obj.dampsim.settle_group = "Lost"
-    assert "settle group 'Lost' is gone" in standing(obj, bpy.context)[0]
+    assert "settle group 'Lost' is missing" in standing(obj, bpy.context)[0]
 
 
-@pytest.mark.parametrize(("keyed", "says"), [(False, "it stays as it is"), (True, "6 of 6 frames")])
+@pytest.mark.parametrize(("keyed", "says"), [(False, "nothing moves"), (True, "6 of 6 frames")])
 def test_the_line_says_when_nothing_moves(load: Load, live: ModuleType, tmp_path: Path, keyed: bool, says: str) -> None:
     scene = fresh(6)
     obj = ball()
@@ -379,7 +380,7 @@ def test_materials_are_called_by_their_names_and_the_menu_says_which_it_is(load:
     obj.dampsim.bounce = 44.0
     assert presets.standing(obj.dampsim) == ""
     select(obj)
-    with pytest.raises(RuntimeError, match="There is no material at ''; choose one of the menu"):
+    with pytest.raises(RuntimeError, match="The material file '' is missing"):
         bpy.ops.dampsim.preset()
     assert obj.dampsim.bounce == 44.0
 
@@ -407,11 +408,11 @@ def test_what_was_modelled_is_kept_or_the_panel_says_how_near_it_came(load: Load
     assert bpy.ops.dampsim.measure() == {"FINISHED"}
     # A ten-thousandth of the size.
     assert obj.dampsim.measured_sag < 0.01
-    assert not [text for text in drawn(load) if "off what was modelled" in text]
+    assert not [text for text in drawn(load) if "of sag remains" in text]
     obj.dampsim.measured_sag = 1.5
-    assert "It hangs 1.5% off what was modelled" in " ".join(drawn(load))
+    assert "1.5% of sag remains" in " ".join(drawn(load))
     obj.dampsim.keep_shape = False
-    assert "off what was modelled" not in " ".join(drawn(load))
+    assert "of sag remains" not in " ".join(drawn(load))
 
 
 def test_a_gradient_from_the_top_leaves_what_lies_flat_free_at_one_end(load: Load) -> None:

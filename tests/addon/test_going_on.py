@@ -35,7 +35,7 @@ def test_what_is_out_of_date_is_simulated_up_to_the_current_frame(load: Load, li
         going_on.go_on(scene)
         session = live.find(obj)
         told = going_on.said([session], scene)
-        assert told.startswith(f"DampSim: frame {min(session.next, 8)} of 8 is simulated again"), told
+        assert told.startswith(f"DampSim: updating frame {min(session.next, 8)} of 8"), told
     assert going_on.waiting(bpy.context) == []
     assert session.verified == scene.frame_current == 8
     assert obj.modifiers["DampSim Live"].show_viewport

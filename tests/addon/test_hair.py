@@ -96,11 +96,11 @@ def test_more_guides_than_play_soon_are_said_to_be_many(load: Any) -> None:
     hair = load("dampsim_addon.ui.hair_operators")
     assert hair.told("Wig Guides", "Wig", hair.MANY) == (
         {"INFO"},
-        "Wig Guides: 100 strands are simulated; Wig follows them",
+        "Wig Guides: 100 guides are simulated; Wig follows them",
     )
     how, said = hair.told("Wig Guides", "Wig", hair.MANY + 1)
     assert how == {"WARNING"}
-    assert said.startswith("Wig Guides: 101 strands are simulated; Wig follows them.")
+    assert said.startswith("Wig Guides: 101 guides are simulated; Wig follows them.")
     assert said.endswith("choose fewer Guides")
 
 
@@ -109,12 +109,12 @@ def test_guides_are_spread_and_hair_without_strands_or_with_guides_says_so(load:
     hair = haired(1)
     guided(hair, tmp_path)
     bpy.context.view_layer.objects.active = hair
-    with pytest.raises(RuntimeError, match="Hair: it follows guides already"):
+    with pytest.raises(RuntimeError, match="Hair: it already follows guides"):
         bpy.ops.dampsim.hair()
     empty = bpy.data.objects.new("Bald", bpy.data.hair_curves.new("Bald"))
     bpy.context.scene.collection.objects.link(empty)
     bpy.context.view_layer.objects.active = empty
-    with pytest.raises(RuntimeError, match="Bald: no strand has two points"):
+    with pytest.raises(RuntimeError, match="Bald: no strand has two or more points"):
         bpy.ops.dampsim.hair()
     roots = np.column_stack([np.linspace(0.0, 1.0, 101), np.zeros((101, 2))])
     points = (roots[:, None] + np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 1.0]])).reshape(-1, 3)

@@ -481,7 +481,7 @@ def test_what_the_artist_must_mend_is_said_and_mending_helps(live: ModuleType, t
     obj = wobbler(tmp_path)
     obj.dampsim.pin_group = "Nowhere"
     play(last=3)
-    assert "Wobbler: pin group 'Nowhere' is gone" in live.find(obj).problem
+    assert "Wobbler: pin group 'Nowhere' is missing" in live.find(obj).problem
     obj.dampsim.pin_group = "Pin"
     play(last=3)
     assert live.find(obj).problem == ""
@@ -496,7 +496,7 @@ def test_a_scale_that_goes_through_zero_is_said_and_hinders_no_other(live: Modul
     flat.scale = (1.0, 1.0, 1.0)
     flat.keyframe_insert("scale", frame=3)
     play()
-    assert live.find(flat).problem == ("Flat: its scale is zero along an axis at frame 4; set a scale above zero.")
+    assert live.find(flat).problem == ("Flat: its scale is zero along an axis at frame 4. Set a scale above zero.")
     assert [standing(live, other, frame) for frame in range(1, LAST + 1)] == ["VALID"] * LAST
     assert all(obj.modifiers["Subdivision"].show_viewport for obj in (flat, other))
     flat.scale.x = 0.5
@@ -531,7 +531,7 @@ def test_modifiers_that_live_cannot_show_are_said(live: ModuleType, tmp_path: Pa
     obj.modifiers.new("Twist", "SIMPLE_DEFORM")
     play()
     assert live.find(obj).problem.startswith(
-        "Wobbler: Subdivision stands above Twist, and a bake to shape keys simulates the mesh without it"
+        "Wobbler: modifier Subdivision is above Twist, so the shape that shape keys need cannot be displayed"
     )
     assert standing(live, obj, LAST) == "MISSING"
     assert obj.modifiers["Subdivision"].show_viewport

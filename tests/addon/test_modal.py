@@ -26,7 +26,7 @@ def test_what_esc_does_is_said_as_it_is_for_each_kind_of_work(load: Load) -> Non
     for job in jobs:
         _, ended = job.said(SimpleNamespace(_exported=()), bpy.context)
         assert ("nothing was changed" in ended) == (job.ended_by_esc == "stops and changes nothing"), job
-        assert ("Resume" in ended) == ("keeps what is done" in job.ended_by_esc), job
+        assert ("Resume" in ended) == ("keeps the finished frames" in job.ended_by_esc), job
 
 
 def test_the_progress_says_how_far_the_work_is_and_what_esc_does(load: Load) -> None:

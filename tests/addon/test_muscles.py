@@ -439,9 +439,9 @@ def test_a_walk_is_found_used_and_walked_as_it_was_said(load: Load, tmp_path: Pa
     assert [muscle.weights[0].weight for muscle in group.muscles] == before
     # Where its panel is closed too.
     main = load("dampsim_addon.ui.main_panel").DAMPSIM_PT_main
-    assert f"the farthest comes {group.walks[0].name}: choose one under Muscles" in " ".join(seen(main))
+    assert f"The best walks {group.walks[0].name}. Choose one under Muscles" in " ".join(seen(main))
     assert bpy.ops.dampsim.use_walk() == {"FINISHED"}
-    assert "the farthest comes" not in " ".join(seen(main))
+    assert "The best walks" not in " ".join(seen(main))
     assert [muscle.weights[0].weight for muscle in group.muscles] != before
     group.target = "POINT_CACHE"
     (result,) = load("dampsim_addon.api").bake([obj])
@@ -451,7 +451,7 @@ def test_a_walk_is_found_used_and_walked_as_it_was_said(load: Load, tmp_path: Pa
     assert came == pytest.approx(found[0].way, abs=1e-4)
     # With a sensor more it is a walk of another creature.
     bpy.ops.dampsim.muscle_add(what="SENSOR")
-    with pytest.raises(RuntimeError, match="other muscles or sensors than this walk"):
+    with pytest.raises(RuntimeError, match="muscles or sensors have changed"):
         bpy.ops.dampsim.use_walk()
 
 
@@ -512,7 +512,7 @@ def test_ghosts_of_walks_are_hidden_again_and_need_a_tick_and_a_walk_that_fits(l
     assert len(obj.dampsim.walks) == 3
     # Nothing of four frames is a way: lanes are the screen's then.
     bpy.ops.dampsim.muscle_add(what="SENSOR")
-    with pytest.raises(RuntimeError, match="Looper: it has other muscles or sensors than the walk 0"):
+    with pytest.raises(RuntimeError, match="Looper: muscles or sensors changed since the walk 0"):
         bpy.ops.dampsim.show_walks()
     for walk in obj.dampsim.walks:
         walk.shown = False

@@ -124,7 +124,7 @@ def test_what_was_measured_of_something_else_is_not_shown(
     assert measured.holds(obj, scene)
     # Where the animation stands is nothing else.
     scene.frame_set(7)
-    assert "In force: τ" in in_force(obj, scene)
+    assert "In use: inertia time τ" in in_force(obj, scene)
     change(obj)
     bpy.context.view_layer.update()
     assert not measured.holds(obj, scene)
@@ -138,7 +138,7 @@ def test_what_was_measured_of_a_bake_that_falls_holds_for_the_coefficients_alone
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
     assert load("dampsim_addon.scene.measured").holds(obj, scene)
     assert obj.dampsim.measured_young == 0.0
-    assert "In force: τ" in load("dampsim_addon.ui.advanced_panel").in_force(obj, scene)
+    assert "In use: inertia time τ" in load("dampsim_addon.ui.advanced_panel").in_force(obj, scene)
 
 
 def test_steps_that_had_to_be_tried_again_are_told_after_a_bake_and_others_are_not(
@@ -209,7 +209,7 @@ def test_the_reference_motion_is_shown_where_it_has_an_effect_and_by_no_older_wo
         assert not any("carrier" in text.lower() for text in texts)
         return [text for text in texts if text.lower().startswith("reference motion")]
 
-    both = ["Reference Motion", "Reference motion now: the pins"]
+    both = ["Reference Motion", "Reference motion: the pins"]
     assert shown() == both
     for name in ("TAU_KAPPA", "TAU_GAMMA"):
         obj.dampsim.damping_by = name

@@ -144,7 +144,7 @@ def test_the_viewport_colours_where_it_flowed(
     assert strains[vertices[:, 2] < -0.08].max() == 0.0
     assert int(found.colors[:, 1].argmin()) == int(strains.argmax())
     assert found.colors[strains == 0.0, 3].max() == 0.0
-    assert found.words.startswith("flowed by up to ")
+    assert found.words.startswith("plastic strain up to ")
     assert 5.0 < float(found.words.split()[-1].rstrip("%")) < 100.0
     outside = np.linalg.norm(found.points, axis=1) - np.linalg.norm(world(obj, 24), axis=1)
     assert 0.0 < np.median(outside) < 0.01 * 0.2
@@ -167,8 +167,8 @@ def test_the_panel_says_how_much_has_flowed_and_which_law_keeps_no_dents_alike(
     fresh(16)
     obj = dented(tmp_path, resolution=150)
     play(16)
-    assert [text for text in redraw(load) if text.startswith("At this frame it has flowed by up to")]
-    warned = "Saint Venant-Kirchhoff gives way"
+    assert [text for text in redraw(load) if text.startswith("At this frame: plastic strain up to")]
+    warned = "Saint Venant-Kirchhoff collapses"
     assert not [text for text in redraw(load) if text.startswith(warned)]
     obj.dampsim.material = "StVK"
     assert [text for text in redraw(load) if text.startswith(warned)]
@@ -177,7 +177,7 @@ def test_the_panel_says_how_much_has_flowed_and_which_law_keeps_no_dents_alike(
     assert not [text for text in redraw(load) if text.startswith(warned)]
     obj.dampsim.kind = "SOLID"
     obj.dampsim.plastic_yield = 0.0
-    assert [text for text in redraw(load) if text.startswith("It springs back from everything")]
+    assert [text for text in redraw(load) if text.startswith("No permanent deformation")]
 
 
 def test_materials_and_fabrics_that_flow_are_left_again_for_those_that_do_not(load: Load, tmp_path: Path) -> None:

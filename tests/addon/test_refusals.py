@@ -86,18 +86,18 @@ def edit_mode(obj: bpy.types.Object) -> None:
 CASES = {
     empty_mesh: "Wobbler: the mesh has no faces",
     open_mesh: "Wobbler: the mesh is open and encloses no volume; close its holes",
-    missing_group: "Wobbler: pin group 'Pin' is gone; choose a pin group",
+    missing_group: "Wobbler: pin group 'Pin' is missing. Choose another pin group",
     empty_group: "Wobbler: no vertex has a weight in pin group 'Pin'",
-    zero_scale: "Wobbler: its scale is zero along an axis; set a scale above zero",
-    not_a_number: "Wobbler: 1 vertices have no valid position",
-    shared_mesh: "Wobbler: its mesh is shared by 2 objects; make it a single-user copy or bake to a point cache",
-    solo_track: "Wobbler: an NLA track of its shape keys plays solo",
-    pinned_key: "Wobbler: one shape key is shown alone",
-    stretched_time: "Wobbler: the scene's time is stretched",
-    no_place_yet: "Wobbler: its cache folder lies beside the file, which has no place yet; save it first",
-    keys_in_the_way: "Wobbler: absolute shape keys leave no room for the shape keys that it has; bake to another",
+    zero_scale: "Wobbler: its scale is zero along an axis. Set a scale above zero",
+    not_a_number: "Wobbler: the position is NaN at 1 of its vertices",
+    shared_mesh: "Wobbler: its mesh is shared by 2 objects; make it a single-user copy or bake to PC2 Cache",
+    solo_track: "Wobbler: a solo NLA track of its shape keys would mute the bake",
+    pinned_key: "Wobbler: Solo Active Shape Key is on",
+    stretched_time: "Wobbler: Time Stretching is on",
+    no_place_yet: "Wobbler: its cache folder is relative to the .blend file, which is unsaved; save it first",
+    keys_in_the_way: "Wobbler: absolute shape keys cannot be combined with its own shape keys; bake to another",
     absolute_keys: "Wobbler: its shape keys are absolute",
-    hidden: "Wobbler: the object is hidden; show it in the outliner",
+    hidden: "Wobbler: the object is hidden. Show it in the outliner",
     edit_mode: "Wobbler: leave Edit Mode before baking",
 }
 
@@ -186,7 +186,7 @@ def test_modifiers_that_no_shape_key_can_precede_are_refused(tmp_path: Path) -> 
     bpy.context.view_layer.objects.active = obj
     before = dump()
     with pytest.raises(
-        RuntimeError, match="Wobbler: at frame 1 no shape before its modifiers ends where the simulation"
+        RuntimeError, match="Wobbler: at frame 1, its modifiers cannot produce the simulated shape"
     ):
         bpy.ops.dampsim.bake()
     assert dump() == before

@@ -79,8 +79,8 @@ def test_a_group_that_names_no_two_borders_is_refused_with_what_it_is(load: Load
     add(obj, tmp_path, target="POINT_CACHE")
     (result,) = load("dampsim_addon.api").bake([obj])
     assert result.problem == (
-        "Shirt: the vertex group 'Seam' is 1 line along borders, of which a seam joins two and two; assign the "
-        "vertices of both borders that it shall sew, or rename it."
+        "Shirt: vertex group 'Seam' covers 1 line along borders, but a seam joins them in pairs. Assign the "
+        "vertices of both borders to be sewn, or rename the group."
     )
     # What is no cloth has no seams.
     obj.dampsim.kind = "SPRINGS"

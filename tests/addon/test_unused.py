@@ -55,8 +55,8 @@ def test_caches_of_files_that_are_gone_are_removed_and_no_others(
     cli, cache = load("dampsim_addon.cli"), load("core.frames.cache").FrameCache(busy, "Busy")
     found = {Path(one.folder): one.why for one in load("dampsim_addon.jobs.unused").unused()}
     assert found == {
-        gone: f"{tmp_path / 'gone.blend'} is gone",
-        busy: f"{tmp_path / 'busy.blend'} is gone",
+        gone: f"{tmp_path / 'gone.blend'} no longer exists",
+        busy: f"{tmp_path / 'busy.blend'} no longer exists",
         old: "its file was never saved",
     }
     assert cli.main(["caches"]) == 0

@@ -151,7 +151,7 @@ def test_yarns_of_what_was_deleted_say_so_and_are_deleted_by_a_button(load: Any,
     assert bpy.ops.object.delete() == {"FINISHED"}
     _alone(yarns, kept)
     assert not bpy.ops.dampsim.add.poll()
-    assert "yarns of what was deleted" in " ".join(redraw(load))
+    assert "yarns of a deleted object" in " ".join(redraw(load))
     assert bpy.ops.dampsim.drop_yarns() == {"FINISHED"}
     assert mesh not in bpy.data.meshes
     assert set(bpy.context.scene.objects) == {keeps, kept}
@@ -187,7 +187,7 @@ def test_yarns_can_be_drawn_anew_where_they_are_not_those_of_the_mesh_and_nowher
 
     def told() -> list[str]:
         bpy.context.view_layer.update()
-        words = ("ts yarns", "Draw Yarns")
+        words = ("ts yarns", "Rebuild Yarns", "Create Yarns")
         return [text for text in redraw(load) if any(one in text for one in words)]
 
     # Neither what is dialled beside, nor what moves it, nor a bake draws other yarns.
@@ -209,7 +209,7 @@ def test_yarns_can_be_drawn_anew_where_they_are_not_those_of_the_mesh_and_nowher
         assert bpy.ops.dampsim.weave() == {"FINISHED"}
         assert told() == []
 
-    earlier = ("Its yarns are of an earlier mesh or thickness", "Draw Yarns Anew")
+    earlier = ("Its yarns are outdated: mesh or thickness has changed", "Rebuild Yarns")
     obj.dampsim.thickness *= 0.5
     anew(*earlier)
     obj.scale = 3 * (1.5,)
@@ -224,12 +224,12 @@ def test_yarns_can_be_drawn_anew_where_they_are_not_those_of_the_mesh_and_nowher
     # What was copied without its yarns, and what they were deleted of.
     _alone(obj)
     bpy.ops.object.duplicate()
-    anew("Nothing shows its yarns", "Draw Yarns")
+    anew("Its yarns are not displayed", "Create Yarns")
     copy = bpy.context.object
     _alone(*copy.children)
     bpy.ops.object.delete()
     _alone(copy)
-    anew("Nothing shows its yarns", "Draw Yarns")
+    anew("Its yarns are not displayed", "Create Yarns")
 
 
 def test_what_a_mirror_makes_has_yarns_too(tmp_path: Path) -> None:

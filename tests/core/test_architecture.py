@@ -1,4 +1,4 @@
-"""The layers hold: who may import whom."""
+"""Layers of modules, their imports, and the size of modules."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 CORE = sorted((ROOT / "core").rglob("*.py"))
-# Presets are scripts of Blender's, run one by one.
+# Presets are separate scripts that Blender runs.
 ADDON = sorted(p for p in (ROOT / "dampsim_addon").rglob("*.py") if p.parent.name != "dampsim")
 STANDARD = set(sys.stdlib_module_names)
-# From bottom to top: files and folders of each package. A module imports what lies below it, and its own folder.
+# From bottom to top: files and folders of each package. A module imports from lower layers and its own folder.
 LAYERS = {
     "core": [
         "arrays", "errors", "memo", "native", "fields", "geometry", "elements", "energies", "solvers", "contact",
@@ -26,7 +26,7 @@ LAYERS = {
 
 
 def imported(path: Path) -> set[str]:
-    """Top-level names of absolute imports; relative ones begin with a dot."""
+    """Return the top-level names of absolute imports, and "." if there is a relative one."""
     names = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -41,7 +41,7 @@ def _module(path: Path) -> str:
 
 
 def relative_imports() -> set[tuple[str, str]]:
-    """(importer, imported) among our own modules, wherever in a file the import stands."""
+    """Return pairs (importer, imported) of the project's modules, from anywhere in a file."""
     files = {_module(path): path for path in CORE + ADDON}
     found = set()
     for name, path in files.items():
@@ -51,7 +51,7 @@ def relative_imports() -> set[tuple[str, str]]:
                 continue
             base = package[: len(package) - node.level + 1] + (node.module.split(".") if node.module else [])
             for alias in node.names:
-                # What is imported from a package is a module of it, or something that its own file holds.
+                # A package provides modules, and names that its __init__.py defines.
                 module = ".".join([*base, alias.name])
                 found.add((name, module if module in files else ".".join(base)))
     assert {module for pair in found for module in pair} <= set(files)
@@ -59,13 +59,13 @@ def relative_imports() -> set[tuple[str, str]]:
 
 
 def _layer(module: str) -> tuple[str, int]:
-    """The package, and the place in its list; the package's own file, which registers everything, is above all."""
+    """Return a module's package and its index in LAYERS; a package's own file is above all layers."""
     package, _, rest = module.partition(".")
     return package, LAYERS[package].index(rest.partition(".")[0]) if rest else len(LAYERS[package])
 
 
 def circles(imports: set[tuple[str, str]]) -> set[str]:
-    """The modules that no order of loading leaves free: they import each other."""
+    """Return the modules that take part in import cycles."""
     left = {module for pair in imports for module in pair}
     while True:
         waiting = {importer for importer, target in imports if target in left and importer in left}
@@ -76,7 +76,7 @@ def circles(imports: set[tuple[str, str]]) -> set[str]:
         left = rest
 
 
-def test_no_import_goes_up_or_in_circles() -> None:
+def test_imports_follow_layers_without_cycles() -> None:
     for package, layers in LAYERS.items():
         there = {p.stem for p in (ROOT / package).iterdir() if p.suffix == ".py" or (p / "__init__.py").exists()}
         assert there - {"__init__"} == set(layers)
@@ -100,7 +100,7 @@ def test_core_imports_numpy_and_scipy_only(path: Path) -> None:
 def test_addon_imports_blender_and_numpy_only(path: Path) -> None:
     blender = {"bl_operators", "blf", "bmesh", "bpy", "bpy_extras", "gpu", "gpu_extras", "mathutils"}
     if path.parent.name == "farm":
-        # Any Python can run it; Dask is an extra, and imported inside of a function.
+        # The farm runs in any Python. Dask is optional, so it is imported inside functions.
         assert imported(path) <= STANDARD | {".", "distributed"}
         top = ast.parse(path.read_text(encoding="utf-8")).body
         named = [alias.name for node in top if isinstance(node, ast.Import) for alias in node.names]
@@ -109,7 +109,7 @@ def test_addon_imports_blender_and_numpy_only(path: Path) -> None:
     assert imported(path) <= STANDARD | {".", "numpy"} | blender
 
 
-def test_every_core_module_loads_where_there_is_no_blender() -> None:
+def test_core_imports_without_blender() -> None:
     modules = [".".join(("dampsim", *p.relative_to(ROOT).with_suffix("").parts)) for p in CORE]
     script = (
         "import sys, importlib; sys.modules['bpy'] = None; sys.path.insert(0, 'tests'); import conftest\n"
@@ -120,5 +120,6 @@ def test_every_core_module_loads_where_there_is_no_blender() -> None:
 
 
 def test_modules_stay_small() -> None:
+    """Modules have at most 300 lines."""
     sizes = {str(p.relative_to(ROOT)): len(p.read_text(encoding="utf-8").splitlines()) for p in CORE + ADDON}
     assert {name: size for name, size in sizes.items() if size > 300} == {}

@@ -1,4 +1,4 @@
-"""Pins, simulation, cache and resume, without Blender."""
+"""Simulation with pins, baking into a cache, and resuming, without Blender."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ LAST = 30
 
 
 def swaying(last: int = LAST, **dials: float | str | bool) -> Scene:
-    """A bar, held at one end, that is shaken to and fro."""
+    """Return a scene with a bar that is pinned at one end and shaken sideways."""
     surface = box()
     pins = (surface.vertices[:, 0] < 0.01).astype(float)
     settings = Settings(**{"stiffness": 500.0, "resolution": 600, "settle": 12.0, **dials})
@@ -62,9 +62,10 @@ def contents(folder: Path) -> list[bytes]:
     return [path.read_bytes() for path in sorted(folder.iterdir())]
 
 
-def test_steps_that_were_helped_are_counted_over_a_bake_that_was_stopped(
+def test_fallback_count_across_resumed_bake(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The count of fallback steps goes on where a stopped bake left it."""
     # Without overshoot a frame is one step.
     simulation, cache = Simulation(swaying(last=6, bounce=0.0)), FrameCache(tmp_path, "Bar")
     simulation.first_frame()
@@ -85,7 +86,8 @@ def test_steps_that_were_helped_are_counted_over_a_bake_that_was_stopped(
     assert sums == [0, 0, 1, 2, 3, 3]
 
 
-def test_pinned_vertices_stay_on_their_animation_and_the_rest_is_thrown() -> None:
+def test_pinned_vertices_follow_animation_exactly() -> None:
+    """Pinned vertices stay on their animation; free vertices swing away from it."""
     scene = swaying()
     (body,) = scene.bodies
     pinned = body.pins == 1.0
@@ -97,16 +99,17 @@ def test_pinned_vertices_stay_on_their_animation_and_the_rest_is_thrown() -> Non
     assert max(way) > 0.02
 
 
-def test_a_scene_starts_hanging_still() -> None:
+def test_shot_starts_at_static_equilibrium() -> None:
     rest = box().vertices
     frames = list(Simulation(with_body(swaying(), motion=lambda frame: rest)).frames())
     assert np.abs(frames[0].surface - rest).max() > 1e-3
-    # What the start's solver leaves is a thousandth of its last small step.
+    # The static solver's residual is a thousandth of its last small step.
     assert np.abs(frames[-1].surface - frames[0].surface).max() < 1e-6
 
 
 @pytest.mark.slow
-def test_weaker_pins_give_way_more_at_every_resolution() -> None:
+def test_sag_of_soft_pins_across_resolutions() -> None:
+    """Weaker pins sag more, by the same distance at each resolution."""
     sags = {}
     for resolution in (400, 3000):
         for weight in (0.3, 0.9):
@@ -117,11 +120,11 @@ def test_weaker_pins_give_way_more_at_every_resolution() -> None:
             nodes = simulation.first_frame().state.positions
             sags[resolution, weight] = float((simulation.islands[0].system.rest - nodes)[:, 2].mean())
     for weight in (0.3, 0.9):
-        assert sags[400, weight] == pytest.approx(sags[3000, weight], rel=0.25)  # The coarse body is stiffer itself.
+        assert sags[400, weight] == pytest.approx(sags[3000, weight], rel=0.25)  # The coarse mesh is itself stiffer.
     assert sags[400, 0.3] > 5.0 * sags[400, 0.9]
 
 
-def test_followers_go_rigidly_with_a_turning_surface() -> None:
+def test_surface_binding_follows_rigid_motion() -> None:
     surface = sphere().vertices
     points = np.random.default_rng(0).standard_normal((50, 3))
     follow = Tied.tie(points, surface, np.arange(len(surface)))
@@ -131,15 +134,16 @@ def test_followers_go_rigidly_with_a_turning_surface() -> None:
     np.testing.assert_allclose(follow(surface @ turn.T + shift), points @ turn.T + shift, atol=1e-9)
 
 
-def test_followers_turn_with_what_is_next_to_them_and_with_all_where_all_moves_as_one() -> None:
+def test_surface_binding_rotations_local_or_common() -> None:
+    """Bound points turn with the surface near them, and exactly alike if the surface moves rigidly."""
     surface = sphere().vertices
     follow = Tied.tie(surface, surface, np.arange(len(surface)))
     whole, shift = Rotation.from_rotvec([0.3, -0.8, 0.5]), np.array([1.0, 2.0, 3.0])
     moved = whole.apply(surface) + shift
-    # To the last bit: nothing is found vertex by vertex.
+    # Equal to the last bit: a rigid motion gives one common rotation.
     assert np.ptp(follow.frames(moved)[0], axis=0).max() == 0.0
     np.testing.assert_allclose(follow.frames(moved)[0][0], whole.as_matrix(), atol=1e-12)
-    # Above half of its height it is twisted by another thousandth of a turn for each metre.
+    # Above z = 0.5 m it is twisted by 0.001 rad per metre.
     twisted = moved.copy()
     high = np.maximum(surface[:, 2] - 0.5, 0.0)
     twisted[:] = whole.apply(Rotation.from_rotvec(np.outer(1e-3 * high, [0.0, 0.0, 1.0])).apply(surface)) + shift
@@ -147,14 +151,15 @@ def test_followers_turn_with_what_is_next_to_them_and_with_all_where_all_moves_a
     low, top = surface[:, 2] < 0.0, np.argmax(surface[:, 2])
     assert np.abs(turns[low] - whole.as_matrix()).max() < 1e-6
     way = (whole.inv() * Rotation.from_matrix(turns[top])).as_rotvec()
-    assert 0.3e-3 < way[2] < 0.6e-3  # half a metre above, and its neighbours lower
+    assert 0.3e-3 < way[2] < 0.6e-3  # Half a metre above; its neighbours are lower.
 
 
-def test_two_ears_on_a_pinned_head_are_two_regions_with_one_settle_time() -> None:
+def test_pinned_middle_separates_regions() -> None:
+    """Two ears on a pinned head are two regions, each with its own first eigenvalue."""
     surface = box((3.0, 0.25, 0.25))
     settings = Settings(resolution=1500)
     rest = Solid.build(Body(surface, np.zeros(8), settings, lambda frame: surface.vertices)).block.rest
-    # Long left, short right: the middle is pinned by vertices of its own.
+    # Long on the left, short on the right; separate vertices pin the middle.
     middle = np.array([(x, y, z) for x in (1.7, 2.2) for y in (0.0, 0.25) for z in (0.0, 0.25)])
     vertices = np.concatenate([surface.vertices, np.repeat(middle, 1, axis=0)])
     hull = replace(surface, vertices=vertices)
@@ -167,7 +172,7 @@ def test_two_ears_on_a_pinned_head_are_two_regions_with_one_settle_time() -> Non
 
 
 @pytest.mark.slow
-def test_a_stopped_bake_resumes_to_the_same_bytes(tmp_path: Path) -> None:
+def test_stopped_bake_resumes_bit_identically(tmp_path: Path) -> None:
     whole = run(swaying(), tmp_path / "whole")
     steps = bake(Simulation(swaying()), FrameCache(tmp_path / "parts", "Bar"))
     for progress in steps:
@@ -178,7 +183,7 @@ def test_a_stopped_bake_resumes_to_the_same_bytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_killed_bake_resumes_to_the_same_bytes(tmp_path: Path) -> None:
+def test_killed_bake_resumes_bit_identically(tmp_path: Path) -> None:
     script = (
         "import sys; sys.path[:0] = ['tests', 'tests/core']; import conftest; from pathlib import Path\n"
         "import time, test_bake as t\n"
@@ -192,15 +197,16 @@ def test_a_killed_bake_resumes_to_the_same_bytes(tmp_path: Path) -> None:
         for line in process.stdout:
             if int(line) == 9:
                 break
-        process.kill()  # SIGKILL: nothing can be tidied up.
+        process.kill()  # SIGKILL leaves no time for cleanup.
     done = len(FrameCache(folder, "Bar").numbers())
     assert 9 <= done < LAST
     assert run(swaying(), folder) == run(swaying(), tmp_path / "whole")
 
 
-def test_a_frame_that_is_told_of_is_on_the_disk_and_the_next_one_is_simulated_while_it_is_flushed(
+def test_background_writer_flushes_before_reporting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A reported frame is on the disk, and the next frame is simulated during its flush."""
     simulation, cache = Simulation(swaying(last=6)), FrameCache(tmp_path, "Bar")
     flush, ahead, asked, flushed = os.fsync, threading.Event(), [0], [0]
     plain = simulation.step
@@ -212,7 +218,7 @@ def test_a_frame_that_is_told_of_is_on_the_disk_and_the_next_one_is_simulated_wh
 
     def slow(file: int) -> None:
         if threading.current_thread() is not threading.main_thread():
-            # Never set where a flush is waited for before anything else is done. The last frame has no next one.
+            # Times out if the bake waits for the flush before it simulates. The last frame has no successor.
             assert flushed[0] == 5 or ahead.wait(30.0)
             ahead.clear()
             flushed[0] += 1
@@ -229,15 +235,16 @@ def test_a_frame_that_is_told_of_is_on_the_disk_and_the_next_one_is_simulated_wh
     assert contents(tmp_path) == run(swaying(last=6), tmp_path / "at once")
 
 
-def test_what_the_disk_refuses_beside_the_simulation_is_said_and_costs_no_other_frame(
+def test_background_write_error_keeps_earlier_frames(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """An error of the background writer is raised; earlier frames stay and the bake can resume."""
     flush, count = os.fsync, [0]
     told: list[Progress] = []
 
     def refusing(file: int) -> None:
         count[0] += 1
-        # The first one is the header's.
+        # The first flush is that of the header.
         if count[0] == 5:
             raise OSError(28, "No space left on device")
         flush(file)
@@ -252,19 +259,19 @@ def test_what_the_disk_refuses_beside_the_simulation_is_said_and_costs_no_other_
     assert run(swaying(last=8), tmp_path) == run(swaying(last=8), tmp_path / "whole")
 
 
-def test_a_bake_that_is_left_ends_what_it_writes_and_keeps_it(tmp_path: Path) -> None:
+def test_closed_bake_finishes_pending_write(tmp_path: Path) -> None:
     cache = FrameCache(tmp_path, "Bar")
     steps = bake(Simulation(swaying(last=8)), cache)
     for progress in steps:
         if progress.done == 4 and progress.stage == "Simulating":
             break
     steps.close()
-    # With the next one, which was simulated meanwhile.
+    # The next frame, simulated in the meantime, is kept too.
     assert cache.numbers() == [1, 2, 3, 4, 5]
     assert not [path for path in tmp_path.iterdir() if path.name.endswith(".part")]
 
 
-def test_a_longer_range_goes_on_from_the_last_frame(tmp_path: Path) -> None:
+def test_longer_range_keeps_baked_frames(tmp_path: Path) -> None:
     short = run(swaying(last=10), tmp_path / "a")
     first = (tmp_path / "a" / "frame_000003.frame").stat().st_mtime_ns
     longer = run(swaying(last=15), tmp_path / "a")
@@ -272,7 +279,8 @@ def test_a_longer_range_goes_on_from_the_last_frame(tmp_path: Path) -> None:
     assert set(short) < set(longer)
 
 
-def test_resume_after_a_change_is_refused_and_keeps_the_frames(tmp_path: Path) -> None:
+def test_resume_refused_after_change(tmp_path: Path) -> None:
+    """A bake of changed inputs does not resume, and leaves the cache unchanged."""
     before = run(swaying(last=8), tmp_path)
     with pytest.raises(StaleCacheError, match=r"Bar: Settle \(12, now 13\) changed since the last bake"):
         run(swaying(last=12, settle=13.0), tmp_path)
@@ -285,7 +293,7 @@ def test_resume_after_a_change_is_refused_and_keeps_the_frames(tmp_path: Path) -
 
 @pytest.mark.slow
 @pytest.mark.parametrize("damage", ["cut", "flip", "empty"])
-def test_a_damaged_frame_is_found(tmp_path: Path, damage: str) -> None:
+def test_damaged_frame_raises_cache_error(tmp_path: Path, damage: str) -> None:
     run(swaying(last=6), tmp_path)
     path = tmp_path / "frame_000004.frame"
     data = bytearray(path.read_bytes())
@@ -301,14 +309,15 @@ def test_a_damaged_frame_is_found(tmp_path: Path, damage: str) -> None:
 
 
 def rewritten(folder: Path, number: int, **changes: object) -> None:
-    """Another frame in its place, as whole as any."""
+    """Replace a frame of the cache by a changed one with valid checksums."""
     cache = FrameCache(folder, "Bar")
     cache.append(replace(cache.read(number), **changes))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("wrong", ["fewer nodes", "more vertices", "another body", "no body"])
-def test_a_frame_that_is_not_of_the_body_is_named_and_nothing_is_lost(tmp_path: Path, wrong: str) -> None:
+def test_resume_rejects_mismatched_frame(tmp_path: Path, wrong: str) -> None:
+    """The error names the frame, the cache stays, and a bake from that frame repairs it."""
     run(swaying(last=6), tmp_path)
     frame = FrameCache(tmp_path, "Bar").read(4)
     (name,), state, surface = frame.shapes, frame.state, frame.surface
@@ -335,7 +344,7 @@ def test_a_frame_that_is_not_of_the_body_is_named_and_nothing_is_lost(tmp_path: 
     assert contents(tmp_path) == run(swaying(last=8), tmp_path / "whole")
 
 
-def test_a_cache_of_a_newer_dampsim_is_refused_as_such_and_kept(tmp_path: Path) -> None:
+def test_newer_cache_refused_and_kept(tmp_path: Path) -> None:
     run(swaying(last=6), tmp_path)
     header = json.loads((tmp_path / "header.json").read_text(encoding="utf-8"))["header"] | {"format": 3}
     check = hashlib.sha256(json.dumps(header, sort_keys=True).encode()).hexdigest()
@@ -347,7 +356,7 @@ def test_a_cache_of_a_newer_dampsim_is_refused_as_such_and_kept(tmp_path: Path) 
 
 
 def aged(folder: Path, made_from: dict[str, object]) -> None:
-    """A cache as DampSim 1 left it."""
+    """Write a cache in the format of DampSim 1."""
     header = {"inputs": made_from, "owner": ""}
     check = hashlib.sha256(json.dumps(header, sort_keys=True).encode()).hexdigest()
     folder.mkdir()
@@ -358,7 +367,7 @@ def aged(folder: Path, made_from: dict[str, object]) -> None:
 
 @pytest.mark.parametrize("start", [None, 3])
 @pytest.mark.parametrize("same", [False, True])
-def test_a_cache_of_an_older_dampsim_is_refused_as_such_and_can_be_cleared(
+def test_older_cache_refused_but_clearable(
     tmp_path: Path, same: bool, start: int | None
 ) -> None:
     folder, scene = tmp_path / "old", swaying(last=6)
@@ -376,19 +385,19 @@ def test_a_cache_of_an_older_dampsim_is_refused_as_such_and_can_be_cleared(
     assert not folder.exists()
 
 
-def test_a_bake_from_the_start_takes_the_place_of_an_older_dampsims(tmp_path: Path) -> None:
+def test_restart_replaces_older_cache(tmp_path: Path) -> None:
     aged(tmp_path / "old", {"Settle": 12.0})
     assert run(swaying(last=6), tmp_path / "old", restart=True) == run(swaying(last=6), tmp_path / "new")
 
 
-def test_dials_that_are_keyframed_but_constant_change_nothing() -> None:
+def test_constant_keyframed_settings_change_nothing() -> None:
     scene = swaying(last=12, bounce=40.0)
     keyed = with_body(scene, dials=lambda frame: scene.bodies[0].settings)
     plain, same = list(Simulation(scene).frames()), list(Simulation(keyed).frames())
     assert [f.state.positions.tobytes() for f in plain] == [f.state.positions.tobytes() for f in same]
 
 
-def test_a_keyframed_stiffness_ends_at_the_sag_of_its_last_value() -> None:
+def test_keyframed_stiffness_reaches_final_sag() -> None:
     def hanging(stiffness: float) -> Scene:
         scene = swaying(last=40, stiffness=stiffness, bounce=0.0, accuracy="TIGHT")
         return with_body(scene, motion=lambda frame: scene.bodies[0].surface.vertices)
@@ -400,13 +409,13 @@ def test_a_keyframed_stiffness_ends_at_the_sag_of_its_last_value() -> None:
     frames = list(Simulation(with_body(scene, dials=stiffening)).frames())
     stiff = next(Simulation(hanging(1000.0)).frames())
     assert np.abs(frames[0].surface - stiff.surface).max() > 2e-3
-    # From frame 10 on it had two and a half settle times of 12 frames: 1e-5 of the way.
+    # From frame 10 on there are two and a half Settle times of 12 frames, which leave 1e-5 of the change.
     assert (
         np.abs(frames[-1].surface - stiff.surface).max() < 1e-5 * np.abs(frames[0].surface - stiff.surface).max() + 1e-6
     )
 
 
-def test_a_keyframed_settle_holds_from_its_keyframe_on() -> None:
+def test_keyframed_settle_applies_from_its_keyframe() -> None:
     scene = swaying(last=60, settle=200.0, bounce=0.0, start_settled=False)
     (body,) = scene.bodies
     scene = with_body(scene, motion=lambda frame: body.surface.vertices)
@@ -414,13 +423,13 @@ def test_a_keyframed_settle_holds_from_its_keyframe_on() -> None:
     quick = replace(slow, settle=8.0)
     frames = list(Simulation(with_body(scene, dials=lambda frame: slow if frame < 20.5 else quick)).frames())
     way = [float(np.abs(f.surface - frames[-1].surface).max()) for f in frames]
-    # Frame 20 is the 20th; eight frames after a stop 1% would be left, and it hardly moved: half of that, or less.
+    # Eight frames after a stop 1% would be left. A body almost at rest keeps half of that or less.
     assert way[19] > 0.5 * way[0]
     assert 0.002 * way[19] < way[27] < 0.006 * way[19]
 
 
 @pytest.mark.skipif(os.name == "nt" or not Path("/proc/self").exists(), reason="needs /proc, which nobody can write to")
-def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_unwritable_cache_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(CacheError, match=r"Bar: the cache folder .* cannot be written"):
         run(swaying(), Path("/proc/self/dampsim"))
     blocked = tmp_path / "file"
@@ -445,21 +454,21 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_scene_that_cannot_run_says_why(scene: Scene, words: str) -> None:
+def test_invalid_scene_error_states_reason(scene: Scene, words: str) -> None:
     with pytest.raises(SceneError, match=words):
         Simulation(scene)
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")
-def test_a_simulation_that_breaks_down_names_the_frame() -> None:
+def test_failed_simulation_names_frame() -> None:
     rest = box().vertices
     wild = with_body(swaying(), motion=lambda frame: rest * (1.0 if frame < 3.0 else 1e8))
     with pytest.raises(DampSimError, match=r"Box: frame \d+ could not be simulated"):
         list(Simulation(wild).frames())
 
 
-def test_frame_times_are_exact_whatever_the_substeps() -> None:
+def test_frame_times_exact_with_substeps() -> None:
     frames = list(Simulation(swaying(substeps=3)).frames())
     assert [f.state.time for f in frames] == [f.number / 24.0 for f in frames]
 
@@ -467,11 +476,12 @@ def test_frame_times_are_exact_whatever_the_substeps() -> None:
 @pytest.mark.parametrize("most", [1e-6, 0.3, 1e3])
 @pytest.mark.parametrize("power", [0.5, 1.0, 2.0])
 @pytest.mark.parametrize("guess", [1e-3, 1.0, 1e3])
-def test_a_sag_that_can_be_had_is_found_and_one_that_cannot_is_come_near_to(
+def test_stiffness_for_sag_within_reach(
     most: float, power: float, guess: float
 ) -> None:
+    """A reachable sag is met; otherwise the sag is as near as the body allows."""
     def sag(factor: float) -> float:
-        """Falls with this power of the stiffness; what is soft hangs at its length but for the last digits."""
+        """Return a sag that falls with a power of the stiffness and saturates at most for soft bodies."""
         free = factor**-power
         return float(most * (1.0 - 1e-14 / free) if free >= most else free)
 
@@ -482,7 +492,7 @@ def test_a_sag_that_can_be_had_is_found_and_one_that_cannot_is_come_near_to(
 
 
 @pytest.mark.parametrize("sag", [0.2, 1.0, 5.0])
-def test_the_dialled_sag_is_the_measured_sag(sag: float) -> None:
+def test_measured_sag_matches_setting(sag: float) -> None:
     scene = swaying(last=1, stiffness_by="SAG", sag=sag)
     frame = next(Simulation(scene).frames())
     (body,) = scene.bodies
@@ -490,13 +500,18 @@ def test_the_dialled_sag_is_the_measured_sag(sag: float) -> None:
     assert 100.0 * measured == pytest.approx(sag, rel=0.02)
 
 
-def test_what_is_being_made_ready_is_told() -> None:
+def test_preparation_reports_its_stages() -> None:
     told: list[str] = []
     Simulation(with_body(swaying(), settings=replace(swaying().bodies[0].settings, keep_shape=True)), tell=told.append)
-    assert told == ["what Box is made of", "how Box swings", "where it hangs", "what hangs as it was modelled"]
+    assert told == [
+        "the simulation mesh of Box",
+        "the natural frequency of Box",
+        "the hanging shape",
+        "the rest shape that keeps the modelled shape",
+    ]
 
 
-def test_a_body_pinned_all_over_just_follows() -> None:
+def test_fully_pinned_body_follows_animation() -> None:
     scene = with_body(swaying(last=5), pins=np.ones(8))
     for frame in Simulation(scene).frames():
         np.testing.assert_allclose(frame.surface, scene.bodies[0].motion(frame.number), atol=1e-12)
@@ -504,7 +519,8 @@ def test_a_body_pinned_all_over_just_follows() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("settle", [1.0, 2.0, 5.0])
-def test_the_wildest_dials_stay_sane(settle: float) -> None:
+def test_extreme_settings_stay_bounded(settle: float) -> None:
+    """With the shortest Settle times and 90% Bounce, the body stays within 1 m of its animation."""
     scene = swaying(settle=settle, bounce=90.0)
     frames = list(Simulation(scene).frames())
     assert max(np.abs(f.surface - scene.bodies[0].motion(f.number)).max() for f in frames) < 1.0

@@ -1,4 +1,4 @@
-"""A cache folder that is older, damaged, or no cache at all: one sentence, soon, and without much memory."""
+"""Caches that are older, damaged or no caches at all: a clear message, quickly, with little memory."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from dampsim.core.frames.frame import Frame
 from dampsim.core.system.state import State
 
 NUMBER = 2
-# Bytes of the magic, the head's length and its checksum.
+# Bytes before the head: the magic, the head's length and its checksum.
 BEFORE = len(_MAGIC) + 8 + 32
-# No answer takes longer, s, or more memory, bytes; the frames here are of a kilobyte.
+# Limits of time, s, and memory, bytes, of each check. The frames have about a kilobyte.
 SOON, LITTLE = 10.0, 2_000_000
 posix = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 
 
 @pytest.fixture
 def cache(tmp_path: Path) -> FrameCache:
-    """Three frames of two bodies."""
+    """Return a cache with three frames of two bodies."""
     made = FrameCache(tmp_path / "cache", "Cape")
     made.start({"shared": {}, "bodies": {}})
     rng = np.random.default_rng(0)
@@ -44,7 +44,7 @@ def cache(tmp_path: Path) -> FrameCache:
 
 @pytest.fixture(autouse=True)
 def soon() -> Iterator[None]:
-    """What waits for ever fails."""
+    """Fail a test that blocks for longer than SOON."""
     if not hasattr(signal, "setitimer"):
         yield
         return
@@ -82,7 +82,7 @@ def frame_file(cache: FrameCache) -> Path:
 
 
 def headed(content: bytes, head: bytes) -> bytes:
-    """A frame's bytes with another head, and that one's checksum."""
+    """Return a frame's bytes with another head and the checksum of that head."""
     length = int.from_bytes(content[len(_MAGIC) : len(_MAGIC) + 8], "little")
     return _MAGIC + len(head).to_bytes(8, "little") + hashlib.sha256(head).digest() + head + content[BEFORE + length :]
 
@@ -92,7 +92,7 @@ def head_of(content: bytes) -> Any:
     return json.loads(content[BEFORE : BEFORE + length])
 
 
-def test_frames_come_back_as_they_went(cache: FrameCache) -> None:
+def test_frame_round_trip_is_exact(cache: FrameCache) -> None:
     rng = np.random.default_rng(0)
     assert cache.numbers() == [1, NUMBER, 3]
     for number in cache.numbers():
@@ -110,7 +110,7 @@ def test_frames_come_back_as_they_went(cache: FrameCache) -> None:
             np.testing.assert_array_equal(cache.shape(number, name), shape)
 
 
-def test_a_body_that_a_frame_lacks_is_no_shape(cache: FrameCache) -> None:
+def test_shape_of_missing_body_raises(cache: FrameCache) -> None:
     with pytest.raises(CacheError, match="Cape: frame 2 of the cache"):
         cache.shape(NUMBER, "Ear")
 
@@ -122,7 +122,8 @@ def endless(path: Path) -> None:
 @posix
 @pytest.mark.parametrize("name", ["header.json", f"frame_{NUMBER:06d}.frame"])
 @pytest.mark.parametrize("made", [getattr(os, "mkfifo", None), os.mkdir, endless], ids=["pipe", "folder", "endless"])
-def test_what_is_no_file_is_refused_at_once(cache: FrameCache, made: Callable[[Path], None], name: str) -> None:
+def test_special_files_refused_immediately(cache: FrameCache, made: Callable[[Path], None], name: str) -> None:
+    """Named pipes, folders and endless devices in place of files neither block nor fill the memory."""
     (cache.folder / name).unlink()
     made(cache.folder / name)
     if name == "header.json":
@@ -136,7 +137,7 @@ def test_what_is_no_file_is_refused_at_once(cache: FrameCache, made: Callable[[P
 
 
 @posix
-def test_links_in_the_folder_lead_no_write_elsewhere(cache: FrameCache, tmp_path: Path) -> None:
+def test_symlinks_do_not_redirect_writes(cache: FrameCache, tmp_path: Path) -> None:
     names = ("header.json", f"frame_{NUMBER:06d}.frame", "lock")
     victims = {name: tmp_path / f"victim of {name}" for name in (*names, "nothing")}
     for name in names:
@@ -159,7 +160,7 @@ def test_links_in_the_folder_lead_no_write_elsewhere(cache: FrameCache, tmp_path
     assert [victims[name].read_text() for name in names] == ["precious"] * 3
 
 
-def test_every_flipped_byte_of_a_frame_is_found(cache: FrameCache) -> None:
+def test_flipped_byte_in_frame_detected(cache: FrameCache) -> None:
     content = frame_file(cache).read_bytes()
     for place in range(len(content)):
         damaged = bytearray(content)
@@ -169,7 +170,7 @@ def test_every_flipped_byte_of_a_frame_is_found(cache: FrameCache) -> None:
             cache.read(NUMBER)
 
 
-def test_a_frame_that_is_cut_off_anywhere_is_found(cache: FrameCache) -> None:
+def test_truncated_frame_detected(cache: FrameCache) -> None:
     content = frame_file(cache).read_bytes()
     for length in range(len(content)):
         frame_file(cache).write_bytes(content[:length])
@@ -177,7 +178,7 @@ def test_a_frame_that_is_cut_off_anywhere_is_found(cache: FrameCache) -> None:
             cache.read(NUMBER)
 
 
-def test_every_flipped_or_missing_byte_of_a_header_is_found(cache: FrameCache) -> None:
+def test_corrupt_or_truncated_header_detected(cache: FrameCache) -> None:
     path = cache.folder / "header.json"
     content = path.read_bytes()
     for place in range(len(content)):
@@ -192,22 +193,22 @@ def test_every_flipped_or_missing_byte_of_a_header_is_found(cache: FrameCache) -
 @pytest.mark.parametrize(
     ("length", "size"), [*((length, 0) for length in (2**20, 2**33, 2**63, 2**64 - 1)), (2**33, 2**34)]
 )
-def test_a_head_of_a_huge_length_is_not_read(cache: FrameCache, length: int, size: int) -> None:
-    """size: of the file; 0 where it stays as it is."""
+def test_huge_frame_head_is_not_read(cache: FrameCache, length: int, size: int) -> None:
+    """size: of the file in bytes; 0 leaves it unchanged."""
     content = frame_file(cache).read_bytes()
     frame_file(cache).write_bytes(content[: len(_MAGIC)] + length.to_bytes(8, "little") + content[len(_MAGIC) + 8 :])
     if size:
-        # Holes take no space.
+        # A sparse file takes no disk space.
         os.truncate(frame_file(cache), size)
     refused_frame(cache)
 
 
-def test_a_header_of_a_huge_length_is_not_read(cache: FrameCache) -> None:
+def test_huge_header_is_not_read(cache: FrameCache) -> None:
     os.truncate(cache.folder / "header.json", 2**34)
     refused_header(cache)
 
 
-def test_an_older_frame_that_does_not_say_how_often_it_was_helped_is_read(cache: FrameCache) -> None:
+def test_older_frame_without_fallback_count(cache: FrameCache) -> None:
     content = frame_file(cache).read_bytes()
     head = head_of(content)
     del head["facts"]["helped"]
@@ -216,7 +217,7 @@ def test_an_older_frame_that_does_not_say_how_often_it_was_helped_is_read(cache:
 
 
 HUGE, ENDLESS, NAN = 10**18, float("inf"), float("nan")
-# Of the entry of an array, of the head, and of its facts.
+# Wrong values of an array's entry, of the head and of its facts.
 ENTRY: dict[str, tuple[Any, ...]] = {
     "offset": (8, -8, 10**6, HUGE, 10**400, "far", None, [], ENDLESS),
     "shape": (
@@ -260,15 +261,15 @@ WRONG: dict[str, Callable[..., Any]] = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_head_that_says_what_is_not_so_is_refused(cache: FrameCache, name: str) -> None:
-    """Its checksum is right: somebody made it so."""
+def test_malicious_frame_head_is_refused(cache: FrameCache, name: str) -> None:
+    """A frame head with wrong values is refused although its checksum is right."""
     content = frame_file(cache).read_bytes()
     frame_file(cache).write_bytes(headed(content, json.dumps(WRONG[name](head_of(content))).encode()))
     refused_frame(cache)
 
 
 @pytest.mark.parametrize("head", [b"", b"{", b"\xff", b"[" * 10**4, b'{"facts":' * 10**4, b"9" * 5000], ids=range(6))
-def test_a_head_that_is_no_json_is_refused(cache: FrameCache, head: bytes) -> None:
+def test_invalid_json_frame_head_is_refused(cache: FrameCache, head: bytes) -> None:
     frame_file(cache).write_bytes(headed(frame_file(cache).read_bytes(), head))
     refused_frame(cache)
 
@@ -292,7 +293,8 @@ def test_a_head_that_is_no_json_is_refused(cache: FrameCache, head: bytes) -> No
     ],
     ids=str,
 )
-def test_a_header_that_says_what_is_not_so_is_refused(cache: FrameCache, header: object) -> None:
+def test_malformed_header_is_refused(cache: FrameCache, header: object) -> None:
+    """A header with wrong values is refused although its checksum is right."""
     check = hashlib.sha256(json.dumps(header, sort_keys=True).encode()).hexdigest()
     (cache.folder / "header.json").write_text(json.dumps({"header": header, "sha256": check}), encoding="utf-8")
     refused_header(cache)
@@ -301,15 +303,15 @@ def test_a_header_that_says_what_is_not_so_is_refused(cache: FrameCache, header:
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", "5", "null", '"header"', "[" * 10**4, '{"header":' * 10**4, "9" * 5000], ids=range(9)
 )
-def test_a_header_that_is_no_json_is_refused(cache: FrameCache, text: str) -> None:
+def test_invalid_json_header_is_refused(cache: FrameCache, text: str) -> None:
     (cache.folder / "header.json").write_text(text, encoding="utf-8")
     refused_header(cache)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["header.json", f"frame_{NUMBER:06d}.frame"])
-def test_what_grows_when_it_is_parsed_takes_little_memory(cache: FrameCache, name: str) -> None:
-    """The largest text that is parsed, made of what takes most memory for each of its letters."""
+def test_largest_parsed_json_memory_is_bounded(cache: FrameCache, name: str) -> None:
+    """The largest JSON text that is parsed, of the values that need most memory per character."""
     text = b"[" + b"{}," * 1_333_000 + b"{}]"
     path = cache.folder / name
     path.write_bytes(text if name == "header.json" else headed(path.read_bytes(), text))
@@ -317,7 +319,7 @@ def test_what_grows_when_it_is_parsed_takes_little_memory(cache: FrameCache, nam
     try:
         with pytest.raises(CacheError, match="Cape: "):
             cache.header() if name == "header.json" else cache.read(NUMBER)
-        # Half of what a small computer has to spare.
+        # Half of the memory that a small computer can spare.
         assert 50e6 < tracemalloc.get_traced_memory()[1] < 200e6
     finally:
         tracemalloc.stop()
@@ -325,9 +327,9 @@ def test_what_grows_when_it_is_parsed_takes_little_memory(cache: FrameCache, nam
 
 OLDER = r"Cape: the cache in .* was made by an older DampSim; clear it or bake again\.$"
 NEWER = (
-    r"Cape: the cache in .* was made by a newer DampSim; update DampSim to go on with it, or clear it or bake again\.$"
+    r"Cape: the cache in .* was made by a newer DampSim; update DampSim to use it, or clear it or bake again\.$"
 )
-# Headers of other DampSims, without their checksums.
+# Headers of other DampSim versions, without their checksums.
 OTHERS: dict[str, tuple[dict[str, object], str]] = {
     "the first": ({"inputs": {}, "owner": ""}, OLDER),
     "an older": ({"format": 1, "inputs": {}, "owner": ""}, OLDER),
@@ -337,7 +339,7 @@ OTHERS: dict[str, tuple[dict[str, object], str]] = {
 
 
 def of_another(cache: FrameCache, name: str) -> str:
-    """Make the cache another DampSim's; returns what is to be said of it."""
+    """Make the cache one of another DampSim version; return the expected message."""
     header, words = OTHERS[name]
     check = hashlib.sha256(json.dumps(header, sort_keys=True).encode()).hexdigest()
     (cache.folder / "header.json").write_text(json.dumps({"header": header, "sha256": check}), encoding="utf-8")
@@ -349,9 +351,10 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_a_cache_of_another_dampsim_is_neither_claimed_nor_copied_and_stays_said_to_be_that(
+def test_other_version_cache_claim_and_copy(
     cache: FrameCache, name: str, tmp_path: Path
 ) -> None:
+    """A cache of another DampSim version is neither claimed nor copied, and stays recognisable."""
     words = of_another(cache, name)
     before = contents(cache.folder)
     for one in (cache, FrameCache(cache.folder, "Cape", "/shots/cape.blend")):
@@ -372,14 +375,15 @@ def test_a_cache_of_another_dampsim_is_neither_claimed_nor_copied_and_stays_said
 
 
 @pytest.mark.parametrize("version", ["2", 2.0, True, None, [2]], ids=str)
-def test_a_format_that_is_no_number_is_no_other_dampsims(cache: FrameCache, version: object) -> None:
+def test_non_integer_cache_format_is_damage(cache: FrameCache, version: object) -> None:
+    """A format that is not an integer means a damaged header, not another version."""
     header = {"format": version, "inputs": {}, "owner": ""}
     check = hashlib.sha256(json.dumps(header, sort_keys=True).encode()).hexdigest()
     (cache.folder / "header.json").write_text(json.dumps({"header": header, "sha256": check}), encoding="utf-8")
     refused_header(cache)
 
 
-# Of as many numbers as there are.
+# Wrong shapes of arrays, with as many numbers as the file has.
 UNLIKE = {
     "positions": ([6], [1, 6], [6, 1], [1, 2, 3], [3, 2], [2, 3, 1], [1, 3], []),
     "velocities": ([6], [1, 3]),
@@ -389,9 +393,10 @@ UNLIKE = {
 
 
 @pytest.mark.parametrize(("name", "shape"), [(name, shape) for name, shapes in UNLIKE.items() for shape in shapes])
-def test_an_array_of_another_shape_is_refused_though_its_checksum_is_right(
+def test_wrong_array_shape_is_refused(
     cache: FrameCache, name: str, shape: list[int]
 ) -> None:
+    """An array of a wrong shape is refused although its checksum is right."""
     content = frame_file(cache).read_bytes()
     head = head_of(content)
     entry = head["arrays"][name]
@@ -411,7 +416,8 @@ def test_an_array_of_another_shape_is_refused_though_its_checksum_is_right(
     assert contents(cache.folder) == before
 
 
-def test_clearing_removes_what_is_damaged_and_leaves_what_is_not_ours(cache: FrameCache) -> None:
+def test_clear_keeps_foreign_files(cache: FrameCache) -> None:
+    """Clearing removes damaged cache files and keeps other files of the folder."""
     (cache.folder / "header.json").write_bytes(b"")
     frame_file(cache).write_bytes(b"")
     (cache.folder / "frame_000004.frame.part").write_bytes(b"")

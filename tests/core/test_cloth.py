@@ -1,4 +1,4 @@
-"""Cloth and ropes as kinds of bodies, against the theory of plates, rods and hanging chains."""
+"""Cloth and rope bodies against the theory of plates, rods and hanging chains."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ from dampsim.core.system.system import assemble, build_system
 from dampsim.core.system.term import Factor, Potential
 from shapes import sheet, sphere
 
-# A plate of 1 mm that stands out.
+# A plate of 1 mm that is clamped at one end.
 CARD: dict[str, Any] = {"thickness": 1.0, "stiffness": 1e6, "density": 500.0}
 
 
 def strip(segments: int, length: float = 0.3, width: float = 0.05, **more: Any) -> Body:
-    """Along x, clamped by its first row of faces, which lies before the origin."""
+    """Return a strip along x that is clamped by its first row of faces, which lies before the origin."""
     pitch = length / segments
     x, y = np.linspace(-pitch, length, segments + 2), np.array([0.0, 0.5 * width, width])
     a, b = np.meshgrid(x, y, indexing="ij")
@@ -58,7 +58,7 @@ def strip(segments: int, length: float = 0.3, width: float = 0.05, **more: Any) 
 
 
 def rod(nodes: int, length: float = 0.3, clamped: bool = True, **more: Any) -> Body:
-    """Along x from the origin; clamped by one edge more before it."""
+    """Return a rod along x from the origin; an additional edge before the origin clamps it."""
     pitch = length / (nodes - 1)
     x = np.arange(-1 if clamped else 0, nodes) * pitch
     surface = Surface("Rod", np.column_stack([x, 0.0 * x, 0.0 * x]), np.zeros((0, 3), dtype=np.int64))
@@ -76,34 +76,34 @@ def hung(body: Body) -> np.ndarray:
 
 
 def frequency(body: Body) -> float:
-    """Of the first mode at rest, rad/s."""
+    """Return the frequency of the first mode at rest, rad/s."""
     block = built(body)
     free, factor = np.flatnonzero(~block.fixed), body.settings.young / BASE_YOUNG
     return float(np.sqrt(factor * smallest_eigenvalue(block.stiffness_at_rest(False), block.mass, free, 0)))
 
 
 def rigidity(body: Body) -> float:
-    """E I of a rod in N m^2, B of a sheet in N m."""
+    """Return E I of a rod in N m^2, or B of a sheet in N m."""
     t, young = 1e-3 * body.settings.thickness, body.settings.young
     plate = t**3 / (12.0 * (1.0 - POISSON**2))
     return float(body.settings.bending * young * (np.pi * t**4 / 64.0 if body.kind == "ROPE" else plate))
 
 
 @pytest.mark.parametrize(("name", "wanted"), [("Silk", 5e-6), ("Cotton", 5e-5), ("Denim", 5e-4)])
-def test_fabrics_have_the_rigidities_that_are_said_of_them(name: str, wanted: float) -> None:
-    # Two digits are dialled.
+def test_fabric_presets_have_documented_rigidity(name: str, wanted: float) -> None:
+    # The presets have two digits.
     assert rigidity(flag(3, **FABRICS[name])) == pytest.approx(wanted, rel=0.03)
 
 
 @pytest.mark.parametrize(("segments", "close"), [(10, 0.012), (20, 0.003), (40, 0.0008)])
-def test_a_clamped_strip_that_does_not_bend_across_sags_and_swings_as_a_beam_does(segments: int, close: float) -> None:
-    """With Poisson's ratio 0, B is a beam's E t^3/12 per width; close falls with the square of the segments."""
+def test_clamped_strip_matches_beam(segments: int, close: float) -> None:
+    """With Poisson's ratio 0, B is a beam's E t^3/12 per width; the error falls with the square of the segments."""
     block, length = built(strip(segments)), 0.3
     free = np.flatnonzero(~block.fixed)
     bending = ShellBending(block.rest, block.groups[0], 1.0, block.fixed, 0.0)
     assert bending.scalar is not None
     stiffness, load = bending.scalar.toarray()[np.ix_(free, free)], block.mass[free].sum() / length
-    # The last row of nodes before the clamp carries half a segment.
+    # The last row of nodes before the clamp has the mass of half a segment.
     load = float(block.mass.sum() / (length + length / segments)) / 0.05
     sag = np.linalg.solve(stiffness, block.mass[free])[-3:].mean()
     assert sag / (load * length**4 / 8.0) == pytest.approx(1.0, abs=close)
@@ -111,17 +111,18 @@ def test_a_clamped_strip_that_does_not_bend_across_sags_and_swings_as_a_beam_doe
     assert np.sqrt(squared) == pytest.approx(1.8751**2 / np.sqrt(load) / length**2, rel=close)
 
 
-def test_a_strip_sags_between_a_beam_and_a_plate() -> None:
+def test_strip_sag_between_beam_and_plate() -> None:
     body = strip(10)
     found = hung(replace(body, settings=replace(body.settings, gravity_weight=1e-3)))
     load, bending = body.settings.density * 1e-3, rigidity(body)
     ratio = -found[-3:, 2].mean() / (9.81e-3 * load * 0.3**4 / (8.0 * bending))
-    # A beam's over a plate's rigidity is 1 - nu^2; with ten segments it sags by a hundredth more.
+    # The ratio of a beam's to a plate's rigidity is 1 - nu^2. Ten segments add 1%.
     assert 1.0 < ratio < 1.01 / (1.0 - POISSON**2)
 
 
 @pytest.mark.parametrize(("nodes", "close"), [(11, 0.011), (21, 0.003), (41, 0.001)])
-def test_a_clamped_rod_sags_and_swings_as_a_beam_does(nodes: int, close: float) -> None:
+def test_clamped_rod_matches_beam(nodes: int, close: float) -> None:
+    """Sag and first frequency are those of a beam."""
     body = rod(nodes, thickness=3.0, stiffness=1e6, density=1000.0, gravity_weight=1e-3)
     length, load = 0.3, 1000.0 * np.pi * 9e-6 / 4.0
     theory = 9.81e-3 * load * length**4 / (8.0 * rigidity(body))
@@ -130,8 +131,8 @@ def test_a_clamped_rod_sags_and_swings_as_a_beam_does(nodes: int, close: float) 
 
 
 @pytest.mark.parametrize(("segments", "close"), [(20, 2e-3), (40, 5e-4)])
-def test_a_rod_that_is_bent_far_is_the_elastica(segments: int, close: float) -> None:
-    """A tip load of 10 E I/L^2, dead: tables of the elastica have a drop of 0.8106 and a reach of 0.4450."""
+def test_large_rod_deflection_matches_elastica(segments: int, close: float) -> None:
+    """A dead tip load of 10 E I/L^2: tables of the elastica give a drop of 0.8106 and a reach of 0.4450."""
     body = rod(segments + 1, length=1.0, thickness=10.0, stiffness=1e7)
     block, load = built(body), np.zeros((segments + 2, 3))
     load[-1, 2] = -10.0 * rigidity(body)
@@ -145,7 +146,7 @@ def test_a_rod_that_is_bent_far_is_the_elastica(segments: int, close: float) -> 
 @pytest.mark.parametrize(
     "nodes", [pytest.param(21, marks=pytest.mark.slow), 41, pytest.param(81, marks=pytest.mark.slow)]
 )
-def test_a_rope_between_two_pins_is_a_catenary(nodes: int) -> None:
+def test_rope_between_pins_is_catenary(nodes: int) -> None:
     span = 0.8
     s = np.linspace(0.0, 1.0, nodes)
     points = np.column_stack([span * s, 0.0 * s, -0.3 * (1.0 - np.abs(2.0 * s - 1.0))])
@@ -155,13 +156,13 @@ def test_a_rope_between_two_pins_is_a_catenary(nodes: int) -> None:
         kind="ROPE", edges=np.stack([k[:-1], k[1:]], 1), thickness=2.0, stiffness=1e6, bending=0.0,
     )  # fmt: skip
     c = brentq(lambda c: 2.0 * c * np.sinh(0.5 * span / c) - 1.0, 0.05, 5.0)
-    # 0.26544 m; the chain is made of straight links.
+    # The exact sag is 0.26544 m; the chain has straight links.
     assert -hung(body)[:, 2].min() == pytest.approx(c * (np.cosh(0.5 * span / c) - 1.0), rel=2e-3)
 
 
 @pytest.mark.parametrize("angle", [0.0, 30.0, 45.0, 90.0])
-def test_a_sheet_bends_alike_along_every_direction_of_its_mesh(angle: float) -> None:
-    """On a cylinder of 20 m, over B/2 per square metre and 1/R^2; outermost edges have no hinge, a fortieth of all."""
+def test_sheet_bending_is_isotropic(angle: float) -> None:
+    """On a cylinder of 20 m, over B/2 per m^2 and 1/R^2; outermost edges, a fortieth of all, have no hinge."""
     flat, R = sheet(41), 20.0
     along = np.array([np.cos(np.radians(angle)), np.sin(np.radians(angle))])
     across = np.array([-along[1], along[0]])
@@ -172,14 +173,14 @@ def test_a_sheet_bends_alike_along_every_direction_of_its_mesh(angle: float) -> 
     assert 0.97 < energy / (0.5 / R**2) < 1.001
 
 
-def test_a_square_metre_of_cotton_stretches_by_a_fifth_of_a_percent_under_its_weight() -> None:
-    """In one step a frame; half of its weight hangs on the mean of it: rho g L^2/(2 E t)."""
+def test_cotton_stretch_under_own_weight() -> None:
+    """With one step per frame; the mean tension is half of the weight: rho g L^2/(2 E t), 0.2%."""
     low = -hung(flag(17, **FABRICS["Cotton"]))[:, 2].min() - 1.0
     assert low == pytest.approx(0.2 * 9.81 / (2.0 * 500.0), rel=0.02)
 
 
-def test_no_edge_of_cotton_that_falls_from_horizontal_is_ever_longer_by_one_percent() -> None:
-    """One substep at 24 frames per second; at 10,000 vertices it is 0.73%, docs/validation/speed.md."""
+def test_falling_cotton_edge_stretch_bounded() -> None:
+    """Below 1% with one substep at 24 frames per second; 0.73% at 10,000 vertices, docs/validation/speed.md."""
     flat = sheet(17)
     body = still(
         flat, (flat.vertices[:, 0] < 1e-9).astype(float), kind="CLOTH", start_settled=False, **FABRICS["Cotton"]
@@ -191,7 +192,7 @@ def test_no_edge_of_cotton_that_falls_from_horizontal_is_ever_longer_by_one_perc
     assert (lengths / lengths[0]).max() < 1.01
 
 
-def test_what_was_modelled_curved_is_at_rest_curved_and_swings_about_that() -> None:
+def test_curved_rest_shape_has_no_force() -> None:
     flat = sheet(9)
     bent = flat.vertices + np.array([0.0, 0.0, 0.3]) * np.sin(3.0 * flat.vertices[:, :1])
     body = still(replace(flat, vertices=bent), np.zeros(len(bent)), kind="CLOTH", **FABRICS["Denim"])
@@ -199,7 +200,7 @@ def test_what_was_modelled_curved_is_at_rest_curved_and_swings_about_that() -> N
     assert np.abs(gradient).max() < 1e-9
 
 
-def test_shrunk_cloth_and_ropes_are_at_rest_so_much_shorter() -> None:
+def test_shrink_shortens_rest_lengths() -> None:
     for body in (flag(5, shrink=10.0), rod(6, shrink=10.0, pins=np.zeros(7))):
         block = built(body)
         value = sum(energy.value_gradient(0.9 * block.rest)[0] for energy in block.energies)
@@ -207,8 +208,8 @@ def test_shrunk_cloth_and_ropes_are_at_rest_so_much_shorter() -> None:
         assert block.elastic_energy(block.rest) > 1e-4
 
 
-def test_a_blown_up_ball_pulls_as_laplace_says() -> None:
-    """p R = 2 T for the mean pull T of a ball's skin; small strains of E t/(1 - nu) each way."""
+def test_pressurised_ball_matches_laplace() -> None:
+    """p R = 2 T for the mean tension T of a ball's skin; small strains of E t/(1 - nu) in each direction."""
     ball = sphere(400)
     pins = np.zeros(400)
     pins[0] = 1.0
@@ -222,11 +223,12 @@ def test_a_blown_up_ball_pulls_as_laplace_says() -> None:
         np.cross(ball.vertices[ball.triangles[:, 1]], ball.vertices[ball.triangles[:, 2]]),
     )  # fmt: skip
     strain = (volume / before) ** (1.0 / 3.0) - 1.0
-    # Of faces, not of a ball: their skin is a little flatter, and strains are half a percent.
+    # The polyhedron is a little flatter than a ball, and strains are half a percent.
     assert strain == pytest.approx(20.0 / 2.0 * (1.0 - POISSON) / 2000.0, rel=0.05)
 
 
-def test_pressure_in_an_open_sheet_and_cloth_without_an_area_say_what_to_do() -> None:
+def test_invalid_cloth_errors_state_fix() -> None:
+    """Pressure in an open sheet, and cloth without area."""
     with pytest.raises(MeshError, match="Flag: the sheet is open, so that it holds no air; close it"):
         Cloth.build(flag(4, pressure=1.0))
     line = Surface("Line", np.eye(3) * np.array([[1.0], [2.0], [3.0]]) @ np.ones((3, 3)), np.array([[0, 1, 2]]))
@@ -234,7 +236,8 @@ def test_pressure_in_an_open_sheet_and_cloth_without_an_area_say_what_to_do() ->
         Cloth.build(still(line, kind="CLOTH"))
 
 
-def test_seams_hold_and_loose_vertices_stay_on_the_animation() -> None:
+def test_duplicate_and_loose_cloth_vertices() -> None:
+    """Duplicate vertices stay joined; vertices without faces follow the animation."""
     flat = sheet(3)
     doubled = np.concatenate([flat.vertices, flat.vertices[[4]], [[5.0, 5.0, 5.0]]])
     faces = flat.triangles.copy()
@@ -247,15 +250,16 @@ def test_seams_hold_and_loose_vertices_stay_on_the_animation() -> None:
     np.testing.assert_array_equal(shown[10], doubled[10])
 
 
-def test_of_edges_that_meet_the_straightest_are_one_rope() -> None:
-    """A T: the bar goes on, the stem is tied to it."""
+def test_rope_continues_along_straightest_edges() -> None:
+    """A T of edges: the bar is one rope, and the stem is attached to it."""
     rest = np.array([[-1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 0.0, -2.0]])
     edges = np.array([[0, 1], [1, 2], [1, 3], [3, 4]])
     found = {tuple(sorted(row)) for row in following(rest, edges).tolist()}
     assert found == {(0, 1, 2), (1, 3, 4)}
 
 
-def test_strain_rate_damps_bending_and_stretching_but_no_turn_of_what_is_bent() -> None:
+def test_strain_rate_damping_ignores_rotation() -> None:
+    """Bending and stretching rates are damped; rigid rotations of deformed elements are not."""
     rng = np.random.default_rng(0)
     flat = sheet(5)
     x = flat.vertices + 0.1 * rng.standard_normal(flat.vertices.shape)
@@ -273,7 +277,7 @@ def test_strain_rate_damps_bending_and_stretching_but_no_turn_of_what_is_bent() 
         C = part.matrix(x).toarray()
         assert np.linalg.eigvalsh(C).min() > -1e-12 * np.abs(C).max()
         assert np.abs(C @ rigid).max() < 1e-12 * np.abs(C).max()
-    # By differences: half of what is lost is the rate of the angles, squared by K_b.
+    # By finite differences: the power is twice the quadratic form of the angles' rates with K_b.
     shell, v, h = ShellBending(flat.vertices, flat.triangles, 2.0), rng.standard_normal(x.shape), 1e-6
     J = shell.jacobian(x)
     angles = (shell._angle.values((x + s * h * v)[shell.hinges.nodes])[:, 0] for s in (1.0, -1.0))
@@ -284,8 +288,11 @@ def test_strain_rate_damps_bending_and_stretching_but_no_turn_of_what_is_bent() 
 
 
 @pytest.mark.long
-def test_a_swinging_cloth_keeps_its_swing_under_strain_rate_damping_and_not_under_rayleighs() -> None:
-    """[SRD] figure 3: 17 x 17, beta 0.15 s, steps of 5 ms; mean kinetic energies over the undamped one's."""
+def test_cloth_swing_strain_rate_versus_rayleigh() -> None:
+    """[SRD] figure 3: 17 x 17, beta 0.15 s, steps of 5 ms; mean kinetic energies over the undamped one's.
+
+    Strain-rate damping keeps the swing, Rayleigh damping does not.
+    """
     flat = cloth(17, np.arange(17))
     block, rest = flat.blocks[0], flat.rest
     (faces,) = block.groups

@@ -1,4 +1,4 @@
-"""Sheets and ropes lie on things: they carry their weight there, and hang over edges and balls."""
+"""Contact of sheets and ropes with colliders: weight, edges, balls and impacts."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ pytestmark = pytest.mark.scenes
 
 
 def cloth(count: int, height: float, kind: str = "CLOTH") -> Body:
-    """A level square metre of cotton around the z axis."""
+    """Return a level square metre of cotton, centred on the z axis."""
     flat = sheet(count)
     points = flat.vertices - flat.vertices.mean(axis=0) + [0.0, 0.0, height]
     return still(Surface("Cloth", points, flat.triangles), kind=kind, settle=12.0, **FABRICS["Cotton"])  # type: ignore[arg-type]
 
 
 def cord(count: int, height: float, kind: str = "ROPE") -> Body:
-    """A level metre of rope along the x axis."""
+    """Return a level metre of rope along the x axis."""
     x = np.linspace(-0.5, 0.5, count)
     points = np.column_stack([x, 0.0 * x + 0.01, 0.0 * x + height])
     dials = {"thickness": 10.0, "stiffness": 1e4, "density": 1000.0, "bending": 0.1, "settle": 12.0}
@@ -39,28 +39,28 @@ def cord(count: int, height: float, kind: str = "ROPE") -> Body:
 
 
 def ball(radius: float) -> Obstacle:
-    """One whose top is at the origin."""
+    """Return a ball whose top is at the origin."""
     round_ = sphere(300)
     points = radius * (round_.vertices - [0.0, 0.0, 1.0])
     return Obstacle("Ball", points, round_.triangles, lambda frame: points)
 
 
 @pytest.mark.parametrize("body", [cloth(9, 0.05), cord(21, 0.05), cord(21, 0.05, "SPRINGS")], ids=lambda one: one.kind)
-def test_what_lies_flat_presses_with_its_weight(body: Body) -> None:
+def test_resting_sheet_transmits_its_weight(body: Body) -> None:
     simulation, frame = last(scene(body, last=30, obstacles=(plane(0.0),)))
     name = body.surface.name
     weight = float(simulation.system_of(name).mass.sum()) * 9.81
     found = pressing(simulation, frame, name)
     assert len(found) == len(body.surface.vertices)
     np.testing.assert_allclose(found.total("Floor"), [0.0, 0.0, weight], atol=0.01 * weight)
-    # It is pressed in by less than a tenth of the contact distance.
+    # It penetrates by less than a tenth of the contact distance.
     distance = 0.005 * body.surface.size
     heights = frame.state.positions[:, 2]
     assert 0.9 * distance < heights.min()
     assert heights.max() < 1.01 * distance
 
 
-def test_a_sheet_that_touches_takes_the_steps_of_sheets() -> None:
+def test_touching_sheet_uses_sheet_stepper() -> None:
     simulation = Simulation(scene(cloth(9, 0.05), last=10, obstacles=(plane(0.0),)))
     assert isinstance(simulation.statics.steppers[0], SheetStepper)
     assert max(frame.helped for frame in simulation.frames()) == 0
@@ -72,7 +72,8 @@ def test_a_sheet_that_touches_takes_the_steps_of_sheets() -> None:
 @pytest.mark.parametrize(
     "body", [pytest.param(cloth(13, 0.05), marks=pytest.mark.slow), cord(41, 0.05)], ids=lambda one: one.kind
 )
-def test_what_is_thrown_over_something_hangs_down_outside_of_it(body: Body, obstacle: Obstacle) -> None:
+def test_draped_cloth_stays_outside_obstacle(body: Body, obstacle: Obstacle) -> None:
+    """Cloth and ropes over a ball or a table edge hang down without penetrating it."""
     simulation = Simulation(scene(body, last=30, obstacles=(obstacle,)))
     low = 0.0
     for frame in simulation.frames():
@@ -85,12 +86,12 @@ def test_what_is_thrown_over_something_hangs_down_outside_of_it(body: Body, obst
             deep = np.minimum(deep, x[:, 2] + 0.3)
         assert deep.max() < 0.003
         low = min(low, float(x[:, 2].min()))
-    # Its ends hang: half a metre reaches as far over an edge, or around a ball.
+    # Its ends hang: half a metre reaches this far over an edge or around a ball.
     assert low < -0.15
 
 
 def pushed(substeps: int, count: int) -> float:
-    """By which part the longest edge of a curtain is longer than modelled, at worst, while a ball is pushed into it."""
+    """Return the largest relative stretch of a curtain's edges while a ball is pushed into it."""
     flat = sheet(count)
     points = np.column_stack([flat.vertices[:, 0], 0.0 * flat.vertices[:, 0], flat.vertices[:, 1]]) - [0.5, 0.0, 0.5]
     pins = (points[:, 2] > points[:, 2].max() - 1e-9).astype(float)
@@ -119,15 +120,16 @@ def pushed(substeps: int, count: int) -> float:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [15, 21])
-def test_a_blow_stretches_cloth_in_steps_of_a_frame_about_as_in_short_ones(count: int) -> None:
-    # Four times as far with 21 vertices a side, before steps in which much would be gone through were halved. A taut
-    # pull is no such step: with 15 it goes twice as far.
+def test_impact_stretch_with_long_steps(count: int) -> None:
+    """An impact stretches cloth with one step per frame less than 2.5 times as far as with eight."""
+    # With 21 vertices per side the factor was four before steps with much tunnelling were halved. A taut pull is not
+    # halved: with 15 vertices the factor is two.
     assert pushed(1, count) < 2.5 * pushed(8, count)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("up", [True, False])
-def test_a_cloth_lies_over_sharp_edges_whichever_side_is_up(up: bool) -> None:
+def test_cloth_over_sharp_edges_both_sides(up: bool) -> None:
     flat = sheet(13)
     cos, sin = np.cos(0.4), np.sin(0.4)
     turn = np.array([[cos, sin, 0.0], [-sin, cos, 0.0], [0.0, 0.0, 1.0]])
@@ -140,13 +142,13 @@ def test_a_cloth_lies_over_sharp_edges_whichever_side_is_up(up: bool) -> None:
     for frame in Simulation(scene(body, last=24, obstacles=(obstacle,))).frames():
         places = np.einsum("si,tid->tsd", inner, frame.shapes["Cloth"][flat.triangles]).reshape(-1, 3)
         deep = np.minimum(0.25 - np.abs(places[:, :2]).max(axis=1), np.minimum(-places[:, 2], places[:, 2] + 0.5))
-        # Nobody sees a thousandth of its size; with its faces up it once lay 16 mm deep.
+        # A thousandth of its size is invisible. With its faces up it once penetrated by 16 mm.
         assert deep.max() < 1e-3 * surface.size
 
 
 @pytest.mark.slow
-def test_a_strip_that_falls_on_its_end_is_simulated() -> None:
-    """In its folds hinges come round: where bending jumped there, no search got by, and frame 8 could not be made."""
+def test_strip_dropped_on_its_end() -> None:
+    """Folds reach full turns at some hinges; a jump of the bending energy there once stopped the solver at frame 8."""
     flat, _, triangles = grid(25, 4)
     x, y = 0.03 * flat[:, 1], 0.03 * flat[:, 0]
     surface = Surface("Strip", np.column_stack([x, 0.02 * np.sin(9.0 * y + 3.0 * x), y + 0.02]), triangles)
@@ -154,6 +156,6 @@ def test_a_strip_that_falls_on_its_end_is_simulated() -> None:
     # It lies from frame 9 on.
     for frame in Simulation(scene(body, last=16, obstacles=(plane(0.0),))).frames():
         heights = frame.shapes["Strip"][:, 2]
-    # It lies on the floor, in folds: nothing of it in the floor, and none of it up on its end.
+    # It lies in folds on the floor: nothing is below the floor, and nothing stands upright.
     assert heights.min() > 0.0
     assert heights.max() < 0.4

@@ -1,4 +1,4 @@
-"""Dense sheets: fewer triangles of the same shape, and a fine surface that goes along with a coarse sheet."""
+"""Decimation of dense sheets, and the wrap that moves the dense surface with the coarse sheet."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from shapes import ring, sheet, sphere
 
 
 @pytest.mark.parametrize("surface", [sheet(30), sphere(900), ring(48, 16)], ids=["sheet", "ball", "ring"])
-def test_a_third_of_the_vertices_make_the_same_shape(surface: Surface) -> None:
+def test_decimation_preserves_shape_and_topology(surface: Surface) -> None:
     points, triangles = surface.vertices, surface.triangles
     count = len(points) // 3
     found = collapsed(points, triangles, count, np.zeros(len(points)))
     left = np.unique(found.triangles)
     assert len(left) == count
-    # Pieces and holes: Euler's number is what it was, and what was closed is closed.
+    # The Euler characteristic stays, and closed surfaces stay closed.
     sides = np.sort(found.triangles[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2), axis=1)
     before = np.sort(triangles[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2), axis=1)
     euler = [
@@ -32,16 +32,17 @@ def test_a_third_of_the_vertices_make_the_same_shape(surface: Surface) -> None:
     ]
     assert euler[0] == euler[1]
     assert (open_edges(found.triangles) == 0) == (open_edges(triangles) == 0)
-    # A ring of so few is less round.
+    # A ring with so few vertices is less round.
     areas = triangle_areas(points, found.triangles)
     assert areas.sum() == pytest.approx(triangle_areas(points, triangles).sum(), rel=0.03)
     assert np.isin(found.into, left).all()
-    # No vertex went far: about as far as those that are left are apart.
+    # No vertex moved far: about the distance between remaining vertices.
     apart = np.sqrt(areas.sum() / count)
     assert np.linalg.norm(points - points[found.into], axis=1).max() < 4.0 * apart
 
 
-def test_what_is_pinned_goes_into_nothing_that_is_held_less_and_corners_stay() -> None:
+def test_decimation_keeps_pins_and_corners() -> None:
+    """A vertex merges only into one with at least its pin weight, and corners stay."""
     surface = sheet(20)
     held = (surface.vertices[:, 0] > 0.9).astype(float)
     found = collapsed(surface.vertices, surface.triangles, 80, held)
@@ -53,7 +54,8 @@ def test_what_is_pinned_goes_into_nothing_that_is_held_less_and_corners_stay() -
 
 
 @pytest.mark.slow
-def test_a_dense_sheet_moves_as_it_does_with_fewer_vertices_and_is_carried_rigidly() -> None:
+def test_decimated_sheet_matches_dense_sheet() -> None:
+    """The wrapped surface follows rigid motions exactly and a fall within 5 cm."""
     body = flag(25, detail=120)
     model = kind("CLOTH").build(body)
     assert len(model.block.rest) == 120
@@ -64,7 +66,7 @@ def test_a_dense_sheet_moves_as_it_does_with_fewer_vertices_and_is_carried_rigid
     turn *= np.sign(np.linalg.det(turn))
     moved = model.skin(model.block.rest @ turn.T + 1.0, rest @ turn.T + 1.0)
     np.testing.assert_allclose(moved, rest @ turn.T + 1.0, atol=1e-12)
-    # Falling from the horizontal it is where all of its vertices put it, to a few hundredths of its size.
+    # Its fall from the horizontal agrees with the dense sheet within a few percent of its size.
     shapes = []
     for detail in (120, 5000):
         turned = Surface("Flag", np.column_stack([rest[:, 0], -rest[:, 2], 0.0 * rest[:, 0]]), body.surface.triangles)
@@ -78,9 +80,10 @@ def test_a_dense_sheet_moves_as_it_does_with_fewer_vertices_and_is_carried_rigid
 
 
 @pytest.mark.parametrize("crumpled", [0.0, 0.08])
-def test_around_a_node_a_dense_sheet_turns_as_what_takes_its_edges_and_normals_best_to_where_they_are(
+def test_sheet_wrap_rotations_are_best_fit(
     crumpled: float,
 ) -> None:
+    """A node's rotation is the polar factor of the least-squares fit to its edges and normals."""
     skin = kind("CLOTH").build(flag(25, detail=120)).skin
     assert isinstance(skin, Led)
     rolled = skin.rest.copy()
@@ -96,14 +99,14 @@ def test_around_a_node_a_dense_sheet_turns_as_what_takes_its_edges_and_normals_b
             for places, rows in zip(corners, (old, new), strict=True):
                 rows.extend(places[triangle != node] - places[triangle == node])
             normals = [np.cross(one[1] - one[0], one[2] - one[0]) for one in corners]
-            # Both as long as the rest shape's edges are.
+            # Both get the length of the rest shape's edges.
             rows = [one / np.linalg.norm(one) * np.sqrt(np.linalg.norm(normals[0])) for one in normals]
             old.append(rows[0])
             new.append(rows[1])
         F = np.linalg.lstsq(np.array(old), np.array(new), rcond=None)[0].T
         u, _, w = np.linalg.svd(F)
         folded += np.linalg.det(F) < 0.0
-        # As near as an SVD of what least squares leave of a few edges.
+        # The accuracy of an SVD of a least-squares fit to a few edges.
         np.testing.assert_allclose(found, u @ np.diag([1.0, 1.0, np.linalg.det(u @ w)]) @ w, atol=1e-9)
-    # Some of the crumpled ones are turned inside out.
+    # Some of the crumpled nodes are inverted.
     assert (folded > 0) == (crumpled > 0.0)

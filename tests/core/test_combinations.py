@@ -1,4 +1,4 @@
-"""Every damping with every integrator on an object: it works, or says why not."""
+"""Every damping method with every integrator on a body."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PLAIN = {"gamma": 0.0, "damping_ratio": 0.0, "wavelength": 1e-4}
 
 
 def scene(settings: Settings, last: int = 10) -> Scene:
-    """A rod on its foot, which is pulled aside and stops."""
+    """Return a scene with a rod on its foot, which is moved sideways and stops."""
     surface = tube(1.0, 0.08, 24, 12)
     pins = (surface.vertices[:, 2] < 0.06).astype(float)
 
@@ -51,9 +51,10 @@ def played(method: type[Damping], integrator: type[Integrator], dials: dict[str,
 @pytest.mark.slow
 @pytest.mark.parametrize("integrator", INTEGRATORS, ids=lambda one: one.name)
 @pytest.mark.parametrize("method", DAMPINGS, ids=lambda one: one.name)
-def test_every_combination_swings_less_than_undamped_or_says_what_it_needs(
+def test_damping_reduces_motion_every_integrator(
     method: type[Damping], integrator: type[Integrator]
 ) -> None:
+    """Each damping reduces the motion with each implicit integrator; explicit ones state the substeps they need."""
     if not integrator.implicit:
         with pytest.raises(StepError, match="An explicit integrator needs about"):
             played(method, integrator, DAMPED, substeps=8)
@@ -66,7 +67,7 @@ def test_every_combination_swings_less_than_undamped_or_says_what_it_needs(
     assert left[0] < left[1]
 
 
-def test_an_explicit_integrator_runs_on_as_many_substeps_as_it_asks_for() -> None:
+def test_explicit_integrator_with_requested_substeps() -> None:
     soft = {"gamma": 0.1}
     method = next(one for one in DAMPINGS if one.name == "DIRECT")
     explicit = next(one for one in INTEGRATORS if one.name == "SYMPLECTIC_EULER")
@@ -77,20 +78,20 @@ def test_an_explicit_integrator_runs_on_as_many_substeps_as_it_asks_for() -> Non
         stiffness=3000.0 * (50.0 / needed) ** 2, resolution=200, damping_by=method.name, integrator=explicit.name,
         gamma=0.1, substeps=60,
     )  # fmt: skip
-    # As much softer as makes 50 substeps enough.
+    # Softer, so that 50 substeps are enough.
     frames = list(Simulation(replace(scene(settings), gravity=np.zeros(3))).frames())
     assert all(np.isfinite(frame.surface).all() for frame in frames)
     assert np.abs(frames[-1].surface).max() < 3.0
 
 
-def test_a_material_for_which_traditional_damping_would_be_negative_is_refused_by_name() -> None:
+def test_traditional_damping_refuses_negative_viscosity() -> None:
     settings = Settings(poisson=0.3, damping_by="TRADITIONAL", resolution=200)
     with pytest.raises(ParameterError, match=r"Tube: traditional damping would have a negative viscosity.*1/3"):
         list(Simulation(scene(settings)).frames())
     assert any("1/3" in remark for remark in remarks(settings))
 
 
-def test_what_has_no_effect_with_a_choice_is_said() -> None:
+def test_method_warnings_name_ineffective_settings() -> None:
     assert remarks(Settings()) == []
     for method in DAMPINGS:
         for integrator in INTEGRATORS:
@@ -109,11 +110,12 @@ def test_what_has_no_effect_with_a_choice_is_said() -> None:
         *(("POINT", one.name) for one in INTEGRATORS[1:]),
     ],
 )
-def test_the_reference_motion_matters_where_the_panel_shows_it_and_nowhere_else(
+def test_reference_motion_effect_matches_visibility(
     damping: str, integrator: str, throw: float
 ) -> None:
+    """The reference motion changes the result exactly where has_reference_effect says so."""
     implicit = next(one for one in INTEGRATORS if one.name == integrator).implicit
-    # So soft that explicit steps are short enough.
+    # Soft, so that explicit steps are stable.
     settings = Settings(
         stiffness=1.0, resolution=100, damping_by=damping, integrator=integrator, follow_through=throw,
         substeps=1 if implicit else 40, accuracy="TIGHT", **DAMPED,
@@ -129,13 +131,14 @@ def test_the_reference_motion_matters_where_the_panel_shows_it_and_nowhere_else(
 
 
 @pytest.mark.parametrize("method", DAMPINGS, ids=lambda one: one.name)
-def test_every_parameter_that_a_method_reads_is_shown_with_it_and_no_other(method: type[Damping]) -> None:
+def test_visible_parameters_are_those_read(method: type[Damping]) -> None:
+    """A damping method shows exactly the parameters that it reads."""
     shown = {name for name, p in PARAMETERS.items() if p.only_with and method.name in p.only_with[1:]}
     assert shown == {*method.parameters, "integrator"}
 
 
 def all_pinned(**dials: object) -> Scene:
-    """A box that its pins carry along and turn."""
+    """Return a scene with a box that its pins move and rotate."""
     surface = box()
 
     def motion(frame: float) -> np.ndarray:
@@ -149,12 +152,12 @@ def all_pinned(**dials: object) -> Scene:
 def follows_its_pins(made: Scene) -> None:
     simulation = Simulation(made)
     for frame in simulation.frames():
-        # A surface is kept in single precision.
+        # Surfaces are stored in single precision.
         np.testing.assert_allclose(frame.surface, made.bodies[0].motion(frame.number), atol=1e-6)
     assert simulation.sag(made.bodies[0].name) < 1e-6
 
 
-# What a damping's own choices are, beside the first one of each.
+# Further choices of a damping method, besides its defaults.
 CHOICES: dict[str, list[dict[str, object]]] = {
     "STRAIN_RATE": [{"strain": "BIOT"}, {"strain": "SPATIAL"}, {"anisotropy": 5.0}],
     "DIRECT": [{"clusters": "ELEMENTS", "torque": torque} for torque in TORQUE_SCHEMES if torque != "PROGRAMME"],
@@ -164,7 +167,7 @@ CHOICES: dict[str, list[dict[str, object]]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("integrator", INTEGRATORS, ids=lambda one: one.name)
 @pytest.mark.parametrize("method", DAMPINGS, ids=lambda one: one.name)
-def test_a_body_that_is_pinned_all_over_just_follows_its_pins(
+def test_fully_pinned_body_every_method(
     method: type[Damping], integrator: type[Integrator]
 ) -> None:
     for more in ({}, *CHOICES.get(method.name, [])):
@@ -183,16 +186,16 @@ def test_a_body_that_is_pinned_all_over_just_follows_its_pins(
     ],
     ids=str,
 )
-def test_pinned_all_over_no_dial_is_in_the_way(dials: dict[str, object]) -> None:
+def test_fully_pinned_body_every_setting(dials: dict[str, object]) -> None:
     follows_its_pins(all_pinned(**dials))
 
 
-def test_what_is_pinned_all_over_has_no_swing_to_release_and_is_told_so() -> None:
+def test_calibration_refuses_fully_pinned_body() -> None:
     (body,) = all_pinned().bodies
-    with pytest.raises(PinError, match=r"Box: its pins hold all of it, .*; leave a part of it unpinned\."):
+    with pytest.raises(PinError, match=r"Box: it is completely pinned, .*\. Leave a part of it unpinned\."):
         list(calibrate(Simulation(all_pinned()), body.name, 0.1))
     held, free = (bar(name, low, low + 0.5, False, resolution=150) for name, low in (("Held", 0.0), ("Free", 0.5)))
     held = replace(held, pins=np.ones(len(held.pins)))
     both = Simulation(linked(held, free, last=2, links=weld("Weld", "Held", "Free", 0.5)))
-    with pytest.raises(PinError, match="Held: its pins hold all of it"):
+    with pytest.raises(PinError, match="Held: it is completely pinned"):
         list(calibrate(both, "Held", 0.1))

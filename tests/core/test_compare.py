@@ -1,4 +1,4 @@
-"""Comparing dampings."""
+"""Comparison of damping methods."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dampsim.core.measure.plot import chart
 from dampsim.core.papers import compare
 
 
-def test_compare_writes_a_row_for_each_damping_and_its_plots(tmp_path: Path) -> None:
+def test_compare_writes_rows_and_plots(tmp_path: Path) -> None:
     names = ["undamped", "point", "direct:clusters=elements,gamma=0.9", "strain_rate:damping_ratio=0.5"]
     rows = compare.compare("released", names, "BACKWARD_EULER", tmp_path, stable=False)
     with (tmp_path / "compare.csv").open(encoding="utf-8") as file:
@@ -29,7 +29,7 @@ def test_compare_writes_a_row_for_each_damping_and_its_plots(tmp_path: Path) -> 
         assert all(name.replace("&", "&amp;") in picture for name in names)
 
 
-def test_a_free_body_shows_what_each_damping_does_to_its_momentum(tmp_path: Path) -> None:
+def test_momentum_errors_of_free_body(tmp_path: Path) -> None:
     rows = compare.compare("thrown", ["undamped", "point", "direct"], "IMPLICIT_MIDPOINT", tmp_path, stable=False)
     linear = [float(row["linear_momentum_error"]) for row in rows]
     assert linear[0] < 1e-9
@@ -38,37 +38,39 @@ def test_a_free_body_shows_what_each_damping_does_to_its_momentum(tmp_path: Path
 
 
 @pytest.mark.slow
-def test_an_undamped_bars_largest_stable_step_is_two_over_its_highest_frequency() -> None:
+def test_largest_stable_step_of_undamped_bar() -> None:
+    """It is two over the highest frequency."""
     case = compare.released()
     explicit = next(one for one in compare.INTEGRATORS if one.name == "SYMPLECTIC_EULER")
     from dampsim.core.stepping.step import Stepper, highest_frequency
 
     wanted = 2.0 / highest_frequency(Stepper(case.system), np.ones(1))
-    # Found within 2%; near the bound growth is slow, so that a little beyond it still looks bounded.
+    # The search ends within 2%. Growth just above the bound is too slow to be noticed.
     assert compare.largest_step(case, explicit, None) == pytest.approx(wanted, rel=0.05)
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("magic", "is not known"),
+        ("magic", "is unknown"),
         ("point:torque=rigid", "has no 'torque'"),
         ("point:gamma=2", "outside of its range"),
-        ("direct:torque_then=radii", "has no effect; give clusters one of BODY_THEN"),
+        ("direct:torque_then=radii", "has no effect. Set clusters to one of BODY_THEN"),
     ],
 )
-def test_a_damping_that_is_not_there_is_named(text: str, words: str) -> None:
+def test_invalid_damping_specification_is_named(text: str, words: str) -> None:
     with pytest.raises(ParameterError, match=words):
         compare.damping(text, compare.released().system)
 
 
-def test_lines_of_a_chart_that_coincide_are_told_apart_and_nothing_is_written_over_them() -> None:
+def test_coinciding_chart_lines_are_distinguishable() -> None:
+    """Lines differ in style and width, and labels do not cover them."""
     x = np.linspace(0.0, 1.0, 5)
     count = 6
     svg = chart({f"line {k}": (x, x) for k in range(count)}, "One above the other", "time, s", "height, m")
     drawn = re.findall(r'<path d="M[^"]*L[^"]*" fill="none" ([^/]*)/>', svg)
     assert len(set(drawn)) == len(drawn) == count
-    # Narrower from the first, which lies lowest, to the last.
+    # Widths decrease from the first line, which is drawn lowest, to the last.
     widths = [float(re.search(r'stroke-width="([\d.]+)"', one)[1]) for one in drawn]  # type: ignore[index]
     assert widths == sorted(widths, reverse=True)
     grid = [float(top) for top in re.findall(r'<path d="M[\d.]+,(\d+)v\d+"', svg)]

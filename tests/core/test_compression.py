@@ -1,4 +1,4 @@
-"""Few shapes for a motion: within the bound, no negative weight, and few indeed."""
+"""Compression of a motion into few shapes with bounded error."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FRAMES, VERTICES = 60, 400
 
 
 def swing(modes: int) -> np.ndarray:
-    """So many shapes that calm down, each with a frequency of its own."""
+    """Return displacements (f, v, 3) of so many decaying shapes, each with its own frequency."""
     rng = np.random.default_rng(3)
     shapes = rng.normal(size=(modes, VERTICES, 3)) / np.arange(1, modes + 1)[:, None, None]
     time = np.arange(FRAMES)
@@ -25,17 +25,18 @@ def played(found: object, frames: int) -> np.ndarray:
 
 @pytest.mark.parametrize("bound", [1.0, 1e-1, 1e-2, 1e-4])
 @pytest.mark.parametrize("modes", [1, 5, 30])
-def test_no_vertex_is_off_by_more_than_the_bound_and_no_weight_is_negative(modes: int, bound: float) -> None:
+def test_compression_error_within_bound(modes: int, bound: float) -> None:
+    """No vertex is off by more than the bound, and weights lie in [0, 1]."""
     moves = swing(modes)
     found = compress(moves, bound)
     assert np.linalg.norm(played(found, FRAMES) - moves, axis=2).max() <= bound
     assert found.weights.min(initial=0.0) >= 0.0
     assert found.weights.max(initial=0.0) <= 1.0 + 1e-12
-    # A sum of so many shapes needs no more of them.
+    # A sum of so many shapes needs at most as many.
     assert len(found.shapes) <= modes
 
 
-def test_one_shape_fewer_would_break_the_bound() -> None:
+def test_compression_uses_fewest_shapes() -> None:
     moves, bound = swing(30), 0.3
     found = compress(moves, bound)
     kept = len(found.shapes)
@@ -47,15 +48,15 @@ def test_one_shape_fewer_would_break_the_bound() -> None:
 
 
 @pytest.mark.parametrize("frames", [1, 2])
-def test_stills_and_rests_need_no_shape(frames: int) -> None:
+def test_motionless_frames_need_no_shape(frames: int) -> None:
     still = np.tile(np.random.default_rng(1).normal(size=(1, VERTICES, 3)), (frames, 1, 1)).astype(np.float32)
     found = compress(still, 1e-5)
     assert found.shapes.shape == (0, VERTICES, 3)
     np.testing.assert_allclose(played(found, frames), still, atol=1e-6)
 
 
-def test_between_frames_it_lies_on_the_straight_line() -> None:
-    # Weights that run linearly give moves that run linearly: sub-frames are as good as frames.
+def test_subframes_interpolate_linearly() -> None:
+    """Linear weights give linear motion, so sub-frames are as accurate as frames."""
     moves = swing(5)
     found = compress(moves, 1e-3)
     between = found.offset + np.tensordot(0.5 * (found.weights[3] + found.weights[4]), found.shapes, 1)

@@ -72,7 +72,7 @@ def test_an_inside_out_mesh_is_turned_and_doubles_are_dropped() -> None:
         (Surface("Nothing", np.zeros((0, 3)), np.zeros((0, 3), dtype=int)), "Nothing: the mesh has no faces"),
         (Surface("Wire", np.eye(3), np.zeros((0, 3), dtype=int)), "Wire: the mesh has no faces"),
         (Surface("Dot", np.ones((4, 3)), np.array([[0, 1, 2]])), "Dot: all vertices lie in one point"),
-        (Surface("Bad", np.full((4, 3), np.nan), np.array([[0, 1, 2]])), "Bad: 4 vertices have no valid position"),
+        (Surface("Bad", np.full((4, 3), np.nan), np.array([[0, 1, 2]])), "Bad: the position is NaN at 4"),
         (sheet(), "Sheet: the mesh is open and encloses no volume"),
     ],
 )

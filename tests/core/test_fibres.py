@@ -390,8 +390,8 @@ def test_the_length_of_the_group_is_found_however_it_lies() -> None:
     ("more", "words"),
     [
         ({"fibre_map": np.zeros(150)}, "Bar: no vertex that is free to move has a weight in its fibre group"),
-        ({"fibres_along": "PAINTED"}, "Bar: its fibres lie along what is painted, and no Direction Group is chosen"),
-        ({"fibres_along": "PAINTED", "fibre_direction": np.ones(150)}, "Bar: its Direction Group is painted alike"),
+        ({"fibres_along": "PAINTED"}, "Bar: Fibres Along is Painted, but no Direction Group is chosen"),
+        ({"fibres_along": "PAINTED", "fibre_direction": np.ones(150)}, "Bar: its Direction Group is nearly constant"),
         ({"surface": gridded("Bar", (0, 0, 0), (1, 1, 1), 0.25), "fibres_along": "LENGTH"}, "about as wide as long"),
     ],
 )

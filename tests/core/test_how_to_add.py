@@ -113,7 +113,7 @@ def test_what_is_new_is_found_by_the_tests_the_page_and_the_command_line(tmp_pat
         return done.stdout
 
     call("tools/parameters_page.py")
-    page = (tmp_path / "docs" / "parameters.md").read_text(encoding="utf-8")
+    page = (tmp_path / "docs" / "reference" / "parameters.md").read_text(encoding="utf-8")
     assert all(word in page for word in ("| `ballast` |", "| `calm` |", "StVK, MOONEY |", "| `neighbours` |", "HALF"))
     call("-c", USED)
     files = [f"tests/core/{name}" for name in FOUND]

@@ -59,7 +59,7 @@ def sections(what: type[Kind]) -> set[str]:
 
 
 def test_kinds_have_a_row_in_the_docs() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "bodies.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "explanation" / "solids-cloth-ropes.md").read_text(encoding="utf-8")
     for one in KINDS:
         assert f"\n| **{one.label}** |" in page
 

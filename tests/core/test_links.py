@@ -205,7 +205,7 @@ def test_linked_bodies_of_other_integrators_are_refused_before_anything_is_solve
     made = cut(200)
     left, right = made.bodies
     other = replace(right.settings, damping_by="RAYLEIGH")
-    with pytest.raises(SceneError, match="Left and Right: they are linked, and their steps are not the same"):
+    with pytest.raises(SceneError, match="Left and Right: these linked objects use different time stepping"):
         Simulation(replace(made, bodies=(left, replace(right, settings=other))))
 
 

@@ -135,7 +135,7 @@ def test_wrong_sizes_are_refused_before_memory_is_read(kernel: native.Library) -
         beyond.value_gradient(rest)
     matrix, places = grid(9, 8, 7)
     solve = made(matrix, places)
-    with pytest.raises(ValueError, match="rows instead of"):
+    with pytest.raises(ValueError, match="expected .* rows"):
         solve.columns(np.ones(5, dtype=np.float32))
 
 

@@ -57,7 +57,7 @@ def test_the_page_of_parameters_is_up_to_date() -> None:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    page = (root / "docs" / "parameters.md").read_text(encoding="utf-8")
+    page = (root / "docs" / "reference" / "parameters.md").read_text(encoding="utf-8")
     assert page == module.parameters_page(PARAMETERS, COLLIDER_PARAMETERS), (
         "make it anew: python run.py docs --parameters"
     )

@@ -91,10 +91,10 @@ def test_four_sides_of_two_panels_are_two_seams() -> None:
 @pytest.mark.parametrize(
     ("members", "said"),
     [
-        (lambda x, z: (x > 0.05) & (x < 0.35) & (z > 0.05) & (z < 0.45), "is on no border"),
-        (lambda x, z: x < 1e-9, "is 1 line along borders"),
-        (lambda x, z: (x < 1e-9) | (x > 0.4 - 1e-9) | ((z < 1e-9) & (np.abs(x - 0.2) < 0.11)), "is 3 lines"),
-        (lambda x, z: x > -1.0, "is 1 ring"),
+        (lambda x, z: (x > 0.05) & (x < 0.35) & (z > 0.05) & (z < 0.45), "is not on a border of the mesh"),
+        (lambda x, z: x < 1e-9, "covers 1 line along borders"),
+        (lambda x, z: (x < 1e-9) | (x > 0.4 - 1e-9) | ((z < 1e-9) & (np.abs(x - 0.2) < 0.11)), "covers 3 lines"),
+        (lambda x, z: x > -1.0, "covers 1 ring"),
     ],
 )
 def test_what_is_no_two_lines_is_refused_with_what_it_is(members: Any, said: str) -> None:

@@ -233,7 +233,7 @@ def test_a_loop_ends_where_it_begins(last: int) -> None:
 
 def test_what_is_no_cycle_is_refused_by_name() -> None:
     simulation = Simulation(scene(replace(SOFT, loop=True), sway(rod(), 0.01, 100.0), last=20))
-    with pytest.raises(SceneError, match="neither frame 20 nor the one after it is posed like frame 1"):
+    with pytest.raises(SceneError, match="neither frame 20 nor the one after it has the pose of frame 1"):
         simulation.first_frame()
 
 
@@ -271,7 +271,7 @@ def test_calibration_corrects_a_large_bend() -> None:
 def test_calibration_of_what_nothing_holds_is_refused_by_name() -> None:
     made = scene(SOFT)
     free = Simulation(with_body(made, pins=np.zeros_like(made.bodies[0].pins)))
-    with pytest.raises(PinError, match="nothing holds all of it"):
+    with pytest.raises(PinError, match="it is not completely held"):
         ended(calibrate(free, "Tube", 0.1))
 
 

@@ -324,7 +324,7 @@ def test_every_damping_runs_on_springs_and_loses_energy(method: type[Damping], m
 
 
 def test_traditional_damping_is_refused_for_springs() -> None:
-    with pytest.raises(ParameterError, match="Cube: traditional damping is made for solids"):
+    with pytest.raises(ParameterError, match="Cube: traditional damping supports solids only"):
         list(Simulation(scene(wire_cube(damping_by="TRADITIONAL"))).frames())
 
 

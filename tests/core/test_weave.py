@@ -95,7 +95,7 @@ def test_yarns_end_where_no_four_edges_meet() -> None:
     edges = np.array([(0, 1), (0, 2), (0, 3), (1, 4), (2, 4), (2, 5), (3, 5), (1, 6), (3, 6)])
     triangles = np.array([(0, 1, 4), (0, 4, 2), (0, 2, 5), (0, 5, 3), (0, 3, 6), (0, 6, 1)])
     assert all(0 in (yarn.nodes[0], yarn.nodes[-1]) for yarn in yarns_of(points, edges, triangles) if 0 in yarn.nodes)
-    with pytest.raises(MeshError, match="Corner: nowhere do two yarns cross"):
+    with pytest.raises(MeshError, match="Corner: no two yarns cross"):
         Weave.build(still(Surface("Corner", points, triangles), kind="WEAVE", edges=edges))
 
 
@@ -383,7 +383,7 @@ def let_go(
 @pytest.mark.parametrize("degrees", [5.0, pytest.param(90.0, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("dial", [48.0, pytest.param(96.0, marks=pytest.mark.slow)])
 def test_a_hung_patch_that_is_let_go_rests_when_settle_says(dial: float, degrees: float) -> None:
-    """Within an eighth of the dial: of corners that bend by themselves the law knows nothing (docs/weave.md)."""
+    """Within an eighth of Settle; docs/explanation/woven-cloth.md explains why corners that bend settle late."""
     _, settled, apart = let_go(8, 12.5, degrees, dial)
     assert abs(settled - dial) <= dial / 8.0
     assert apart < 0.01
@@ -466,10 +466,10 @@ def test_what_woven_cloth_cannot_do_is_refused_with_a_sentence() -> None:
     other = fixed_frame("Post", block)
     link = Link("Knot", Place("Swatch", np.array([0.5, 0.0, -1.0])), Place("Post", block[0]), None)
     for refused, said in (
-        (scene(hung(4, touch_together=True)), "Swatch: Weave stops at colliders alone yet; switch Each Other"),
-        (scene(hung(4, touch_self=True)), "Swatch: Weave stops at colliders alone yet; switch Each Other"),
-        (scene(hung(4), colliders=(other,), links=(link,)), "Swatch: Weave cannot be linked yet"),
-        (scene(hung(4, damping_by="POINT")), "Swatch: yarns have no"),
+        (scene(hung(4, touch_together=True)), "Swatch: Weave can only touch colliders. Switch off Each Other"),
+        (scene(hung(4, touch_self=True)), "Swatch: Weave can only touch colliders. Switch off Each Other"),
+        (scene(hung(4), colliders=(other,), links=(link,)), "Swatch: Weave cannot be linked"),
+        (scene(hung(4, damping_by="POINT")), "Swatch: yarns do not support"),
     ):
         with pytest.raises(DampSimError, match=said):
             Simulation(refused)

@@ -1,6 +1,7 @@
 """Within the real window: what an artist drops lands on the floor that a click puts there, and on each other.
 
-All of it by clicks and keys; the viewport draws what presses where. The pictures are those of docs/first_minute.md.
+All of it by clicks and keys; the viewport draws what presses where.
+The pictures are those of docs/tutorials/first-minute.md.
 """
 
 from __future__ import annotations

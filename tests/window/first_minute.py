@@ -1,7 +1,7 @@
 """Within the real window: the first minute with DampSim, played by clicks and keys on what artists begin with.
 
 Each begins in an empty scene with what the artist made (scenes.py), and ends in motion that can be seen, after a click
-on Add or on the button that the panel offers instead. The pictures are those of docs/first_minute.md.
+on Add or on the button that the panel offers instead. The pictures are those of docs/tutorials/first-minute.md.
 """
 
 from __future__ import annotations

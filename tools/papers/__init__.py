@@ -1,4 +1,4 @@
-"""Makes the pages of docs/validation about the papers: what they claim beside what DampSim measures."""
+"""Generate the pages of docs/validation about the papers: their claims and DampSim's measurements."""
 
 from __future__ import annotations
 

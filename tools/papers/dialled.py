@@ -1,4 +1,4 @@
-"""The scenes of [Sch]'s figures 2 and 3 as DampSim simulates them: under its dials, in contact."""
+"""Scenes of [Sch] figures 2 and 3 as DampSim simulates them: with its dials and contact."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DIALS = {"settle": 12.0, "bounce": 50.0, "touch_together": True, "start_settled
 
 @dataclass(frozen=True)
 class Shown:
-    """scene, and its frames.  h: of its steps, s.  helped: how many of them had to be."""
+    """A scene and its frames.  h: step length, s.  helped: number of fallback steps."""
 
     scene: Scene
     frames: Sequence[Frame]
@@ -36,7 +36,7 @@ class Shown:
 
     @property
     def deepest(self) -> float:
-        """How deep anything is in anything else at any frame, m."""
+        """Return the largest penetration between bodies at any frame, m."""
         faces = {body.name: sewn(body.surface.vertices, body.surface.triangles) for body in self.scene.bodies}
         names = sorted(faces)
         pairs = [(a, b) for k, a in enumerate(names) for b in names[k + 1 :]]
@@ -45,7 +45,7 @@ class Shown:
         )
 
     def panels(self, times: Sequence[float], few: str) -> list[Panel]:
-        """At times in s. few: how names of what is drawn blue begin."""
+        """Return a panel for each time in s. few: prefix of the names of bodies drawn in blue."""
         found = []
         for time in times:
             frame = self.frames[round(FPS * time)]
@@ -59,7 +59,7 @@ class Shown:
 
 
 def membrane(seconds: float) -> Shown:
-    """The square metre held all around, and the ball of 2 kg at 3 m/s."""
+    """Simulate a square metre pinned all around, and a ball of 2 kg falling at 3 m/s."""
     square = gridded("Membrane", (0.0, 0.0, 0.0), (1.0, 1.0, 0.06), 0.0625)
     pins = (np.abs(square.vertices[:, :2] - 0.5).max(axis=1) > 0.5 - 1e-9).astype(float)
     ball = icosphere(3)
@@ -77,7 +77,7 @@ def membrane(seconds: float) -> Shown:
 
 
 def bridge(seconds: float) -> Shown:
-    """Nine planks with stiff links along their sides, the outer ones held; two soft bars fall on them at 1 m/s."""
+    """Simulate nine planks with stiff links, pinned at the outer sides; two soft bars fall on them at 1 m/s."""
     count, gap, long, wide = 9, 0.03, 0.12, 0.6
     bodies, links = [], []
     for k in range(count):

@@ -1,4 +1,4 @@
-"""Pictures of simulated bodies as SVG, panel beside panel."""
+"""SVG pictures of simulated bodies in a grid of panels."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dampsim.core.arrays import Array, Index
 
 from .page import OUT
 
-# From where all is seen, and which way is up in the picture.
+# View direction in radians: rotation about the vertical, then tilt.
 _TURN, _TILT = np.radians(-28.0), np.radians(20.0)
 _LIGHT = np.array([-0.35, -0.5, 0.79])
 _MARGIN, _CAPTION = 6.0, 34.0
-# px: nothing farther off is drawn; what ran away would fill the file.
+# px: farther triangles are skipped, so that runaway bodies do not bloat the file.
 _FAR = 1e4
 
 
@@ -32,21 +32,21 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Panel:
-    """captions: lines under it."""
+    """A panel of drawn parts. captions: lines under it."""
 
     captions: Sequence[str]
     parts: Sequence[Drawn]
 
 
 def surface(tets: Index) -> Index:
-    """The faces (m, 3) of tets (k, 4) that belong to one of them only, turned outwards."""
+    """Return the boundary faces (m, 3) of tets (k, 4), oriented outwards."""
     faces = np.concatenate([tets[:, [0, 2, 1]], tets[:, [0, 1, 3]], tets[:, [1, 2, 3]], tets[:, [0, 3, 2]]])
     _, first, count = np.unique(np.sort(faces, axis=1), axis=0, return_index=True, return_counts=True)
     return np.asarray(faces[first[count == 1]])
 
 
 def _seen(points: Array) -> Array:
-    """Right, up and towards the eye, (n, 3)."""
+    """Return view coordinates (n, 3): right, up and towards the viewer."""
     a, b = np.cos(_TURN), np.sin(_TURN)
     x, y, z = points.T
     right, away = a * x - b * y, b * x + a * y
@@ -72,7 +72,7 @@ def _shapes(panel: Panel, scale: float, left: float, top: float) -> list[str]:
             turned = (corner[1, 0] - corner[0, 0]) * (corner[2, 1] - corner[0, 1]) - (corner[2, 0] - corner[0, 0]) * (
                 corner[1, 1] - corner[0, 1]
             )
-            # What faces away is hidden by the rest.
+            # Skip back faces; other triangles hide them.
             if not np.abs(corner[:, :2]).max() < _FAR or turned >= 0.0:
                 continue
             color = "#{:02x}{:02x}{:02x}".format(*(int(light * value) for value in part.color))
@@ -82,7 +82,7 @@ def _shapes(panel: Panel, scale: float, left: float, top: float) -> list[str]:
 
 
 def pictures(name: str, alt: str, panels: Sequence[Panel], columns: int, low: Array, high: Array, width: float) -> str:
-    """All panels alike: they show the box from low to high (3,), in m. width: px of a panel."""
+    """Write an SVG and return its Markdown link. Each panel shows the box from low to high (3,), in m. width: px of a panel."""
     ends = np.array([low, high])
     corners = _seen(np.stack(np.meshgrid(*ends.T), axis=-1).reshape(-1, 3))
     least, most = corners[:, :2].min(axis=0), corners[:, :2].max(axis=0)

@@ -1,4 +1,4 @@
-"""docs/validation/schmedding.md: the claims of [Sch] beside what DampSim measures."""
+"""Page docs/validation/schmedding.md: the claims of [Sch] and DampSim's measurements."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SHORT = {
     "RIGID": "(d)", "EDGES": "(a), our factor", "RADII": "(b)", "EDGES_PRINTED": "(a)", "PROGRAMME": "(c)",
     "RAYS": "(b), painted", "NONE": "none",
 }  # fmt: skip
-# The paper's own: the whole by (a), then the elements by (b).
+# The paper's own sequence: the whole body by (a), then the elements by (b).
 OWN = {"clusters": "BODY_THEN_ELEMENTS", "torque": "EDGES_PRINTED", "torque_then": "RADII"}
 
 
@@ -42,7 +42,7 @@ def _kind(name: str) -> type[Damping]:
 
 @dataclass(frozen=True)
 class Momentum:
-    """linear, angular: the largest changes.  grew: of how many states the energy did."""
+    """Changes of momentum and energy.  linear, angular: largest change.  grew: number of states whose energy grew."""
 
     linear: float
     angular: float
@@ -56,7 +56,7 @@ def _momentum() -> tuple[str, dict[tuple[str, str, str], Momentum]]:
         ways += [
             ("DIRECT", {"clusters": clusters, "torque": torque})
             for torque in TORQUE_SCHEMES
-            # A programme for each of many clusters takes hours.
+            # A linear programme for each of many clusters takes hours.
             if torque != "PROGRAMME" or clusters == "BODY"
         ]
     ways += [("DIRECT", OWN)]
@@ -88,14 +88,14 @@ def _momentum() -> tuple[str, dict[tuple[str, str, str], Momentum]]:
     )  # fmt: skip
     return (
         "\n## Momentum and energy\n\n"
-        "A free bar of 24 nodes with masses that differ up to 25 times, deformed, turned and moving at random, γ = 1; with slivers half of\n"
-        "its layers are 500 times thinner. Largest change of the momenta, in parts of Σ m‖v‖ (times the reach), and in how many of the random states\n"
-        "the kinetic energy grew.\n\n" + table(head, rows) + "\n"
-        "All but point damping keep the linear momentum to rounding; (a) to (d) keep the angular one, from whatever point the rays of (b) come.\n"
-        "(b) and (d) never add energy, nor does (a) with the factor that loses most. (a) with the factor that is printed (read as min ‖f‖/‖f̄‖)\n"
-        f"adds energy in {printed.grew} of {damping.STATES} states, where most of a field is rotation, and so does the paper's own sequence in\n"
-        f"{own.grew}. (c) is read as the forces nearest in the sum of magnitudes without sum and torque; it bounds nothing and adds energy in\n"
-        f"{lp.grew}. Projected springs keep both momenta, unprojected ones and *none* damp turning.\n"
+        "A free bar of 24 nodes, whose masses differ by up to a factor of 25, in random states: deformed, rotated and moving. γ = 1. With slivers,\n"
+        "half of its layers are 500 times thinner. The table gives the largest change of the momenta relative to Σ m‖v‖ (angular: times the body's\n"
+        "extent), and the number of random states in which the kinetic energy grew.\n\n" + table(head, rows) + "\n"
+        "All except point damping conserve linear momentum to rounding. (a) to (d) conserve angular momentum, for any origin of the rays of (b).\n"
+        "(b) and (d) never add energy, nor does (a) with our factor, which dissipates most. (a) with the printed factor (read as min ‖f‖/‖f̄‖)\n"
+        f"adds energy in {printed.grew} of {damping.STATES} states, in which most of the field is rotation. The paper's own sequence adds energy in\n"
+        f"{own.grew}. (c) is read as the nearest forces, by sum of magnitudes, that have no sum and no torque. It bounds nothing and adds energy in\n"
+        f"{lp.grew}. Projected springs conserve both momenta; unprojected ones and *none* damp rotation.\n"
     ), found
 
 
@@ -122,7 +122,11 @@ def _of_states(name: str, dials: dict[str, str], sliver: bool) -> Momentum:
 
 @dataclass(frozen=True)
 class Sweeps:
-    """rate: of convergence in the end, measured; meant: by the spectrum.  needed: sweeps for a millionth, by what is joined."""
+    """Convergence of spring sweeps.
+
+    rate: final convergence rate, measured.  meant: the same from the spectrum.  needed: sweeps to a millionth, by edge set.
+    left: relative motion after the last counted sweep.
+    """
 
     rate: float
     meant: float
@@ -174,10 +178,10 @@ def _sweeps() -> tuple[str, Sweeps]:
             up="root of Σ m ‖v − v_cm‖², kg½ m/s",
             log=True,
         )
-        + f"\nAmong the tetrahedra's edges the rate in the end is {found.rate:.5f}; the largest of |1 − h γ μ| over the spectrum μ of M⁻¹EEᵀ is\n"
-        f"{found.meant:.5f}. Sweeps until a millionth of the relative motion is left: "
+        + f"\nAlong the tetrahedra's edges the final convergence rate is {found.rate:.5f}; the largest |1 − h γ μ| over the spectrum μ of M⁻¹EEᵀ is\n"
+        f"{found.meant:.5f}. Sweeps until a millionth of the relative motion remains: "
         + ", ".join(f"{count} along {name}" for name, count in needed.items())
-        + ". All\nof them end at v_cm; the direct damping is there at once.\n"
+        + ".\nAll of them converge to v_cm; direct damping reaches it at once.\n"
     )
     return text, found
 
@@ -196,7 +200,7 @@ def _steps() -> tuple[str, dict[str, list[float]]]:
         wanted += [
             (f"direct, {clusters.lower()}", "DIRECT", SCHEME[torque], {"clusters": clusters, "torque": torque})
             for torque in TORQUE_SCHEMES
-            # A programme for each of many clusters in every step takes hours; nothing is painted.
+            # A linear programme for each of many clusters in every step takes hours. No weights are painted for RAYS.
             if (torque != "PROGRAMME" or clusters == "BODY") and torque != "RAYS"
         ]
     for then in ("ELEMENTS", "RINGS"):
@@ -218,7 +222,7 @@ def _steps() -> tuple[str, dict[str, list[float]]]:
         for case in cases.values():
             for gamma in (0.5, 1.0):
                 method = PerStep(damping.made(_kind(name), case.system, gamma=gamma, **dials)) if name else None
-                # A programme in every step takes its time.
+                # A linear programme in every step is slow.
                 tried = gamma < 1.0 or dials.get("torque") != "PROGRAMME"
                 values.append(1e3 * largest_step(case, explicit, method) if tried else np.nan)
                 cells.append(_step(values[-1]) if tried else "")
@@ -227,19 +231,19 @@ def _steps() -> tuple[str, dict[str, list[float]]]:
     head = ["damping", "torque", "bar, γ = ½", "bar, γ = 1", "slivers, γ = ½", "slivers, γ = 1"]
     text = (
         "\n## The largest stable step\n\n"
-        "A clamped bar (E = 200 kPa, 192 tetrahedra), and the same with every other layer 20 times thinner, with symplectic Euler: the longest step,\n"
-        "in ms, after 200 of which the energy is below 20 times its start, within 2%; *any* where 0.1 s holds too. γ is removed in every step, as in\n"
-        "the paper, whatever its length.\n\n"
+        "A clamped bar (E = 200 kPa, 192 tetrahedra), and the same bar with every other layer 20 times thinner (slivers), with symplectic Euler. The\n"
+        "table gives the longest step in ms, found to 2%, for which the energy after 200 steps is below 20 times its initial value. *any* means that\n"
+        "0.1 s is stable too. γ is removed in every step regardless of its length, as in the paper.\n\n"
         + table(head, rows)
-        + "\nPins are what the direct damping of the whole body does not know of: it damps relative to the mean motion of all nodes, held ones\n"
-        "included. Scheme (c) is tried for the body alone: a linear programme for each element in every step takes hours. (d) and *none* with γ = 1\n"
-        "take all motion that could grow, and the bar creeps.\n"
+        + "\nDirect damping of the whole body ignores pins: it damps relative to the mean motion of all nodes, pinned ones included. Scheme (c) is tried\n"
+        "only for the body, because a linear programme for each element in every step takes hours. (d) and *none* with γ = 1 remove all motion that\n"
+        "could grow, and the bar creeps.\n"
     )
     return text, found
 
 
 def _schemes() -> tuple[str, dict[str, list[str]]]:
-    """And what is left by the name of an integrator: undamped and damped, of the one elasticity and the other."""
+    """Return the text, and the remaining energy by integrator: undamped and damped, for each elasticity."""
     rows, found = [], {}
     for one in INTEGRATORS:
         cells: list[object] = [one.label]
@@ -258,18 +262,18 @@ def _schemes() -> tuple[str, dict[str, list[str]]]:
         found[one.name] = [str(cell) for cell in cells[1:]]
     text = (
         "\n## With any integrator and any elasticity\n\n"
-        "The bar, bent and let go: part of its energy that is left after a second, undamped and with the direct damping of its elements by (b), γ = 0.2\n"
-        "in a 24th of a second. Steps of a 96th of a second, or a 960th of the explicit ones.\n\n"
+        "The bar is bent and released. The table gives the fraction of its energy that remains after a second, undamped and with direct damping of\n"
+        "its elements by (b), γ = 0.2 in a 24th of a second. Steps are a 96th of a second, or a 960th for the explicit integrators.\n\n"
         + table(["integrator", "neo-Hookean, undamped", "direct", "St. Venant–Kirchhoff, undamped", "direct"], rows)
-        + "\nThe implicit ones damp the velocities at the step's start, since there is none ahead of the minimisation (docs/physics.md section 3). What\n"
-        "the damping of elements would take, backward Euler takes by itself; the slow swing that is left both leave alone. Forward Euler feeds every\n"
-        "swing faster than this takes it.\n"
+        + "\nImplicit integrators damp the velocities at the start of the step, because predicted velocities do not exist before the minimisation\n"
+        "([physics](../explanation/physics/index.md), section 3). Backward Euler by itself dissipates all that this damping of elements would remove; neither\n"
+        "affects the slow swing that remains. Forward Euler adds energy to every swing faster than this damping removes it.\n"
     )
     return text, found
 
 
 def _pair(system: object, mesh: Mesh) -> tuple[Array, Array]:
-    """Two opposite pulls across an edge at one end of the bar, and which nodes are in its other half."""
+    """Return two opposite forces across one end of the bar, and a mask of the nodes in its other half."""
     x = system.rest  # type: ignore[attr-defined]
     end = np.flatnonzero(x[:, 0] < x[:, 0].min() + 1e-9)
     a, b = end[0], end[-1]
@@ -296,7 +300,7 @@ def _others() -> tuple[str, dict[str, float]]:
         def off(one: Array, size: float = size, reach: float = reach) -> list[str]:
             return [small(np.abs(one.sum(axis=0)).max() / size), small(np.abs(np.cross(x - x.mean(axis=0), one).sum(axis=0)).max() / (size * reach))]  # fmt: skip
 
-        rows.append([name, "as they are", *off(f), "1", ""])
+        rows.append([name, "unchanged", *off(f), "1", ""])
         for scheme in schemes:
             made = balanced(f, x, whole, scheme)
             kept = _alike(made, f, whole)
@@ -304,25 +308,25 @@ def _others() -> tuple[str, dict[str, float]]:
     for scheme in schemes:
         made = np.abs(balanced(pair, system.rest, whole, scheme)).sum(axis=1)
         share[scheme] = float(made[far].sum() / made.sum()) if made.sum() > 0.0 else 0.0
-        rows.append(["a pair that turns one end", SCHEME[scheme], "", "", "", f"{share[scheme]:.0%}"])
+        rows.append(["a force pair that turns one end", SCHEME[scheme], "", "", "", f"{share[scheme]:.0%}"])
     return (
         "\n## Other forces\n\n"
-        "`core/damping/balanced.py` takes sum and torque from any forces on the nodes, by each scheme, here on the bar in a random state: what is left\n"
-        "of the sum and of the torque, in parts of Σ‖f‖ (times the reach), and how much of the field's inner part is kept (the cosine between both,\n"
-        "weighed by 1/m). *far half*: how much of the corrected forces is in the half of the bar where there were none.\n\n"
+        "`core/damping/balanced.py` removes sum and torque from any nodal forces, by each scheme. Here it acts on the bar in a random state. The table\n"
+        "gives the remaining sum and torque relative to Σ‖f‖ (torque: times the bar's extent). *Kept* is the cosine between the internal parts of\n"
+        "both force fields, weighted by 1/m. *Far half* is the share of the corrected forces in the half of the bar that had no forces.\n\n"
         + table(["forces", "scheme", "sum", "torque", "kept", "far half"], rows)
     ), share
 
 
 def _alike(made: Array, given: Array, whole: Clusters) -> float:
-    """The cosine between fields of forces, without what accelerates all alike."""
+    """Return the cosine between two force fields, without the part of a uniform acceleration."""
     mass = whole.mesh.mass[:, None]
     inner = given - mass / mass.sum() * given.sum(axis=0)
     return float((made * inner / mass).sum() / np.sqrt((made**2 / mass).sum() * (inner**2 / mass).sum()))
 
 
 def _step(value: float) -> str:
-    """0.13 s is as far as is looked."""
+    """Format a step in ms. The search ends at 0.13 s."""
     return f"{value:.3g}" if value < 100.0 else "any"
 
 
@@ -353,39 +357,39 @@ def schmedding() -> str:
     scenes = "; ".join(f"{name} {_more(one['own'][1], one['springs'][1])}" for name, one in figures.items())
     shoe = figures["shoe"]
     claims = [
-        Claim("abstract, 5: larger steps than springs, by global (a), then local (b)", larger,
+        Claim("abstract, 5: global (a), then local (b), allows larger steps than springs", larger,
               f"bar {_more(own[0], springs[0])} (γ = ½) and {_more(own[1], springs[1])} (γ = 1); slivers {_more(own[2], springs[2])} and "
               f"{_more(own[3], springs[3])}{', **where it loses to springs**' if max(own[2] / springs[2], own[3] / springs[3]) < 1.0 else ''}; γ = 1 in the scenes of figures 1 to 3: {scenes}"),
-        Claim("the same by what it recommends one by one: (a) for the body, (b) for elements",
+        Claim("the same for its single recommendations: (a) for the body, (b) for elements",
               PARTLY if radii[1] > springs[1] > glob["EDGES_PRINTED"][1] else FAILS,
               f"bar, γ = ½: (a) {_more(glob['EDGES_PRINTED'][0], springs[0])}, (b) {_more(radii[0], springs[0])}; slivers: (a) "
-              f"{_more(glob['EDGES_PRINTED'][2], springs[2])}, (b) {_more(radii[2], springs[2])}: undamped the bar carries "
-              f"{none[0]:.3g} ms, by (a) alone {glob['EDGES_PRINTED'][0]:.3g}; 10 sweeps of springs reach {_more(steps['springs, 10 sweeps'][0], springs[0])}"),
+              f"{_more(glob['EDGES_PRINTED'][2], springs[2])}, (b) {_more(radii[2], springs[2])}: the longest step of the bar is undamped "
+              f"{none[0]:.3g} ms, with (a) alone {glob['EDGES_PRINTED'][0]:.3g}; 10 sweeps of springs reach {_more(steps['springs, 10 sweeps'][0], springs[0])}"),
         Claim("abstract, 1: damping improves stability, and badly shaped meshes can be handled", PARTLY,
               f"springs {_more(springs[1], none[1])} on the bar and {_more(springs[3], none[3])} with slivers (γ = 1), (a) then (b) {_more(own[1], none[1])} and "
               f"{_more(own[3], none[3])}; slivers still need steps {none[1] / own[3]:.1f} times shorter than the undamped bar"),
         Claim("4: the damping (7) makes any step stable", PARTLY if steps["direct, body none"][1] > 100.0 else FAILS,
-              f"γ = 1 without a projection: any, also with slivers; γ = ½: {steps['direct, body none'][0]:.3g} ms. It holds before the torque is taken "
-              f"out: (a) {glob['EDGES_PRINTED'][1]:.3g} ms, (b) {glob['RADII'][1]:.3g}, (d) {_step(glob['RIGID'][1])}"),
+              f"γ = 1 without a projection: any step, also with slivers; γ = ½: {steps['direct, body none'][0]:.3g} ms. With the torque "
+              f"removed: (a) {glob['EDGES_PRINTED'][1]:.3g} ms, (b) {glob['RADII'][1]:.3g}, (d) {_step(glob['RIGID'][1])}"),
         Claim("3.1: many iterations of springs improve stability", HOLDS,
               f"γ = ½: {springs[0]:.3g} ms with one sweep, {steps['springs, 10 sweeps'][0]:.3g} with 10, {steps['springs, 100 sweeps'][0]:.3g} with 100; slivers "
               f"{springs[2]:.3g}, {steps['springs, 10 sweeps'][2]:.3g}, {steps['springs, 100 sweeps'][2]:.3g}"),
-        Claim("lemma 1, theorem 1: the iteration converges for a small γ", HOLDS, f"rate {sweeps.rate:.5f}, by the spectrum {sweeps.meant:.5f}"),
-        Claim("3.2: its limit is known at once, by (7), and costs less", HOLDS,
-              f"after 2000 sweeps {sweeps.left:.1e} of the relative motion is left; (7) is one sweep's work, the springs take "
+        Claim("lemma 1, theorem 1: the iteration converges for a small γ", HOLDS, f"rate {sweeps.rate:.5f}, predicted by the spectrum {sweeps.meant:.5f}"),
+        Claim("3.2: (7) gives the limit directly, at a lower cost", HOLDS,
+              f"after 2000 sweeps {sweeps.left:.1e} of the relative motion remains; (7) costs as much as one sweep, springs need "
               f"{next(iter(sweeps.needed.values()))} for a millionth"),
-        Claim("3.2: what is joined does not matter, as long as all is", HOLDS,
-              "edges, star and tree end at v_cm, after " + ", ".join(str(one) for one in sweeps.needed.values()) + " sweeps"),
-        Claim("3.3: linear momentum is kept", HOLDS, f"to {small(max(one.linear for key, one in momentum.items() if key[0] != 'POINT'))}"),
-        Claim("3.3: (a), (b) and (c) keep angular momentum", HOLDS,
+        Claim("3.2: the choice of edges does not matter, as long as they connect all nodes", HOLDS,
+              "edges, star and tree converge to v_cm, after " + ", ".join(str(one) for one in sweeps.needed.values()) + " sweeps"),
+        Claim("3.3: linear momentum is conserved", HOLDS, f"to {small(max(one.linear for key, one in momentum.items() if key[0] != 'POINT'))}"),
+        Claim("3.3: (a), (b) and (c) conserve angular momentum", HOLDS,
               f"to {small(max(one.angular for key, one in momentum.items() if key[0] == 'DIRECT' and key[2] != 'NONE'))}"),
-        Claim("(10): the factor keeps (a) from being too strong", FAILS,
-              f"as printed it is the inverse, which amplifies; read as meant, energy grew in {printed.grew} of {damping.STATES} states"),
-        Claim("1.1, 6: with γ from 0 to 1 nothing overshoots", PARTLY,
+        Claim("(10): the factor prevents (a) from being too strong", FAILS,
+              f"the printed factor is the inverse, which amplifies; with the intended one, energy grew in {printed.grew} of {damping.STATES} states"),
+        Claim("1.1, 6: no overshoot for γ from 0 to 1", PARTLY,
               f"(7) and (b): energy grew in 0 of {damping.STATES}; (a) {printed.grew}, (c) {lp.grew}, (a) then (b) "
               f"{momentum['DIRECT', 'BODY_THEN_ELEMENTS', 'EDGES_PRINTED'].grew}"),
-        Claim("3.3.2: subtracting αᵢ f leaves no torque, whatever the point", HOLDS,
-              f"rays from a painted end: {small(momentum['DIRECT', 'BODY', 'RAYS'].angular)}; a factor of ours keeps the energy"),
+        Claim("3.3.2: subtracting αᵢ f leaves no torque, for any point", HOLDS,
+              f"rays from a painted end: {small(momentum['DIRECT', 'BODY', 'RAYS'].angular)}; our additional factor keeps the energy from growing"),
         Claim("4: for global damping (a) is best", FAILS,
               f"bar, γ = ½: (a) {glob['EDGES_PRINTED'][0]:.3g} ms, with our factor {glob['EDGES'][0]:.3g}, (b) {glob['RADII'][0]:.3g}, (c) {glob['PROGRAMME'][0]:.3g}, "
               f"(d) {glob['RIGID'][0]:.3g}; slivers {glob['EDGES_PRINTED'][2]:.3g}, {glob['EDGES'][2]:.3g}, {glob['RADII'][2]:.3g}, {glob['PROGRAMME'][2]:.3g}, {glob['RIGID'][2]:.3g}"),
@@ -394,33 +398,34 @@ def schmedding() -> str:
         Claim("4: both projections do better than the linear programme", PARTLY,
               f"energy: (c) adds in {lp.grew} of {damping.STATES}, (a) in {printed.grew}, (b) in 0; step (γ = ½): (c) {glob['PROGRAMME'][0]:.3g} ms, "
               f"(a) {glob['EDGES_PRINTED'][0]:.3g}, (b) {glob['RADII'][0]:.3g}"),
-        Claim("4: (a) conserves locally, (b) and (c) as a whole only", HOLDS,
-              f"forces that turn one end leave in its far half: (a) {share['EDGES']:.0%}, (b) {share['RADII']:.0%}, (c) {share['PROGRAMME']:.0%}, (d) {share['RIGID']:.0%}"),
-        Claim("4: local damping without projection is much stabler, and turns the body", HOLDS,
-              f"γ = 1: {free[1]:.3g} ms for {radii[1]:.3g}, slivers {free[3]:.3g} for {radii[3]:.3g}; after (a): {no_local[1]:.3g} and {no_local[3]:.3g}; "
-              f"angular momentum off by {turned.angular:.1g}"),
+        Claim("4: (a) conserves locally, (b) and (c) only globally", HOLDS,
+              f"forces turn one end; share of the corrected forces in the far half: (a) {share['EDGES']:.0%}, (b) {share['RADII']:.0%}, (c) {share['PROGRAMME']:.0%}, (d) {share['RIGID']:.0%}"),
+        Claim("4: local damping without projection is much more stable, and rotates the body", HOLDS,
+              f"γ = 1: {free[1]:.3g} ms instead of {radii[1]:.3g}, slivers {free[3]:.3g} instead of {radii[3]:.3g}; after (a): {no_local[1]:.3g} and {no_local[3]:.3g}; "
+              f"angular momentum changes by {turned.angular:.1g}"),
         Claim("5: global, then local is the best combination", PARTLY if own[0] > max(glob["EDGES_PRINTED"][0], radii[0]) else FAILS,
-              f"bar {own[0]:.3g} ms for {glob['EDGES_PRINTED'][0]:.3g} and {radii[0]:.3g} alone; ours, (d) then (d), {steps['direct, body, then elements (d), then (d)'][0]:.3g}, "
+              f"bar {own[0]:.3g} ms, against {glob['EDGES_PRINTED'][0]:.3g} and {radii[0]:.3g} alone; ours, (d) then (d), {steps['direct, body, then elements (d), then (d)'][0]:.3g}, "
               f"(a) then (a) with our factor {steps['direct, body, then elements (a), our factor, then (a), our factor'][0]:.3g}"),
         Claim("2: predicted velocities do better than current ones", HOLDS,
-              f"springs, γ = ½: {springs[0]:.3g} ms for {steps['springs, by the current velocities'][0]:.3g}, which is less than undamped ({none[0]:.3g})"),
+              f"springs, γ = ½: {springs[0]:.3g} ms instead of {steps['springs, by the current velocities'][0]:.3g}, which is less than undamped ({none[0]:.3g})"),
         Claim("1: point damping is stable, and slows falling", HOLDS,
-              f"{_more(point[1], none[1])} in step (γ = 1); the shoe of figure 1 falls {shoe['falls']['point']:.0%} of what it does undamped"),
-        Claim("figure 1: springs leave the global movement alone", HOLDS, f"the shoe falls {shoe['falls']['springs']:.0%} of what it does undamped in short steps"),
-        Claim("figure 1: springs carry a much larger step than none", PARTLY, f"{_more(shoe['springs'][0], shoe['undamped'][0])} (γ = ½), {_more(shoe['springs'][1], shoe['undamped'][1])} (γ = 1)"),
-        Claim("figure 2: at a step at which springs fail the membrane stays calm, and the ball bounces back",
+              f"{_more(point[1], none[1])} in step length (γ = 1); the shoe of figure 1 falls {shoe['falls']['point']:.0%} of the undamped distance"),
+        Claim("figure 1: springs do not affect the global motion", HOLDS, f"the shoe falls {shoe['falls']['springs']:.0%} of the distance without damping and with short steps"),
+        Claim("figure 1: springs allow a much larger step than no damping", PARTLY, f"{_more(shoe['springs'][0], shoe['undamped'][0])} (γ = ½), {_more(shoe['springs'][1], shoe['undamped'][1])} (γ = 1)"),
+        Claim("figure 2: with a step at which springs fail, the membrane stays stable and the ball bounces back",
               HOLDS if figures["membrane"]["shown"]["own"] else FAILS, str(figures["membrane"]["text"])),
         Claim("figure 3: the same on a rope bridge", HOLDS if figures["bridge"]["shown"]["own"] else FAILS, str(figures["bridge"]["text"])),
-        Claim("abstract: with any integrator and any elasticity", PARTLY,
-              f"energy left after a second, undamped and damped: midpoint {left['IMPLICIT_MIDPOINT'][0]} and {left['IMPLICIT_MIDPOINT'][1]}, symplectic Euler "
+        Claim("abstract: works with any integrator and any elasticity", PARTLY,
+              f"energy remaining after a second, undamped and damped: midpoint {left['IMPLICIT_MIDPOINT'][0]} and {left['IMPLICIT_MIDPOINT'][1]}, symplectic Euler "
               f"{left['SYMPLECTIC_EULER'][0]} and {left['SYMPLECTIC_EULER'][1]}; backward Euler {left['BACKWARD_EULER'][0]} and {left['BACKWARD_EULER'][1]}, forward Euler {left['FORWARD_EULER'][1]}"),
-        Claim("4: the projections serve any forces", HOLDS, f"sum and torque gone to {small(0.0)} of point damping and of a pull; the shoe under balanced "
+        Claim("4: the projections work for any forces", HOLDS, f"sum and torque vanish to {small(0.0)} for point damping and for a pull; the shoe with balanced "
               f"point damping falls {shoe['falls']['balanced']:.0%}"),
     ]  # fmt: skip
     return (
         "# Optimized damping [Sch]\n\n"
-        "R. Schmedding, M. Gissler, M. Teschner, *Optimized Damping for Dynamic Simulations*. Made by `python run.py docs`. Numbers before a claim are\n"
-        "the paper's sections. What it says nothing of is chosen here: the meshes, γ, and that steps are symplectic Euler's.\n\n## Verdicts\n\n"
+        "R. Schmedding, M. Gissler, M. Teschner, *Optimized Damping for Dynamic Simulations*. Generated by `python run.py docs`. Numbers\n"
+        "before a claim are the paper's sections. The paper specifies neither meshes nor γ nor the integrator; they are chosen here, and steps are\n"
+        "symplectic Euler's.\n\n## Verdicts\n\n"
         + verdicts(claims)
         + momentum_text + sweeps_text + steps_text + schemes_text + others_text + figures_text
     )  # fmt: skip

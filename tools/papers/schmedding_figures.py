@@ -1,4 +1,4 @@
-"""Figures 1 to 3 of [Sch], by computation: stand-ins of the same sort under springs and under the paper's own."""
+"""Figures 1 to 3 of [Sch] recomputed: similar scenes with springs and with the paper's own damping."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ LABELS = {
     "undamped": "undamped", "point": "point", "springs": "springs", "own": "the paper's: whole by (a), then elements by (b)",
     "ours": "whole, then elements, by (d), ours",
 }  # fmt: skip
-# So many times the energy with which a run counts as failed, so that pictures show how it does.
+# Pictures continue to this multiple of the energy limit, so that they show the failure.
 SEEN = 30.0
 
 
 class Balanced(Damping):
-    """Point damping without its sum and torque, as section 4 proposes: kept from what moves the whole."""
+    """Point damping without its sum and torque, as section 4 proposes. It does not act on rigid motion."""
 
     def __init__(self, scene: Dropped, gamma: float, scheme: str) -> None:
         self._clusters: Clusters = pieces(Mesh.of(scene.block.mass, scene.block.groups))
         self._mass, self._gamma, self._scheme = scene.block.mass[:, None], gamma, scheme
 
     def velocities(self, positions: Array, before: Array, predicted: Array, h: float) -> Array:
-        # At most all of a node's velocity, as in Point.
+        # Remove at most the whole velocity of a node, as Point does.
         force = -np.minimum(self._gamma * float(self._mass.mean()), self._mass) / h * predicted
         return predicted + h * balanced(force, positions, self._clusters, self._scheme) / self._mass
 
@@ -51,7 +51,7 @@ def _made(scene: Dropped, method: type[Damping], gamma: float, **dials: object) 
 
 
 def damped(scene: Dropped, name: str, gamma: float) -> list[Damping]:
-    """One after the other; "the whole" is each connected object of a scene."""
+    """Return the dampings to apply in sequence; "the whole" is each connected object of a scene."""
     if name == "undamped":
         return []
     if name in ("point", "springs"):
@@ -64,7 +64,7 @@ def damped(scene: Dropped, name: str, gamma: float) -> list[Damping]:
 
 
 def _limits(scene: Dropped, limit: float) -> dict[str, list[float]]:
-    """The longest step in ms by name, with gamma = 1/2 and 1."""
+    """Return the longest steps in ms by name, with gamma = 1/2 and 1."""
     found = {}
     for name in LABELS:
         gammas = (1.0,) if name == "undamped" else (0.5, 1.0)
@@ -86,7 +86,7 @@ def _parts(scene: Dropped, positions: Array) -> list[Drawn]:
 
 
 def _row(scene: Dropped, label: str, name: str, h: float, limit: float, times: list[float]) -> list[Panel]:
-    """At some times, gamma = 1; where it fails once more, after its energy has grown far beyond what counts as failed."""
+    """Return panels at the given times, gamma = 1. A failed run gets one more, at SEEN times the energy limit."""
     one = run(scene, damped(scene, name, 1.0), h, SEEN * limit, times)
     panels = []
     for k, time in enumerate(times):
@@ -146,14 +146,14 @@ def _shoe() -> tuple[str, dict[str, Any]]:
     rows += [[f"point, balanced by {names[scheme]}", f"{value:.1%}"] for scheme, value in schemes.items()]
     text = (
         "\n## Figure 1: a shoe on a spring dragger\n\n"
-        "A soft boot (E = 30 kPa, 252 tetrahedra) hangs in the air, a spring of 80 N/m drags its toe up for 0.3 s, then it falls. It fails where its\n"
-        "elastic energy is three times what it is undamped in steps of 1 ms.\n\n"
-        + pictures("sch_figure1", "A dragged boot: undamped, under point damping, and under springs in two steps", panels, 4,
+        "A soft boot (E = 30 kPa, 252 tetrahedra) hangs in the air. A spring of 80 N/m drags its toe up for 0.3 s, then the boot falls. A run fails when\n"
+        "the elastic energy reaches three times that of the undamped run with steps of 1 ms.\n\n"
+        + pictures("sch_figure1", "A dragged boot: undamped, with point damping, and with springs at two step lengths", panels, 4,
                    np.array([-0.1, -0.3, -1.1]), np.array([1.05, 0.15, 0.6]), 150.0)
         + "\n" + _table(steps)
-        + "\nHow far its centre of mass falls in steps of 1 ms, γ = 1, in parts of undamped:\n\n" + table(["damping", "falls"], rows)
-        + "\nAs in the paper: undamped it fails, under point damping it is calm but hangs in the air, under springs it falls. The step that springs\n"
-        f"carry is {steps['springs'][1] / steps['undamped'][1]:.2f} times the undamped one.\n"
+        + "\nFall of its centre of mass with steps of 1 ms and γ = 1, relative to the undamped fall:\n\n" + table(["damping", "fall"], rows)
+        + "\nAs in the paper, the undamped run fails, point damping is stable but leaves the boot hanging in the air, and with springs it falls. Springs\n"
+        f"allow a step {steps['springs'][1] / steps['undamped'][1]:.2f} times as long as the undamped one.\n"
     )  # fmt: skip
     return text, {**steps, "falls": falls}
 
@@ -161,7 +161,7 @@ def _shoe() -> tuple[str, dict[str, Any]]:
 def _beside(
     scene: Dropped, steps: dict[str, list[float]], limit: float, times: list[float]
 ) -> tuple[list[Panel], dict[str, Run], float]:
-    """Springs beside the paper's own, gamma = 1, at a step between the longest of both."""
+    """Compare springs and the paper's own damping, gamma = 1, at a step between the longest of both."""
     h = 1e-3 * float(np.sqrt(steps["springs"][1] * steps["own"][1]))
     runs = {name: run(scene, damped(scene, name, 1.0), h, limit) for name in ("springs", "own")}
     labels = {"springs": "springs", "own": "(a), then (b)"}
@@ -170,7 +170,7 @@ def _beside(
 
 
 def _touched(scene: Dropped) -> float:
-    """When what falls is first pushed, s."""
+    """Return the time of first contact of the falling bodies, s."""
     moving = scene.velocities[:, 2] != 0.0
     for time in np.arange(0.0, scene.seconds, 1e-3):
         fallen = scene.velocities * time - 0.5 * 9.81 * time**2 * moving[:, None] * [0.0, 0.0, 1.0]
@@ -181,8 +181,8 @@ def _touched(scene: Dropped) -> float:
 
 def _under_dials(one: Shown) -> str:
     return (
-        f"\nThe last row is the scene as DampSim simulates it, of its own meshes, in contact, under Settle 12 and Bounce 50%, in steps of {1e3 * one.h:.1f} ms:\n"
-        f"{one.helped} of its {round((len(one.frames) - 1) / (one.h * dialled.FPS))} steps had to be helped, and nothing is deeper in anything than {1e3 * one.deepest:.2f} mm at any frame.\n"
+        f"\nThe last row is the scene as DampSim simulates it, with its own meshes and contact, Settle 12 and Bounce 50%, in steps of {1e3 * one.h:.1f} ms.\n"
+        f"{one.helped} of its {round((len(one.frames) - 1) / (one.h * dialled.FPS))} steps needed a fallback. The deepest penetration at any frame is {1e3 * one.deepest:.2f} mm.\n"
     )
 
 
@@ -202,12 +202,12 @@ def _membrane() -> tuple[str, dict[str, Any]]:
     free = run(scene, [], scene.step).last[node, 2] - scene.start[node, 2]
     said = (
         f"γ = 1, {1e3 * h:.3g} ms: springs: {_ended(runs['springs'])}; (a), then (b): {_ended(runs['own'])}, and the ball is {back:+.2f} m above its start "
-        f"after {scene.seconds:g} s ({free:+.2f} m undamped in short steps); the longest steps are {steps['springs'][1]:.3g} and {steps['own'][1]:.3g} ms"
+        f"after {scene.seconds:g} s ({free:+.2f} m undamped with short steps); the longest steps are {steps['springs'][1]:.3g} and {steps['own'][1]:.3g} ms"
     )
     text = (
         "\n## Figure 2: a ball falls on a membrane\n\n"
-        "A square metre (60 mm thick, E = 100 kPa, 384 tetrahedra), held all around, and a ball of 2 kg at 3 m/s, which pushes by a penalty of\n"
-        "10 kN/m. It fails as the shoe does.\n\n"
+        "A square metre (60 mm thick, E = 100 kPa, 384 tetrahedra) is pinned all around. A ball of 2 kg falls on it at 3 m/s and pushes with a penalty\n"
+        "of 10 kN/m. A run fails by the same criterion as that of the shoe.\n\n"
         + pictures("sch_figure2", "A ball on a membrane: springs, the paper's own, DampSim's dials", panels + ours.panels(times, "Membrane"), 4,
                    np.array([-0.05, -0.05, -0.4]), np.array([1.05, 1.05, 0.75]), 225.0)
         + _under_dials(ours) + "\n" + _table(steps)
@@ -224,13 +224,13 @@ def _bridge() -> tuple[str, dict[str, Any]]:
     ours = dialled.bridge(scene.seconds)
     said = (
         f"γ = 1, {1e3 * h:.3g} ms: springs: {_ended(runs['springs'])}; (a), then (b): {_ended(runs['own'])}; the longest steps are "
-        f"{steps['springs'][1]:.3g} and {steps['own'][1]:.3g} ms. The bars touch it at {_touched(scene):.3f} s; the paper's springs fail before that"
+        f"{steps['springs'][1]:.3g} and {steps['own'][1]:.3g} ms. The bars touch it at {_touched(scene):.3f} s; in the paper, springs fail before that"
     )
     text = (
         "\n## Figure 3: bars fall on a rope bridge\n\n"
-        "Nine planks of 24 tetrahedra (E = 200 kPa), joined by springs of 40 kN/m along their sides, the outer sides held, and two soft bars that fall at\n"
-        "1 m/s; nodes of bars and planks push each other apart by a penalty of 2 kN/m. The whole bridge is one piece for the damping, the springs\n"
-        "are elements of it.\n\n"
+        "Nine planks of 24 tetrahedra (E = 200 kPa) are joined by springs of 40 kN/m along their sides; the outer sides are pinned. Two soft bars fall on\n"
+        "them at 1 m/s. Nodes of bars and planks repel each other with a penalty of 2 kN/m. For the damping, the whole bridge is one piece, and the\n"
+        "springs are elements of it.\n\n"
         + pictures("sch_figure3", "Bars on a rope bridge: springs, the paper's own, DampSim's dials", panels + ours.panels(times, "Plank"), 3,
                    np.array([-0.05, -0.05, -0.3]), np.array([1.4, 0.65, 0.4]), 300.0)
         + _under_dials(ours) + "\n" + _table(steps)
@@ -239,6 +239,6 @@ def _bridge() -> tuple[str, dict[str, Any]]:
 
 
 def figures() -> tuple[str, dict[str, dict[str, Any]]]:
-    """The text of the three, and their numbers."""
+    """Return the text of the three figures, and their numbers."""
     made = {"shoe": _shoe(), "membrane": _membrane(), "bridge": _bridge()}
     return "".join(text for text, _ in made.values()), {name: found for name, (_, found) in made.items()}

@@ -675,7 +675,7 @@ def _rod(claims: list[Claim]) -> str:
         Claim(
             "β_s alone rules hanging, β_b alone flapping (figure 3 right, yarns)",
             PARTLY,
-            f"of one rod: the other β changes what is left by at most {cross:.1f} points, its own by {left['hanging', 3e-4, 0.16] - left['hanging', 0.03, 0.16]:.0f} and {left['flapping', 3e-4, 0.016] - left['flapping', 3e-4, 0.16]:.0f}; of a woven patch β_s rules hanging, and β_b takes more of flapping than β_s, which takes some too ([weave](../weave.md))",
+            f"of one rod: the other β changes what is left by at most {cross:.1f} points, its own by {left['hanging', 3e-4, 0.16] - left['hanging', 0.03, 0.16]:.0f} and {left['flapping', 3e-4, 0.016] - left['flapping', 3e-4, 0.16]:.0f}; of a woven patch β_s rules hanging, and β_b takes more of flapping than β_s, which takes some too ([weave](../explanation/woven-cloth.md))",
             0.05,
         )
     )

@@ -1,4 +1,4 @@
-"""Every parameter once."""
+"""Parameters of simulated objects and colliders: defaults, ranges, labels and tooltips."""
 
 from __future__ import annotations
 

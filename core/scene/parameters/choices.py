@@ -1,4 +1,4 @@
-"""Values that are chosen from closed lists. Dampings, integrators and elasticities have registries."""
+"""Enumerations with a closed set of values. Damping methods, integrators and elasticities have registries."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from enum import StrEnum
 
 
 class StiffnessBy(StrEnum):
-    """How stiffness is dialled."""
+    """Quantity that sets the stiffness."""
 
     MODULUS = "MODULUS"
     SAG = "SAG"
 
 
 class DampingBy(StrEnum):
-    """DampSim's own ways of calming down; the papers' are in damping.registry."""
+    """DampSim's own damping laws; those of the papers are in damping.registry."""
 
     DIALS = "DIALS"
     FIRST_MODE = "FIRST_MODE"
@@ -22,7 +22,7 @@ class DampingBy(StrEnum):
 
 
 class BounceBy(StrEnum):
-    """How Bounce is found."""
+    """Source of the overshoot."""
 
     AUTO = "AUTO"
     DIALLED = "DIALLED"
@@ -30,7 +30,7 @@ class BounceBy(StrEnum):
 
 
 class Reference(StrEnum):
-    """The motion that is not damped."""
+    """Reference motion: the motion that is not damped."""
 
     AUTO = "AUTO"
     PINS = "PINS"
@@ -39,7 +39,7 @@ class Reference(StrEnum):
 
 
 class Struts(StrEnum):
-    """Springs beside those along the edges."""
+    """Springs in addition to those along the edges."""
 
     NONE = "NONE"
     FACES = "FACES"
@@ -47,7 +47,7 @@ class Struts(StrEnum):
 
 
 class Accuracy(StrEnum):
-    """How exactly steps are solved."""
+    """Solver accuracy of each step."""
 
     PREVIEW = "PREVIEW"
     BAKE = "BAKE"
@@ -55,7 +55,7 @@ class Accuracy(StrEnum):
 
 
 class Along(StrEnum):
-    """Which way fibres lie."""
+    """Direction of the fibres."""
 
     LENGTH = "LENGTH"
     X = "X"
@@ -65,7 +65,7 @@ class Along(StrEnum):
 
 
 class Front(StrEnum):
-    """Which way a body slides more easily."""
+    """Direction in which a body slides more easily."""
 
     NONE = "NONE"
     PLUS_X = "PLUS_X"
@@ -78,7 +78,7 @@ class Front(StrEnum):
 
 
 class Depth(StrEnum):
-    """The way out of what a body begins inside of."""
+    """Direction in which a body is pushed out of an object that it starts inside."""
 
     NEAREST = "NEAREST"
     CONSISTENT = "CONSISTENT"

@@ -1,4 +1,4 @@
-"""What a body does where it touches something, and what a collider has to say to it."""
+"""Contact parameters of bodies and colliders."""
 
 from __future__ import annotations
 
@@ -10,53 +10,53 @@ from .parameter import Choice, Parameter, parameter
 
 @dataclass(frozen=True)
 class Contacts:
-    """Fields of Settings."""
+    """Contact fields of Settings."""
 
     collide: bool = parameter(
-        True, "Colliders", "It stops at what is a collider: floors, and objects with Blender's Collision",
+        True, "Colliders", "Collide with floors and with objects that have Blender's Collision physics",
         section="contact",
     )  # fmt: skip
     touch_together: bool = parameter(
-        False, "Each Other", "It stops at what it is simulated together with, where that has this on too",
+        False, "Other Bodies", "Collide with the objects that are simulated together with it and have this on too",
         section="contact",
     )  # fmt: skip
     touch_self: bool = parameter(
-        False, "Itself", "Its parts stop at each other: a belly at the thighs, ears at the head",
+        False, "Self-Collision", "Make its parts collide with each other: belly and thighs, ears and head",
         section="contact",
     )  # fmt: skip
     contact_distance: float = parameter(
         0.0, "Contact Distance",
-        "How far from a surface it begins to give way; 0 for a two-hundredth of its size, or a yarn's thickness",
+        "Distance from a surface at which contact begins; 0 uses 0.5% of its size, or the thickness of its yarns",
         unit="m", least=0.0, most=100.0, soft_least=0.0, soft_most=0.1, section="contact", animatable=True,
     )  # fmt: skip
     friction: float = parameter(
-        0.5, "Friction", "What it takes to make it slide, over what presses it on: 0 as on ice, 1 as rubber",
+        0.5, "Friction", "Friction coefficient: force that makes it slide, per contact force. 0 is ice, 1 is rubber",
         least=0.0, most=10.0, soft_least=0.0, soft_most=1.5, section="contact", animatable=True,
     )  # fmt: skip
     front: str = parameter(
-        Front.NONE, "Front", "The way in which it slides more easily than back, as scales and bristles do",
+        Front.NONE, "Front", "Direction in which it slides more easily than backwards, like scales or bristles",
         choices=(
-            Choice(Front.NONE, "None", "It slides alike in all directions"),
-            Choice(Front.PLUS_X, "+X", "Along its own X axis"),
-            Choice(Front.MINUS_X, "-X", "Against its own X axis"),
-            Choice(Front.PLUS_Y, "+Y", "Along its own Y axis"),
-            Choice(Front.MINUS_Y, "-Y", "Against its own Y axis"),
-            Choice(Front.PLUS_Z, "+Z", "Along its own Z axis"),
-            Choice(Front.MINUS_Z, "-Z", "Against its own Z axis"),
-            Choice(Front.PAINTED, "Painted", "To where the group Front is painted more"),
+            Choice(Front.NONE, "None", "Use the same friction in all directions"),
+            Choice(Front.PLUS_X, "+X", "Slide more easily along its local X axis"),
+            Choice(Front.MINUS_X, "-X", "Slide more easily against its local X axis"),
+            Choice(Front.PLUS_Y, "+Y", "Slide more easily along its local Y axis"),
+            Choice(Front.MINUS_Y, "-Y", "Slide more easily against its local Y axis"),
+            Choice(Front.PLUS_Z, "+Z", "Slide more easily along its local Z axis"),
+            Choice(Front.MINUS_Z, "-Z", "Slide more easily against its local Z axis"),
+            Choice(Front.PAINTED, "Painted", "Slide more easily towards higher weights of the Front group"),
         ),
         section="contact",
     )  # fmt: skip
     friction_back: float = parameter(
-        0.9, "Friction Backward", "What it takes to make it slide back, over what presses it on",
+        0.9, "Friction Backward", "Friction coefficient for sliding backwards, against the Front direction",
         least=0.0, most=10.0, soft_least=0.0, soft_most=1.5, section="contact", animatable=True,
         only_with=("front", *(one for one in Front if one is not Front.NONE)),
     )  # fmt: skip
     depth: str = parameter(
-        Depth.NEAREST, "Depth", "The way out of something that it begins inside of, or was pushed into",
+        Depth.NEAREST, "Depth", "Direction in which it leaves an object that it starts inside, or was pushed into",
         choices=(
-            Choice(Depth.NEAREST, "Nearest", "Each point to the nearest place outside"),
-            Choice(Depth.CONSISTENT, "Consistent", "As its neighbours: all points of a piece the same way"),
+            Choice(Depth.NEAREST, "Nearest", "Push each point to the nearest place outside"),
+            Choice(Depth.CONSISTENT, "Consistent", "Push all points of a connected piece out in the same direction"),
         ),
         section="contact",
     )  # fmt: skip
@@ -64,14 +64,14 @@ class Contacts:
 
 @dataclass(frozen=True)
 class ColliderDials:
-    """What is dialled for a collider, in the units of the panel."""
+    """Settings of a collider, in the units of the panel."""
 
     roughness: float = parameter(
-        1.0, "Roughness", "Times the friction of what slides on it: 0 for ice",
+        1.0, "Roughness", "Factor on the friction of objects that slide on this collider: 0 is ice",
         least=0.0, most=10.0, soft_least=0.0, soft_most=2.0, section="collider", animatable=True,
     )  # fmt: skip
     thickness: float = parameter(
-        0.0, "Distance", "How far in front of its surface things stop, beside their own contact distance",
+        0.0, "Distance", "Gap between its surface and objects that stop at it, added to their own contact distance",
         unit="m", least=0.0, most=100.0, soft_least=0.0, soft_most=0.1, section="collider", animatable=True,
     )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""The dials: what an animator says of a motion."""
+"""Main dials: settling, overshoot, follow-through and stiffness."""
 
 from __future__ import annotations
 
@@ -10,55 +10,56 @@ from .parameter import Affects, Choice, parameter
 
 @dataclass(frozen=True)
 class Dials:
-    """Fields of Settings."""
+    """Main fields of Settings."""
 
     settle: float = parameter(
         24.0, "Settle", 
-        "How long it moves: so many frames after the animation stops it is at rest; let go, a little sooner",
+        "Frames until it is at rest after the animation stops; a little fewer when it is released from a pose",
         unit="frames", least=1.0, most=2000.0, soft_least=2.0, soft_most=120.0, animatable=True,
         only_with=("damping_by", DampingBy.DIALS, DampingBy.FIRST_MODE),
     )  # fmt: skip
     bounce: float = parameter(
-        30.0, "Bounce", "How far it swings past its rest shape, in percent of the way that it came from the other side",
+        30.0, "Bounce", "Overshoot past the rest shape, as a percentage of the previous swing",
         unit="%", least=0.0, most=90.0, soft_least=0.0, soft_most=80.0, animatable=True,
         only_with=("damping_by", DampingBy.DIALS, DampingBy.FIRST_MODE),
         also_with=("bounce_by", BounceBy.AUTO, BounceBy.DIALLED),
     )  # fmt: skip
     bounce_by: str = parameter(
-        BounceBy.AUTO, "Bounce By", "Who says how far it swings past rest",
+        BounceBy.AUTO, "Bounce By", "Source of the overshoot past the rest shape",
         choices=(
-            Choice(BounceBy.AUTO, "Automatic", "Nature for cloth and ropes, the dial for all else"),
-            Choice(BounceBy.DIALLED, "Dial", "Bounce as dialled; what calms slowly then falls slowly too"),
+            Choice(BounceBy.AUTO, "Automatic", "Use Physical for cloth, weaves and ropes, Dialled for everything else"),
+            Choice(BounceBy.DIALLED, "Dialled", "Use the value of Bounce; a long Settle then slows its fall too"),
             Choice(
-                BounceBy.NATURAL, "Nature",
-                "As much as lets it fall, swing and fly with its real weight, and be at rest when Settle says",
+                BounceBy.NATURAL, "Physical",
+                "Choose the overshoot so that it falls and swings with its real weight and still settles on time",
             ),
         ),
         section="thin", only_with=("damping_by", DampingBy.DIALS, DampingBy.FIRST_MODE),
     )  # fmt: skip
     follow_through: float = parameter(
-        1.0, "Follow-through", "How strongly it is thrown when its pins start, stop and turn: 1 as in nature, 0 never",
+        1.0, "Follow-through", "Strength of the swing when its pins start, stop or turn: 1 is physical, 0 is none",
         least=0.0, most=10.0, soft_least=0.0, soft_most=2.0, animatable=True,
     )  # fmt: skip
     stiffness_by: str = parameter(
-        StiffnessBy.MODULUS, "Stiffness By", "How its stiffness is dialled; Add chooses Sag for what has a volume",
+        StiffnessBy.MODULUS, "Stiffness By", "Quantity that sets the stiffness; Add chooses Sag for solids",
         choices=(
-            Choice(StiffnessBy.MODULUS, "Young's Modulus", "By the material's own modulus"),
-            Choice(StiffnessBy.SAG, "Sag", "By how far it hangs under its own weight; Young's modulus follows"),
+            Choice(StiffnessBy.MODULUS, "Young's Modulus", "Set Young's modulus of the material"),
+            Choice(StiffnessBy.SAG, "Sag", "Set how far it sags under its own weight; Young's modulus follows"),
         ),
     )  # fmt: skip
     sag: float = parameter(
-        2.0, "Sag", "How far it hangs down under its own weight at the start, in percent of the size of what is free",
+        2.0, "Sag", "Sag under its own weight at the start, as a percentage of the size of its unpinned part",
         unit="%", least=0.01, most=50.0, soft_least=0.1, soft_most=10.0, animatable=True,
         only_with=("stiffness_by", StiffnessBy.SAG),
     )  # fmt: skip
     keep_shape: bool = parameter(
         False, "Keep Modelled Shape",
-        "What was modelled is how it stands under its weight at the first frame; turned over, it hangs the other way",
+        "Compensate sag so that gravity bends it into the modelled shape at the first frame; turned over, it sags the "
+        "other way",
         section="shape", affects=Affects.START,
     )  # fmt: skip
     stiffness: float = parameter(
-        100.0, "Stiffness", "Young's modulus of the material: how little it hangs under its weight, or gives to a push",
+        100.0, "Stiffness", "Young's modulus of the material: stiffer objects sag less and give way less to a push",
         unit="kPa", least=0.01, most=1e7, soft_least=1.0, soft_most=5000.0, animatable=True,
         only_with=("stiffness_by", StiffnessBy.MODULUS),
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What a parameter is."""
+"""Description of a parameter: default, range, label, tooltip and conditions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...errors import ParameterError
 
 
 class Affects(Enum):
-    """What a parameter touches."""
+    """Part of the simulation that a parameter affects."""
 
     MODEL = "nodes, elements and terms"
     STEP = "how steps are taken"
@@ -20,9 +20,9 @@ class Affects(Enum):
 
 @dataclass(frozen=True)
 class Choice:
-    """One of the values of a parameter that is chosen from a list.
+    """One value of an enumerated parameter.
 
-    number: under which Blender's files keep it; its place among those without one of their own if None.
+    number: the value stored in .blend files; if None, the index among the choices without a number.
     """
 
     name: str
@@ -33,16 +33,16 @@ class Choice:
 
 @dataclass(frozen=True)
 class Parameter:
-    """What is to know of one field of Settings.
+    """Description of one field of Settings.
 
-    unit: as shown, "" for a pure number.
-    least, most: hard limits.
-    soft_least, soft_most: of the slider.
-    section: where the panel shows it.
-    animatable: whether its keyframes are followed, substep by substep.
-    only_with, also_with: name of a choice and the values of it with which it has a meaning; where both are given, both
-    have to hold.
-    affects: what has to be made anew when it changes.
+    unit: as shown in the panel, "" for a pure number.
+    min, max: hard limits.
+    soft_min, soft_max: limits of the slider.
+    section: panel section that shows it.
+    animatable: whether its keyframes are evaluated at every substep.
+    visible_if, also_visible_if: name of an enumerated parameter, followed by the values of it with which this one has
+    an effect. If both are given, both must hold.
+    affects: part of the simulation that is rebuilt when it changes.
     """
 
     name: str
@@ -62,11 +62,11 @@ class Parameter:
     affects: Affects = Affects.STEP
 
     def has_meaning(self, chosen: Callable[[str], Any]) -> bool:
-        """Whether it has an effect with what is chosen. chosen: the value of a parameter by its name."""
+        """Return whether the parameter has an effect. chosen: returns the value of a parameter by name."""
         return all(not choice or chosen(choice[0]) in choice[1:] for choice in (self.only_with, self.also_with))
 
     def checked(self, value: Any) -> float | int | str | bool:
-        """The value in the parameter's own type, or a ParameterError that says what would be right."""
+        """Return the value converted to the parameter's type. Raises ParameterError, which states the valid values."""
         if self.choices:
             names = [choice.name for choice in self.choices]
             if value not in names:
@@ -81,7 +81,7 @@ class Parameter:
             number = int(value) if isinstance(self.default, int) else float(value)
         except (TypeError, ValueError):
             raise ParameterError(f"{self.name}: {value!r} is not a number.") from None
-        # Blender keeps single precision; seven digits bring a dialled limit back to itself.
+        # Blender stores single precision; rounding to seven digits restores a value entered at the limit.
         if isinstance(number, float):
             number = float(f"{number:.7g}")
         if not self.least <= number <= self.most:
@@ -93,5 +93,5 @@ class Parameter:
 
 
 def parameter(default: Any, label: str, text: str, **more: Any) -> Any:
-    """A field of one of the parts of Settings; see Parameter for what more there is to say."""
+    """Return a dataclass field for a part of Settings; the keywords are the attributes of Parameter."""
     return field(default=default, metadata={"label": label, "text": text, **more})

@@ -1,4 +1,4 @@
-"""What of a deformation stays."""
+"""Parameters of permanent (plastic) deformation."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from .parameter import parameter
 
 @dataclass(frozen=True)
 class Plastics:
-    """Fields of Settings."""
+    """Plasticity fields of Settings."""
 
     plastic_yield: float = parameter(
-        0.0, "Yield", "Strain beyond which it flows, and keeps the dent, crease or stretch; 0 for never",
+        0.0, "Yield", "Strain beyond which it deforms permanently and keeps a dent, crease or stretch; 0 is never",
         unit="%", least=0.0, most=500.0, soft_least=0.0, soft_most=30.0, section="plastic", animatable=True,
     )  # fmt: skip
     plastic_creep: float = parameter(
-        20.0, "Creep", "How soon it gives way: of what is beyond Yield, e to the minus Creep is left a second later; "
-        "at 0 nothing flows any more",
+        20.0, "Creep", "Rate of permanent deformation: strain beyond Yield falls by the factor e^-Creep each second; "
+        "0 stops it",
         unit="1/s", least=0.0, most=1e4, soft_least=0.0, soft_most=100.0, section="plastic", animatable=True,
     )  # fmt: skip
     plastic_most: float = parameter(
-        100.0, "Maximum", "Strain up to which it flows; what is strained further springs back from there",
+        100.0, "Maximum", "Strain up to which it deforms permanently; any further strain springs back",
         unit="%", least=0.0, most=1000.0, soft_least=0.0, soft_most=200.0, section="plastic", animatable=True,
     )  # fmt: skip
     plastic_reset: bool = parameter(
-        False, "Reset", "While on, it strives for its modelled shape again, by Settle and Bounce, and does not flow",
+        False, "Reset", "Return to the modelled shape, as set by Settle and Bounce, and keep no deformation while on",
         section="plastic", animatable=True,
     )  # fmt: skip

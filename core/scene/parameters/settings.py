@@ -1,7 +1,7 @@
-"""All parameters together: name, unit, default, range, label and what one will see, each told once.
+"""All parameters: name, unit, default, range, label and tooltip, each defined once.
 
-Panel, tooltips, command line, documentation and tests are made from them. A new parameter is one line in one of the
-files beside this one.
+The panel, tooltips, command line, documentation and tests are generated from them. To add a parameter, add one line in
+one of the other files of this folder.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TOLERANCES: dict[str, float] = {Accuracy.PREVIEW: 1e-2, Accuracy.BAKE: 1e-3, Acc
 
 @dataclass(frozen=True)
 class Settings(Shots, Contacts, Weaves, FibreDials, Plastics, Materials, Dampings, Dials):
-    """All that an artist dials for one object, in the units of the panel."""
+    """All parameters of one simulated object, in the units of the panel."""
 
     def __post_init__(self) -> None:
         for parameter in PARAMETERS.values():
@@ -32,12 +32,12 @@ class Settings(Shots, Contacts, Weaves, FibreDials, Plastics, Materials, Damping
 
     @property
     def overshoot(self) -> float:
-        """Bounce as the ratio of two following swings, 0 to 1."""
+        """Bounce as the ratio of two successive swings, 0 to 1."""
         return self.bounce / 100.0
 
     @property
     def by_settle(self) -> bool:
-        """Whether Settle and Bounce say how it calms down."""
+        """Return whether Settle and Bounce control the damping."""
         return self.damping_by in (DampingBy.DIALS, DampingBy.FIRST_MODE)
 
     @property
@@ -47,17 +47,17 @@ class Settings(Shots, Contacts, Weaves, FibreDials, Plastics, Materials, Damping
 
     @property
     def tolerance(self) -> float:
-        """Of the solver, see solvers.problem.Tolerance."""
+        """Relative tolerance of the solver, see solvers.problem.Tolerance."""
         return TOLERANCES[self.accuracy]
 
     def as_dict(self, affects: Affects | None = None) -> dict[str, float | int | str | bool]:
-        """The values by name; of the parameters that affect something, or of all."""
+        """Return values by name, of all parameters or of those with the given `affects`."""
         values = asdict(self)
         return {name: values[name] for name in values if affects is None or PARAMETERS[name].affects is affects}
 
     @property
     def animated(self) -> tuple[float, ...]:
-        """Values of the dials whose keyframes are followed, but those of forces, contact, flow and fibres."""
+        """Values of the animatable parameters, except those of forces, contact, plasticity and fibres."""
         return tuple(
             float(getattr(self, p.name))
             for p in PARAMETERS.values()
@@ -66,24 +66,24 @@ class Settings(Shots, Contacts, Weaves, FibreDials, Plastics, Materials, Damping
 
     @property
     def grip(self) -> tuple[float, float, float]:
-        """What counts in contact and can be keyframed: contact distance, friction, and that backward."""
+        """Animatable contact parameters: contact distance (m), friction, and backward friction."""
         return self.contact_distance, self.friction, self.friction_back
 
     @property
     def flow(self) -> tuple[float, ...]:
-        """What says how it flows, and whether that is taken back; none where it does neither."""
+        """Plasticity parameters: yield, creep, maximum, reset. Empty if it neither flows nor resets."""
         if self.plastic_yield == 0.0 and not self.plastic_reset:
             return ()
         return self.plastic_yield, self.plastic_creep, self.plastic_most, float(self.plastic_reset)
 
     @property
     def shortening(self) -> float:
-        """Contraction as a part of the fibres' length."""
+        """Contraction as a fraction of the fibre length."""
         return self.contraction / 100.0
 
     @property
     def weights(self) -> tuple[float, float]:
-        """How much it feels of gravity and of force fields."""
+        """Factors on gravity and on force fields."""
         return self.gravity_weight, self.field_weight
 
 

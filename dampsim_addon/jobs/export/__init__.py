@@ -1,4 +1,4 @@
-"""Export, and a check of what was exported. A new format is one file here and one name in FORMATS."""
+"""Export to glTF and FBX, and a check of the written files. A new format is one file here and one name in FORMATS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A look at what other programs will read: the file comes in again, and is compared."""
+"""Check of an export: the file is imported again and compared with the original."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ...work.steps import Step
 from .form import Exported, Format
 from .staging import in_window, scratch_scene
 
-# An export that is off by more than this part of the size has lost something.
+# Largest error of a good export, as a fraction of the object's size.
 GOOD = 1e-3
 
 
@@ -28,6 +28,10 @@ def compared(
     sources: list[Array],
     numbers: list[int],
 ) -> Generator[Step, None, list[Exported]]:
+    """Import an exported file into a scratch scene and compare it with the original motions.
+
+    sources: (f, v, 3) vertices of each object at the frames in numbers, in world space, Blender units.
+    """
     with scratch_scene(scene) as scratch:
         with in_window(scratch):
             form.read(path)
@@ -40,10 +44,10 @@ def compared(
     for obj, source in zip(objects, sources, strict=True):
         size = float(np.linalg.norm(np.ptp(source[0], axis=0)))
         plain = Exported(obj.name, form.name, str(path))
-        # Names change on the way; what moves alike is it.
+        # Formats may change names, so the copy with the most similar motion is taken.
         best: Match | None = min((match(source, copy) for copy in copies), key=lambda m: m.error, default=None)
         if best is None:
-            results.append(replace(plain, problem=f"{obj.name}: {path.name} has no morphs of it."))
+            results.append(replace(plain, problem=f"{obj.name}: {path.name} contains no morph targets for it."))
         else:
             results.append(replace(plain, error=best.error, part=best.error / size))
     return results
@@ -56,7 +60,7 @@ def motions(
     numbers: list[int],
     text: str,
 ) -> Generator[Step, None, list[Array]]:
-    """The vertices (f, v, 3) of each object in world space, in single precision."""
+    """Return the vertices (f, v, 3) of each object in world space, in single precision. text: progress text."""
     motions: list[list[Array]] = [[] for _ in objects]
     for done, number in enumerate(numbers, 1):
         scene.frame_set(number)

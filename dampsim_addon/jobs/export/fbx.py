@@ -1,4 +1,4 @@
-"""FBX with morphs."""
+"""FBX export with morph targets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _write(path: Path) -> None:
         path,
         _LABEL,
         use_selection=True,
-        # Applied modifiers would lose the keys; other actions and NLA strips would take the place of their animation.
+        # Applied modifiers would remove the shape keys; other actions and NLA strips would replace their animation.
         use_mesh_modifiers=False,
         bake_anim=True,
         bake_anim_use_nla_strips=False,
@@ -30,7 +30,7 @@ def _write(path: Path) -> None:
 
 def _read(path: Path) -> None:
     bring_in(bpy.ops.wm.fbx_import, path, _LABEL, anim_offset=0.0)
-    # The importer connects bones that touch, and connected ones stay where they are: they lose their locations.
+    # The importer connects adjacent bones. Connected bones ignore their location keys.
     for rig in [obj for obj in bpy.context.scene.objects if obj.type == "ARMATURE"]:
         bpy.context.view_layer.objects.active = rig
         bpy.ops.object.mode_set(mode="EDIT")

@@ -1,4 +1,4 @@
-"""Export of baked objects with settings that keep the morphs."""
+"""Export of baked objects with settings that preserve their morph targets."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ FORMATS = (GLTF, FBX)
 
 
 def check_exportable(obj: bpy.types.Object) -> None:
-    """Raise SceneError where the object has no bake that a file of morphs could hold."""
+    """Raise SceneError if the object has no bake that can be exported as morph targets."""
     baked = obj.dampsim.baked
     if not baked:
-        raise SceneError(f"{obj.name}: it is not baked yet; bake it to shape keys before the export.")
+        raise SceneError(f"{obj.name}: it is not baked yet; bake it to shape keys before exporting.")
     if not target(baked).exports_morphs:
         raise SceneError(
             f"{obj.name}: glTF and FBX cannot hold a bake to {target(baked).label}; "
@@ -38,19 +38,19 @@ def run(
     base: Path,
     formats: Sequence[Format] = FORMATS,
 ) -> Generator[Step, None, list[Exported]]:
-    """Export the objects, with their rigs and parents, import what was written into a scene of its own, and compare.
+    """Export the objects with their rigs and parents, import the files into a scratch scene, and compare.
 
-    base: path of the files without their suffix. The scene is as before afterwards.
+    base: path of the files without their suffix. The scene is restored afterwards. Raises SceneError.
     """
     if not objects:
-        raise SceneError("Nothing to export: give the objects that are baked.")
+        raise SceneError("No object to export; choose baked objects.")
     for obj in objects:
         check_exportable(obj)
     try:
         base.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise SceneError(
-            f"{base.name}: the folder {base.parent} cannot be made ({error.strerror or error}); choose another one."
+            f"{base.name}: the folder {base.parent} cannot be created ({error.strerror or error}); choose another one."
         ) from error
     numbers = list(range(scene.frame_start, scene.frame_end + 1))
     shown = (scene.frame_current, scene.frame_subframe)

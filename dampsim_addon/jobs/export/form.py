@@ -1,4 +1,4 @@
-"""What a format of the export check is, and what is found out about a file."""
+"""Export formats, and the result of checking an exported file."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ...blender.own_operators import called
 
 @dataclass(frozen=True)
 class Format:
-    """suffix: of the file.  write, read: with Blender's exporter and importer, from and to the scene in the window.
+    """Export format. suffix: file suffix.  write, read: export and import of the scene in the window.
 
-    metres: what is read is in metres, whatever the scene's unit.
+    metres: whether the importer returns metres regardless of the scene's unit.
     """
 
     name: str
@@ -27,9 +27,10 @@ class Format:
 
 @dataclass(frozen=True)
 class Exported:
-    """Of one object in one file. error: m, largest distance of a vertex after the way out and back, at any frame.
+    """Result for one object in one file. Its fields are keys of the JSON report.
 
-    part: the same, in parts of the object's size.  problem: what is missing, in a sentence; then there is no error.
+    error: largest distance of a vertex after export and import, at any frame, m.  part: the same as a fraction of the
+    object's size.  problem: sentence that says why there is no result; error is meaningless then.
     """
 
     name: str
@@ -41,12 +42,12 @@ class Exported:
 
 
 def export(operator: Callable[..., Any], path: Path, label: str, **options: Any) -> None:
-    """Write a file with one of Blender's exporters. label: of the format."""
+    """Write a file with one of Blender's exporters. label: name of the format in error messages."""
     mend = "enable it in the preferences, or choose another folder"
     called(operator, f"{path.name}: Blender's {label} export failed", mend, filepath=str(path), **options)
 
 
 def bring_in(operator: Callable[..., Any], path: Path, label: str, **options: Any) -> None:
-    """Read it again with one of Blender's importers."""
+    """Read a file with one of Blender's importers. label: name of the format in error messages."""
     mend = "enable the importer in the preferences, or export again"
     called(operator, f"{path.name}: Blender's {label} import failed", mend, filepath=str(path), **options)

@@ -1,4 +1,4 @@
-"""glTF with morphs."""
+"""glTF export with morph targets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _write(path: Path) -> None:
         _LABEL,
         export_format="GLB",
         use_selection=True,
-        # One animation for all objects, sampled frame by frame: so drivers, NLA and shape keys play together.
+        # One animation for all objects, sampled at each frame, so that drivers, NLA and shape keys play together.
         export_animation_mode="SCENE",
         export_anim_scene_split_object=False,
         export_force_sampling=True,
@@ -26,10 +26,10 @@ def _write(path: Path) -> None:
         export_frame_range=True,
         export_morph=True,
         export_morph_animation=True,
-        # Normals for each of many keys would weigh more than the keys.
+        # Normals of all keys would be larger than the keys.
         export_morph_normal=False,
         export_morph_tangent=False,
-        # Applied modifiers would lose the keys.
+        # Applied modifiers would remove the shape keys.
         export_apply=False,
     )
 

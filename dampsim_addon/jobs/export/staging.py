@@ -1,4 +1,4 @@
-"""What an export needs of the scene for a while: who is selected, which modifiers are off, which scene is shown."""
+"""Temporary changes to the scene during an export: selection, disabled modifiers and the window's scene."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...blender.modifiers import DEFORMING
 
 
 def with_its_rig(obj: bpy.types.Object) -> Iterator[bpy.types.Object]:
-    """The object, what its modifiers follow, and all of their parents."""
+    """Yield the object, the armatures of its modifiers, and all of their parents."""
     waiting = [obj]
     while waiting:
         one = waiting.pop()
@@ -23,7 +23,7 @@ def with_its_rig(obj: bpy.types.Object) -> Iterator[bpy.types.Object]:
 
 @contextlib.contextmanager
 def bare(objects: Sequence[bpy.types.Object]) -> Iterator[None]:
-    """Without the modifiers that change the number of vertices: files of morphs have none of them."""
+    """Disable the modifiers that change the number of vertices; morph targets cannot hold their result."""
     hidden = [m for obj in objects for m in obj.modifiers if m.show_viewport and m.type not in DEFORMING]
     for modifier in hidden:
         modifier.show_viewport = False
@@ -36,6 +36,7 @@ def bare(objects: Sequence[bpy.types.Object]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def selected(view_layer: bpy.types.ViewLayer, objects: Sequence[bpy.types.Object]) -> Iterator[None]:
+    """Select only these objects. Raises SceneError if one of them cannot be selected."""
     active = view_layer.objects.active
     before = [obj for obj in view_layer.objects if obj.select_get(view_layer=view_layer)]
     try:
@@ -44,8 +45,8 @@ def selected(view_layer: bpy.types.ViewLayer, objects: Sequence[bpy.types.Object
         for obj in objects:
             if obj.name not in view_layer.objects or not obj.select_get(view_layer=view_layer):
                 raise SceneError(
-                    f"{obj.name}: it is hidden, excluded or cannot be selected, and {objects[0].name} hangs on it; "
-                    "show it before the export."
+                    f"{obj.name}: it is hidden, excluded or not selectable, but {objects[0].name} depends on it; "
+                    "show it before exporting."
                 )
         view_layer.objects.active = objects[0]
         yield
@@ -57,7 +58,7 @@ def selected(view_layer: bpy.types.ViewLayer, objects: Sequence[bpy.types.Object
 
 @contextlib.contextmanager
 def in_window(scene: bpy.types.Scene) -> Iterator[None]:
-    """Exporters and importers work on the scene that the window shows; commands have a window, but are not in it."""
+    """Show the scene in a window and override the context with it, as Blender's exporters and importers need."""
     window = bpy.context.window or bpy.context.window_manager.windows[0]
     shown = window.scene
     try:
@@ -72,7 +73,7 @@ def in_window(scene: bpy.types.Scene) -> Iterator[None]:
 
 @contextlib.contextmanager
 def scratch_scene(source: bpy.types.Scene) -> Iterator[bpy.types.Scene]:
-    """A scene in the window's place, at the same frame rate. It goes away with all that was imported meanwhile."""
+    """Create a scene with the same frame rate and range. It is removed with all data imported meanwhile."""
     lists = [prop.identifier for prop in bpy.data.bl_rna.properties if prop.type == "COLLECTION"]
     before = {block for name in lists for block in getattr(bpy.data, name)}
     scratch = bpy.data.scenes.new("DampSim Export Check")

@@ -1,6 +1,6 @@
-"""Materials by name, in Blender's preset system: sags and behaviours, so that they fit any size.
+"""Material presets in Blender's preset system. They set Sag instead of moduli, so that they fit objects of any size.
 
-A new one is a file in presets/dampsim and a picture in presets/pictures, which `tools/material_pictures.py` renders.
+A new one needs a file in presets/dampsim and a picture in presets/pictures, rendered by `tools/material_pictures.py`.
 """
 
 from __future__ import annotations
@@ -19,35 +19,35 @@ from ....core.scene.parameters import PARAMETERS
 from ..objects import is_simulated
 
 _FOLDER = "dampsim"
-# What makes a material; the rest is the scene's.
+# Parameters that define a material. All others depend on the scene.
 _SECTIONS = ("dials",)
 _MATERIAL = ("poisson", "density", "material", "plastic_yield", "plastic_creep", "plastic_most")
 _VALUES = [p.name for p in PARAMETERS.values() if p.section in _SECTIONS or p.name in _MATERIAL]
 _PICTURES = Path(__file__).parent / "pictures"
-# Blender's pictures by file name, while the add-on is on.
+# Preview collection of the pictures, while the add-on is enabled.
 _icons: dict[str, Any] = {}
 
 
 def scripts() -> list[Path]:
-    """All materials' files, by name."""
+    """Return the preset files of all materials, sorted by name."""
     found = {path for folder in bpy.utils.preset_paths(_FOLDER) for path in Path(folder).glob("*.py")}
     return sorted(found, key=lambda path: path.stem.lower())
 
 
 def title(path: Path) -> str:
-    """What a material is called: memory_foam.py is Memory Foam."""
+    """Return the name of a material: Memory Foam for memory_foam.py."""
     words = bpy.path.display_name(path.name, title_case=False).split()
     return " ".join(word[:1].upper() + word[1:] for word in words)
 
 
 def picture(name: str) -> int:
-    """The number of a material's picture among Blender's icons; 0 where it has none."""
+    """Return the icon id of a material's picture; 0 where it has none."""
     known = _icons.get("all")
     return known[name].icon_id if known is not None and name in known else 0
 
 
 def standing(group: bpy.types.PropertyGroup) -> str:
-    """Which material the object has, as far as one was chosen and not changed since."""
+    """Return the name of the chosen material; '' if there is none, or if its values were changed since."""
     return str(group.preset) if group.preset and group.preset_of == _mark(group) else ""
 
 
@@ -69,19 +69,19 @@ class DAMPSIM_MT_presets(Menu):
 
 
 def _said(path: Path) -> str:
-    """A material's dials in a few words."""
+    """Return a summary of a material's dials."""
     values = dict(
         line.removeprefix("dampsim.").split(" = ")
         for line in path.read_text(encoding="utf-8").splitlines()
         if line.startswith("dampsim.") and " = " in line
     )
     named = {"sag": "sags by {:g}%", "settle": "settles in {:g} frames", "bounce": "bounces by {:g}%",
-             "plastic_yield": "stays as it is beyond a strain of {:g}%"}  # fmt: skip
+             "plastic_yield": "keeps strains beyond {:g}%"}  # fmt: skip
     return ", ".join(text.format(float(values[name])) for name, text in named.items() if name in values)
 
 
 class DAMPSIM_OT_preset(Operator):
-    """Give the object a material's dials"""
+    """Set the dials of the object to those of a material"""
 
     bl_idname = "dampsim.preset"
     bl_label = "Material"
@@ -100,13 +100,13 @@ class DAMPSIM_OT_preset(Operator):
 
     def execute(self, context: Context) -> set[str]:
         if not Path(self.filepath).is_file():
-            self.report({"ERROR"}, f"There is no material at '{self.filepath}'; choose one of the menu.")
+            self.report({"ERROR"}, f"The material file '{self.filepath}' is missing. Choose another material.")
             return {"CANCELLED"}
-        # Of those that say nothing of it, as of files from before it, nothing stays.
+        # Older preset files lack these values, which then have to be the defaults.
         for name in ("plastic_yield", "plastic_creep", "plastic_most"):
             context.object.dampsim.property_unset(name)
         done = bpy.ops.script.execute_preset(filepath=self.filepath, menu_idname=DAMPSIM_MT_presets.__name__)
-        # Blender calls the menu as the material, for all objects.
+        # Blender renames the menu to the chosen material, for all objects.
         DAMPSIM_MT_presets.bl_label = "Materials"
         group = context.object.dampsim
         group.preset, group.preset_of = title(Path(self.filepath)), _mark(group)
@@ -114,7 +114,7 @@ class DAMPSIM_OT_preset(Operator):
 
 
 class DAMPSIM_OT_preset_add(AddPresetBase, Operator):
-    """Keep these dials and material as a preset, or remove one"""
+    """Save the dials and material as a preset, or remove a preset"""
 
     bl_idname = "dampsim.preset_add"
     bl_label = "Add Material Preset"
@@ -129,7 +129,7 @@ class DAMPSIM_OT_preset_add(AddPresetBase, Operator):
 
 
 def draw_presets(layout: UILayout, group: bpy.types.PropertyGroup) -> None:
-    """The menu of materials, with buttons to add and remove."""
+    """Draw the menu of materials, with buttons to add and remove presets."""
     row = layout.row(align=True)
     name = standing(group)
     icon = picture(name.lower().replace(" ", "_")) if name else 0

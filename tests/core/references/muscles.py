@@ -1,4 +1,7 @@
-"""The machine of docs/muscles.md, one muscle and one frame at a time, and a mass between two springs and dampers."""
+"""The controller of docs/explanation/muscles.md, and a mass between two springs and dampers.
+
+One muscle and one frame at a time.
+"""
 
 from __future__ import annotations
 
