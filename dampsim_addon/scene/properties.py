@@ -30,8 +30,8 @@ from .parameter_properties import property_of
 from .registry import switched
 from .shown_properties import IsShown
 
-# What Settle, Bounce and Sag mean, as objects say: files from before it have 0; see earlier_law.
-LAW = 3
+# Version of the properties saved with an object. Raise it with a migration when a saved meaning changes.
+SAVED_VERSION = 1
 # The dials that ghosts have of their own.
 VARIED = ("settle", "bounce", "follow_through", "stiffness_by", "stiffness", "sag")
 
@@ -42,8 +42,8 @@ def _look(group: PropertyGroup, context: object) -> None:
 
 
 def _switched(group: PropertyGroup, context: object) -> None:
-    """Who switches it on now dials by the law at hand; what an older file has switched on has no mark of it."""
-    group.law = LAW
+    """Stamp the version of the saved properties and tell the registry."""
+    group.version = SAVED_VERSION
     switched(group.id_data)
 
 
@@ -71,10 +71,7 @@ class DampSimObject(HasTarget, HasContact, HasMuscles, HasFibres, IsShown, Prope
     """What DampSim keeps with an object. The parameters of core.scene.parameters.PARAMETERS are added below."""
 
     enabled: BoolProperty(name="DampSim", description="DampSim simulates this object", options=set(), update=_switched)
-    law: IntProperty(options={"HIDDEN"})
-    law_told: BoolProperty(options={"HIDDEN"})
-    law_factor: FloatProperty(options={"HIDDEN"})
-    law_settle: FloatProperty(options={"HIDDEN"})
+    version: IntProperty(options={"HIDDEN"})
     pin_group: StringProperty(
         name="Pin Group",
         description="Vertices of this group follow the animation: 1 exactly, less as if held by springs",
