@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scenes import FILES, KINDS, LAST, ROUNDING, TARGETS, add, armature, dump, fresh, size, wobbler, world
 
-pytestmark = pytest.mark.bpy
+pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
 # The bridge, many objects with one bake, has tests of its own.
 EVERY = sorted((Path(__file__).parents[2] / "sample_blends").glob("*.blend"))

@@ -214,7 +214,7 @@ def test_ropes_have_no_plasticity(load: Load, tmp_path: Path) -> None:
     assert not bpy.ops.dampsim.plastic_reset.poll()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_nothing_passes_through_anything_in_the_sample_and_its_dents_stay(load: Load, tmp_path: Path) -> None:
     test_contact_samples.test_nothing_passes_through_anything(load, "dent", 120, 14, tmp_path)
     obj = bpy.data.objects["Clay"]

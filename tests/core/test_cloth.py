@@ -283,7 +283,7 @@ def test_strain_rate_damps_bending_and_stretching_but_no_turn_of_what_is_bent() 
     assert lost == pytest.approx(0.3 * rate @ shell.stiffness @ rate, rel=1e-6)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_swinging_cloth_keeps_its_swing_under_strain_rate_damping_and_not_under_rayleighs() -> None:
     """[SRD] figure 3: 17 x 17, beta 0.15 s, steps of 5 ms; mean kinetic energies over the undamped one's."""
     flat = cloth(17, np.arange(17))
