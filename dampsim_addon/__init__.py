@@ -6,7 +6,6 @@ from . import cli, live
 from .scene import (
     colliders,
     contact_properties,
-    earlier_law,
     force_fields,
     muscle_properties,
     on_disk,
@@ -25,7 +24,6 @@ from .ui import (
     contact_operators,
     curve_operators,
     doctor,
-    earlier_law_operators,
     fabric_operators,
     fibre_panel,
     ghost_operators,
@@ -46,9 +44,9 @@ from .ui import (
 )
 
 MODULES = (
-    contact_properties, muscle_properties, properties, registry, earlier_law, force_fields, colliders, woven,
+    contact_properties, muscle_properties, properties, registry, force_fields, colliders, woven,
     overlaps, saving, on_disk, outdated, results, live, operators, add_operators, curve_operators, hair_operators,
-    fabric_operators, weave_operators, earlier_law_operators, pin_operators, plastic_panel, fibre_panel,
+    fabric_operators, weave_operators, pin_operators, plastic_panel, fibre_panel,
     muscle_operators, walk_operators, muscle_panel, bake_operators, ghost_operators, group_operators,
     link_operators, link_panel, contact_operators, doctor, presets, going_on, main_panel, overlay, cli,
 )  # fmt: skip

@@ -28,7 +28,16 @@ def _load() -> None:
 _load()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.get_closest_marker("long"):
-            item.add_marker("slow")
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--slice", metavar="K/N", help="of the slow tests, run only every N-th, beginning with K (from 0)")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--slice"):
+        return
+    part, count = map(int, config.getoption("--slice").split("/"))
+    # Neighbours cost about the same, so every N-th makes slices of about the same length.
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    left_out = {item for k, item in enumerate(slow) if k % count != part}
+    config.hook.pytest_deselected(items=list(left_out))
+    items[:] = [item for item in items if item not in left_out]

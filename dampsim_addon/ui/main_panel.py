@@ -15,7 +15,7 @@ from ..scene.measured import holds, substeps
 from ..scene.objects import chosen, selected, working
 from ..scene.presets import draw_presets
 from ..scene.seams import seam_groups
-from . import earlier_law_operators, hold
+from . import hold
 from .add_panel import draw_add
 from .advanced_panel import DAMPSIM_PT_advanced
 from .bake_panel import DAMPSIM_PT_bake
@@ -77,7 +77,6 @@ class DAMPSIM_PT_main(Sidebar, Panel):
             if group.keep_shape and group.measured_sag > _KEPT and holds(obj, context.scene):
                 text = f"{group.measured_sag:.2g}% of sag remains: no rest shape can fully compensate its weight"
                 wrapped(column, text, "INFO", context)
-        earlier_law_operators.draw(column, context)
         by = next((one for one in PARAMETERS["damping_by"].choices if one.name == group.damping_by), None)
         if by is not None and by.name != PARAMETERS["damping_by"].default:
             wrapped(column, f"Damping model: {by.label} (see Advanced)", "INFO", context)

@@ -12,7 +12,7 @@ import bpy
 import pytest
 from scenes import LAST, fresh, wobbler
 
-pytestmark = pytest.mark.bpy
+pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
 
 

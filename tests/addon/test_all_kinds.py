@@ -15,7 +15,7 @@ from test_baking import allowed, bake
 from test_groups import cube, grid, plate, wire
 from test_live import assert_same_bits, baked, frames, play, standing
 
-pytestmark = pytest.mark.bpy
+pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
 # What there is of each kind, and what Add takes it for.
 MADE = {

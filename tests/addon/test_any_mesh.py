@@ -296,7 +296,7 @@ def mended(obj: bpy.types.Object, said: str) -> None:
 
 
 def seeds() -> list[object]:
-    return [pytest.param(k, marks=pytest.mark.long if k >= 2 else (), id=f"seeds{10 * k}") for k in range(MESHES // 10)]
+    return [pytest.param(k, marks=pytest.mark.slow if k >= 2 else (), id=f"seeds{10 * k}") for k in range(MESHES // 10)]
 
 
 @pytest.mark.parametrize("ten", seeds())

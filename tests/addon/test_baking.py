@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scenes import FILES, KINDS, LAST, ROUNDING, TARGETS, add, armature, dump, fresh, size, wobbler, world
 
-pytestmark = pytest.mark.bpy
+pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
 # The bridge, many objects with one bake, has tests of its own.
 EVERY = sorted((Path(__file__).parents[2] / "sample_blends").glob("*.blend"))
@@ -405,15 +405,6 @@ def test_every_sample_bakes(load: Load, path: Path, tmp_path: Path) -> None:
         assert np.linalg.norm(played - cache.read(frame).surface, axis=1).max() < allowed(obj, animated)
         moved = max(moved, float(np.abs(played - animated).max()))
     assert 1e-3 * size(plain[0]) < moved < size(plain[0])
-
-
-@pytest.mark.parametrize("path", EVERY, ids=lambda path: path.stem)
-def test_no_sample_is_taken_for_an_older_file(load: Load, path: Path) -> None:
-    bpy.ops.wm.open_mainfile(filepath=str(path))
-    simulated = load("dampsim_addon.scene.objects").simulated(bpy.data.objects)
-    assert simulated
-    # Else the panel tells of it, and the dials are not those that its maker chose.
-    assert not any(obj.dampsim.law_told for obj in simulated)
 
 
 def test_the_samples_are_what_their_script_builds() -> None:

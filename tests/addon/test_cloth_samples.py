@@ -43,7 +43,7 @@ SHOTS = {
 @pytest.mark.parametrize(
     "name",
     [
-        *(pytest.param(name, marks=pytest.mark.long) for name in ("flag", "cape", "skirt", "shag", "shirt")),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("flag", "cape", "skirt", "shag", "shirt")),
         pytest.param("weight", marks=pytest.mark.slow),
     ],
 )

@@ -14,7 +14,7 @@ import pytest
 from scenes import add, armature, fresh, wobbler, world
 from test_drawing import Context, Layout
 
-pytestmark = pytest.mark.bpy
+pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
 # Single precision, of metres.
 EXACT = 1e-6

@@ -33,7 +33,7 @@ def free(obj: bpy.types.Object) -> np.ndarray:
     [
         ("stairs", 70, 12),
         *(
-            pytest.param(*one, marks=pytest.mark.long)
+            pytest.param(*one, marks=pytest.mark.slow)
             for one in (("stack", 30, 14), ("ears", 60, 20), ("runner", 32, 17))
         ),
     ],

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scenes import LAST, dump, fresh
 
-pytestmark = pytest.mark.bpy
+pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 KINDS = ["POLY", "BEZIER", "NURBS"]
 
 

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_every_damping_bakes_and_changes_the_shot(load: Load, tmp_path: Path) -> None:
     scene = fresh()
     obj = wobbler(tmp_path)
@@ -86,7 +86,7 @@ def baked(load: Load, obj: bpy.types.Object) -> np.ndarray:
     return load("dampsim_addon.scene.caches").frame_cache(obj).read(LAST).surface
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_every_choice_of_torque_for_each_stage_bakes_and_changes_the_shot(load: Load, tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)
@@ -110,7 +110,7 @@ def test_every_choice_of_torque_for_each_stage_bakes_and_changes_the_shot(load: 
             assert np.abs(seen[name] - seen[other]).max() > 1e-6, (name, other)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_nets_rays_come_from_the_painted_point_too(load: Load, tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)
@@ -174,7 +174,7 @@ def test_the_panel_shows_what_has_an_effect_and_says_what_has_none(load: Load, t
             assert ("Current Velocities changes nothing" in said) == integrator.implicit
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_current_velocities_change_nothing_where_the_panel_says_so(load: Load, tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scenes import PACKAGE, fresh, wobbler, world
 
-pytestmark = pytest.mark.bpy
+pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
 
 

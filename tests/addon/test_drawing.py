@@ -21,7 +21,7 @@ import scipy.sparse.linalg
 from scenes import LAST, fresh, wobbler
 from test_baking import bake
 
-pytestmark = pytest.mark.bpy
+pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
 REDRAWS = 100
 

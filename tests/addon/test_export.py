@@ -12,7 +12,7 @@ import pytest
 from scenes import KINDS, LAST, armature, dump, fresh, size, wobbler, world
 from test_baking import bake, furnished
 
-pytestmark = pytest.mark.bpy
+pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
 
 

@@ -77,7 +77,7 @@ def disturb(seed: int, victims: Callable[[random.Random], list[int]], keep_up: C
     return killed
 
 
-@pytest.mark.slow if REAL else pytest.mark.long
+@pytest.mark.slow
 def test_blenders_and_the_farm_itself_are_killed_at_random(night: Night) -> None:
     with contextlib.ExitStack() as held:
         command = farms.command(night.blender, *night.arguments("--workers", 2))
@@ -124,7 +124,7 @@ def dask(night: Night, tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Po
         yield json.loads(file.read_text())["address"], workers, another
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @in_module
 def test_workers_of_dask_are_killed_at_random(
     night: Night, dask: tuple[str, list[subprocess.Popen[bytes]], Callable[[], None]]
@@ -172,7 +172,7 @@ def test_what_dask_does_ends_when_it_is_cancelled(
     assert sorted(path.name for path in output.rglob("*.part")) == []
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @in_module
 def test_tasks_and_sessions_of_openjd_are_killed_at_random(night: Night) -> None:
     program = [sys.executable, "-m", "openjd", "run", str(TEMPLATE)]

@@ -186,7 +186,7 @@ def test_the_panel_and_the_viewport_show_how_short_they_are_and_look_at_no_disk(
     assert [text for text in texts if text.startswith("At this frame, the fibres are")]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_sample_curls_up_and_is_at_rest_when_settle_says(load: Load, tmp_path: Path) -> None:
     bpy.ops.wm.open_mainfile(filepath=str(Path(__file__).parents[2] / "sample_blends" / "tentacle.blend"))
     obj = bpy.data.objects["Arm"]

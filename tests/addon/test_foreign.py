@@ -16,7 +16,7 @@ import pytest
 from scenes import TARGETS, fresh, wobbler
 from test_drawing import redraw
 
-pytestmark = pytest.mark.bpy
+pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
 # Under the name that the package has here; see conftest.
 PACKAGE = os.environ.get("DAMPSIM_INSTALLED") or "dampsim"

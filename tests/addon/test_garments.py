@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scenes import fresh
 
-pytestmark = [pytest.mark.bpy, pytest.mark.long]
+pytestmark = [pytest.mark.bpy, pytest.mark.slow]
 Load = Callable[[str], ModuleType]
 FRAMES = 100
 

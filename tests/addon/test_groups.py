@@ -14,7 +14,7 @@ import pytest
 from mathutils import Vector
 from scenes import LAST, add, armature, fresh, wobbler, world
 
-pytestmark = pytest.mark.bpy
+pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
 SAMPLES = Path(__file__).parents[2] / "sample_blends"
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scenes import LAST, fresh
 
-pytestmark = pytest.mark.bpy
+pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 
 
 def haired(strands: int = 40, count: int = 6) -> bpy.types.Object:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scenes import LAST, ROUNDING, armature, dump, fresh, size, wobbler, world
 
-pytestmark = pytest.mark.bpy
+pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
 
 

@@ -15,7 +15,7 @@ from scenes import FILES, ROUNDING, add, dump, fresh, size
 from test_live import frames, play, standing
 from test_panel import drawn
 
-pytestmark = pytest.mark.bpy
+pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
 LAST = 8
 

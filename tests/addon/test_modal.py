@@ -9,7 +9,7 @@ import bpy
 import pytest
 from scenes import fresh
 
-pytestmark = pytest.mark.bpy
+pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
 
 

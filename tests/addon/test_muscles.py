@@ -348,7 +348,7 @@ def edit(obj: bpy.types.Object, target: bpy.types.Object, chance: Random) -> str
     return what
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_whatever_is_done_to_muscles_no_frame_is_shown_as_valid_that_is_not(
     load: Load, live: ModuleType, tmp_path: Path, seed: int
@@ -539,7 +539,7 @@ def test_the_command_finds_walks_and_saves_the_file(load: Load, tmp_path: Path) 
     assert cli.main(["walk", "--use", "-1"]) == 2
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_sample_walks_over_its_bumps_and_hardly_where_its_feet_grip_both_ways(load: Load, tmp_path: Path) -> None:
     came = []
     for backward in (0.9, 0.15):

@@ -12,7 +12,7 @@ import pytest
 from scenes import armature, fresh, wobbler
 from test_drawing import Context, Layout
 
-pytestmark = pytest.mark.bpy
+pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scenes import TARGETS, add, armature, dump, fresh, wobbler, world
 
-pytestmark = pytest.mark.bpy
+pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
 
 

@@ -21,13 +21,13 @@ SWING = 0.01
 DIRECTION = np.array([1.0, 0.3, 0.1]) / np.linalg.norm([1.0, 0.3, 0.1])
 
 
-@pytest.mark.parametrize("fps", [24, pytest.param(60, marks=pytest.mark.long)])
+@pytest.mark.parametrize("fps", [24, pytest.param(60, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("name", "resolution"),
     [
-        *(pytest.param(name, 0, marks=pytest.mark.long) for name in ("jelly", "creature", "antenna")),
+        *(pytest.param(name, 0, marks=pytest.mark.slow) for name in ("jelly", "creature", "antenna")),
         ("creature", 2000),
-        pytest.param("creature", 10000, marks=pytest.mark.long),
+        pytest.param("creature", 10000, marks=pytest.mark.slow),
     ],
 )
 def test_rest_after_a_sudden_stop_is_as_dialled(load: Load, name: str, resolution: int, fps: int) -> None:

@@ -16,7 +16,7 @@ import pytest
 from scenes import fresh, wobbler
 from test_drawing import redraw
 
-pytestmark = pytest.mark.bpy
+pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
 STEPS = 60
 

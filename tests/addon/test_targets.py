@@ -16,7 +16,7 @@ import pytest
 from scenes import KINDS, TARGETS, size, world
 from test_baking import bake
 
-pytestmark = [pytest.mark.bpy, pytest.mark.slow]
+pytestmark = [pytest.mark.bpy, pytest.mark.slow, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
 SAMPLES = Path(__file__).parents[2] / "sample_blends"
 # Of the size: what an exact bake may be off by.

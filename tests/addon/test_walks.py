@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from edits import bodies, random_edit, shot
 
-pytestmark = pytest.mark.bpy
+pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
 # 40 walks of 25 edits are a thousand.
 WALKS, EDITS = 40, 25
@@ -227,7 +227,7 @@ class Walk:
 
 def walks() -> list[Any]:
     """The first ones are quick enough to be seen at every change."""
-    return [pytest.param(seed, marks=pytest.mark.long if seed else (), id=f"seed{seed}") for seed in range(WALKS)]
+    return [pytest.param(seed, marks=pytest.mark.slow if seed else (), id=f"seed{seed}") for seed in range(WALKS)]
 
 
 @pytest.mark.parametrize("seed", walks())

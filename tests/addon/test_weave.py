@@ -307,7 +307,7 @@ def test_a_mesh_that_is_woven_falls_on_a_box_and_a_floor_and_lies_there_live_as_
     assert np.abs(played[-1] - played[-3]).max() < 5e-3
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_sample_of_a_sackcloth_is_never_in_what_it_lies_on_and_is_taken_along(load: Any, tmp_path: Path) -> None:
     bpy.ops.wm.open_mainfile(filepath=str(Path(__file__).parents[2] / "sample_blends" / "sackcloth.blend"))
     scene, obj = bpy.context.scene, bpy.data.objects["Sackcloth"]
@@ -336,7 +336,7 @@ def test_the_sample_of_a_sackcloth_is_never_in_what_it_lies_on_and_is_taken_alon
     assert np.abs(there - shown(obj, scene.frame_end - 6)).max() < 0.01
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_sample_of_sacking_gives_its_yarn_and_comes_to_rest(load: Any) -> None:
     bpy.ops.wm.open_mainfile(filepath=str(Path(__file__).parents[2] / "sample_blends" / "sacking.blend"))
     scene, obj = bpy.context.scene, bpy.data.objects["Sacking"]

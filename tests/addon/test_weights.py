@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scenes import fresh
 
-pytestmark = pytest.mark.bpy
+pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
 
 

@@ -33,8 +33,6 @@ from dampsim.core.system.state import State
 from dampsim.core.system.system import assemble
 from shapes import box, sphere, with_body
 
-pytestmark = pytest.mark.scenes
-
 ROOT = Path(__file__).parents[2]
 DOWN = np.array([0.0, 0.0, -9.81])
 LAST = 30

@@ -20,8 +20,6 @@ from dampsim.core.stepping.sheet_step import SheetStepper
 from shapes import sheet, sphere
 from test_weave import grid
 
-pytestmark = pytest.mark.scenes
-
 
 def cloth(count: int, height: float, kind: str = "CLOTH") -> Body:
     """Return a level square metre of cotton, centred on the z axis."""

@@ -21,8 +21,6 @@ from dampsim.core.system.state import OF
 from grounds import block, collider, plane, waves
 from promise import Outcome
 
-pytestmark = pytest.mark.scenes
-
 SIZE = 0.2 * 3**0.5
 # Half a percent of the size: r.
 R = 0.005 * SIZE
@@ -73,7 +71,7 @@ def slid(substeps: int, **more: Any) -> float:
     [
         (3.0, 1, {}),
         pytest.param(10.0, 1, {}, marks=pytest.mark.slow),
-        pytest.param(10.0, 4, {}, marks=[pytest.mark.slow, pytest.mark.long]),
+        pytest.param(10.0, 4, {}, marks=pytest.mark.slow),
         pytest.param(10.0, 1, {"settle": 48.0}, marks=pytest.mark.slow),
         pytest.param(10.0, 1, {"settle": 24.0, "bounce": 50.0}, marks=pytest.mark.slow),
     ],
@@ -122,7 +120,6 @@ def apart(one: np.ndarray, other: np.ndarray) -> float:
     return float(np.abs(one @ turn.T + shift - other).max()) / SIZE
 
 
-@pytest.mark.long
 @pytest.mark.slow
 def test_without_friction_the_shape_at_rest_knows_neither_dials_nor_the_way_there() -> None:
     shape = rest(0.0, 0.95 * R, settle=6.0)
@@ -137,10 +134,10 @@ def test_without_friction_the_shape_at_rest_knows_neither_dials_nor_the_way_ther
     ("height", "more"),
     [
         (0.95 * R, {"settle": 48.0}),
-        pytest.param(0.95 * R, {"settle": 12.0, "substeps": 4}, marks=pytest.mark.long),
+        pytest.param(0.95 * R, {"settle": 12.0, "substeps": 4}, marks=pytest.mark.slow),
         (0.95 * R, {"settle": 24.0, "bounce": 50.0}),
         (0.1, {"settle": 6.0}),
-        pytest.param(0.2, {"settle": 12.0}, marks=pytest.mark.long),
+        pytest.param(0.2, {"settle": 12.0}, marks=pytest.mark.slow),
     ],
 )
 def test_with_friction_the_shape_at_rest_is_one_that_coulomb_holds(height: float, more: dict[str, float]) -> None:

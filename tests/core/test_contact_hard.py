@@ -18,8 +18,6 @@ from dampsim.core.simulation.simulation import Run, Simulation
 from grounds import block, collider, plane, sunk, turned, waves
 from shapes import box, sphere
 
-pytestmark = pytest.mark.scenes
-
 SIZE = 0.2 * 3**0.5
 R = 0.005 * SIZE
 
@@ -249,7 +247,7 @@ def stack(count: int, last: int) -> Simulation:
     return Simulation(scene(*bodies, last=last, obstacles=(plane(),)))
 
 
-@pytest.mark.parametrize(("count", "last"), [(2, 72), pytest.param(5, 241, marks=[pytest.mark.slow, pytest.mark.long])])
+@pytest.mark.parametrize(("count", "last"), [(2, 72), pytest.param(5, 241, marks=pytest.mark.slow)])
 def test_a_stack_stands_with_nothing_inside_of_anything(count: int, last: int) -> None:
     simulation = stack(count, last)
     frames = list(simulation.frames())
@@ -274,7 +272,7 @@ def shaken(forwards: float, backwards: float, seconds: float) -> tuple[float, in
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seconds", [2.5, pytest.param(10.0, marks=pytest.mark.long)])
+@pytest.mark.parametrize("seconds", [2.5, pytest.param(10.0, marks=pytest.mark.slow)])
 def test_what_slides_more_easily_forwards_walks_on_shaken_ground(seconds: float) -> None:
     way, helped = shaken(0.1, 0.8, seconds)
     # A rigid block makes 4.33 m in 10 s, by a step of a 48th of a second.

@@ -23,8 +23,6 @@ from grounds import block, collider, plane
 from pairs import extruded
 from test_contact_hard import stack
 
-pytestmark = pytest.mark.scenes
-
 SIZE = 0.2 * 3**0.5
 R = 0.005 * SIZE
 

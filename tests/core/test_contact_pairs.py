@@ -18,8 +18,6 @@ from dampsim.core.scene.collider import Obstacle
 from dampsim.core.simulation.simulation import Simulation
 from pairs import Pair, crosses, random_pair, shaken, visible_depth
 
-pytestmark = pytest.mark.scenes
-
 _COUNT = int(os.environ.get("DAMPSIM_PAIRS", "12"))
 
 
@@ -117,14 +115,14 @@ def test_what_falls_on_a_mesh_that_moves_stays_outside_of_it(seed: int, concave:
     assert in_driven(seed, concave, last) < SEEN
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", [1, 10, 11])
 def test_what_is_crushed_stays_outside_of_what_crushes_it_whatever_rounding_does(variant: int) -> None:
     """Sixteen parts of a step came to nothing in one of ten such: 4% of the size deep, for a frame."""
     stays_outside(shaken(random_pair(39, False, 16), variant))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(_COUNT))
 def test_random_bodies_stay_outside_of_each_other(number: int) -> None:
     concave = number % 3 == 2

@@ -17,8 +17,6 @@ from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.system.state import OF, State
 
-pytestmark = pytest.mark.scenes
-
 # A block of 0.2 m of 1000 kg/m^3.
 MASS = 8.0
 

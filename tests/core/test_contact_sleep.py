@@ -18,8 +18,6 @@ from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.stepping import step as stepping
 from grounds import block, plane
 
-pytestmark = pytest.mark.scenes
-
 SIZE = 0.2 * 3**0.5
 R = 0.005 * SIZE
 # It sleeps long before, and is woken in the step to this frame.

@@ -22,8 +22,6 @@ from dampsim.core.stepping.contact_step import ContactStep
 from pairs import Pair, crosses, floor, visible_depth
 from shapes import box
 
-pytestmark = pytest.mark.scenes
-
 _FPS = 24.0
 
 

@@ -25,6 +25,8 @@ from dampsim.core.energies.fibres import FibreEnergy
 from dampsim.core.energies.tetrahedra import tet_volumes
 from dampsim.core.geometry.box import box_tets
 
+pytestmark = pytest.mark.kernel
+
 REST, TETS = box_tets((1.0, 0.5, 0.4), (2, 1, 1))
 MATERIAL = Material(young=1000.0, poisson=0.4, density=1.0)
 RNG = np.random.default_rng(1)

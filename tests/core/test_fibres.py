@@ -36,8 +36,6 @@ from references.elastic import gradient
 from references.fibres import drawn, fibre_density, lag, stretched
 from shapes import tube
 
-pytestmark = pytest.mark.scenes
-
 NOTHING = np.zeros(3)
 YOUNG, POISSON = 3e5, 0.45
 LAWS = [law.name for law in ELASTIC_MODELS]

@@ -8,7 +8,7 @@ import pytest
 
 import golden
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.kernel]
 KEPT = json.loads(golden.KEPT.read_text(encoding="utf-8"))
 RUNS = [name for name in KEPT["runs"] if not name.startswith("sample ")]
 

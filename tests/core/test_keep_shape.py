@@ -19,8 +19,6 @@ from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.simulation import Simulation
 from shapes import belly, box, ear, tail, tube
 
-pytestmark = pytest.mark.scenes
-
 
 def held(surface: Any, part: float = 0.15, **dials: Any) -> Body:
     """Held at one end along its longest side."""

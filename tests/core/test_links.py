@@ -21,8 +21,6 @@ from dampsim.core.stepping.law import FixedLaw, JoinedLaw
 from dampsim.core.stepping.waveform import WaveformLaw
 from shapes import sphere
 
-pytestmark = pytest.mark.scenes
-
 
 def released(simulation: Simulation, body: str, deflection: float) -> SettleCurve:
     steps = release_test(simulation, body, deflection)

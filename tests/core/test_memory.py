@@ -28,7 +28,7 @@ from shapes import box
 ROOT = Path(__file__).parents[2]
 STATM = Path("/proc/self/statm")
 pytestmark = [
-    pytest.mark.long,
+    pytest.mark.slow,
     pytest.mark.skipif(not STATM.exists(), reason="the system does not tell what is resident in /proc"),
 ]
 # MB that a shot of which each substep asks for factors of its own may grow: what allocators leave between them. The

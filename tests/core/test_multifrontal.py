@@ -20,6 +20,8 @@ from dampsim.core.solvers.modes import smallest_eigenvalue
 from dampsim.core.solvers.multifrontal import _RUNS, Multifrontal, Symbolic, _add, multifrontal
 from dampsim.core.system.system import System
 
+pytestmark = pytest.mark.kernel
+
 Case = tuple[csr_matrix, np.ndarray]
 
 

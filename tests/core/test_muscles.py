@@ -27,8 +27,6 @@ from dampsim.core.system.muscular import MUSCLES, SENSORS, Muscular
 from dampsim.core.system.state import OF
 from references.muscles import Wanting, damped_spring
 
-pytestmark = pytest.mark.scenes
-
 NOTHING = np.zeros(3)
 
 

@@ -32,6 +32,8 @@ from dampsim.core.solvers import two_level
 from dampsim.core.solvers.multifrontal import Multifrontal, Symbolic
 from dampsim.core.solvers.two_level import TwoLevel
 
+pytestmark = pytest.mark.kernel
+
 ROOT = Path(__file__).parents[2]
 CASES = {
     "a box": lambda: grid(14, 12, 10),

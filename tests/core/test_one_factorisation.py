@@ -16,6 +16,8 @@ from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.stepping import inertia, step
 
+pytestmark = pytest.mark.kernel
+
 LAST = 12
 KEYED: dict[str, Callable[[Settings, float], dict[str, float]]] = {
     "settle": lambda at, frame: {"settle": at.settle + 0.7 * frame},

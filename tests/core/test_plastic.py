@@ -31,7 +31,7 @@ from dents import ON_FRAMES, RATES, Pressed, last_frame, spread, volume
 from promise import Outcome
 from shapes import box
 
-pytestmark = pytest.mark.scenes
+pytestmark = pytest.mark.kernel
 
 FLOW = f"Ball{OF}flow"
 SETTLED = f"Ball{OF}flow, where its stiffness is found"
@@ -123,7 +123,7 @@ def test_a_rod_of_springs_stays_bent_at_any_frame_rate() -> None:
     assert abs(dents.bent_frame(24.0, 1, plastic_yield=0.0)) < 1e-3
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_card_stays_creased_at_any_frame_rate_and_on_any_mesh() -> None:
     angles = [dents.card(*one) for one in RATES]
     assert min(angles) > 65.0

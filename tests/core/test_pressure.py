@@ -72,7 +72,7 @@ def fallen(last: int, high: float, count: int = 200, **dials: Any) -> tuple[Body
     return body, np.array([frame.shapes["Balloon"] for frame in frames])
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_balloon_bounces_and_comes_to_rest_on_the_foot_that_bears_it() -> None:
     body, shapes = fallen(60, 0.3, 100, pressure=60.0, settle=30.0)
     low, middle = shapes[:, :, 2].min(axis=1), shapes[:, :, 2].mean(axis=1)
@@ -86,7 +86,7 @@ def test_a_balloon_bounces_and_comes_to_rest_on_the_foot_that_bears_it() -> None
     assert volume(shapes[-1], body.surface.triangles) > 0.99 * volume(body.surface.vertices, body.surface.triangles)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_more_air_bears_more() -> None:
     heights = [float(np.ptp(fallen(20, 0.02, pressure=one, settle=12.0)[1][-1][:, 2])) for one in (20.0, 200.0)]
     assert heights[0] < heights[1] - 0.01

@@ -28,6 +28,8 @@ from dampsim.core.system.links import Joints, rigid_stiffness
 from references import elastic, rates
 from shapes import sheet
 
+pytestmark = pytest.mark.kernel
+
 
 def test_every_elastic_density_has_a_reference() -> None:
     assert set(elastic.DENSITIES) == {model.name for model in ELASTIC_MODELS}

@@ -14,6 +14,8 @@ from dampsim.core.energies.springs import springs
 from references import elastic, plastic
 from shapes import sheet
 
+pytestmark = pytest.mark.kernel
+
 CASES = [Yielding(0.05, 0.3, 9.0), Yielding(0.05, 0.8, 0.12), Yielding(0.0, 1.0, 9.0), Yielding(0.4, 0.5, 0.2)]
 
 

@@ -17,6 +17,8 @@ from dampsim.core.solvers.modes import first_mode, largest_eigenvalue, smallest_
 from dampsim.core.solvers.newton import minimise_newton
 from dampsim.core.solvers.problem import Accepted, Outcome, Tolerance
 
+pytestmark = pytest.mark.kernel
+
 
 def definite(size: int, seed: int) -> np.ndarray:
     half = np.random.default_rng(seed).standard_normal((size, size))

@@ -1,34 +1,19 @@
-"""The task runner: which tests run in which environment, and what a quick run and the rest leave out."""
+"""The task runner: environments, selections and slices of the tests."""
 
 from __future__ import annotations
 
 import ast
 import importlib.util
-import re
+import subprocess
 import sys
-from fnmatch import fnmatch
-from itertools import combinations
 from pathlib import Path
 from types import ModuleType
 
 import pytest
-from _pytest.mark.expression import Expression as MarkExpression
 
 ROOT = Path(__file__).parents[2]
 MODULES = sorted((ROOT / "tests").rglob("test_*.py"))
-FAULTS = "tests/addon/test_faults.py"
-# What follows the core's tests, and is left out beside them.
-NAMES = (FAULTS, "tests/addon/test_walks.py")
-BESIDE, IGNORE = " ".join(NAMES), " ".join(f"--ignore={name}" for name in NAMES)
-SLOW = {"pytest.mark.slow", "pytest.mark.long"}
-
-
-class _Done:
-    def __init__(self, code: int) -> None:
-        self.returncode = code
-
-    def poll(self) -> int:
-        return self.returncode
+QUICK = "-m not slow"
 
 
 @pytest.fixture
@@ -41,148 +26,108 @@ def runner() -> ModuleType:
     return module
 
 
-def started(
+def commands(
     runner: ModuleType,
     monkeypatch: pytest.MonkeyPatch,
     arguments: str,
     requirements: str | None = None,
     codes: tuple[int, int] = (0, 0),
-) -> set[str]:
-    """What is started, as the environment's name and pytest's arguments; it ends with the codes for core and bpy."""
-    commands = set()
+) -> list[str]:
+    """Return the commands of `run.py test`, each as environment and pytest arguments.
 
-    def start(*command: object, said: object = None) -> _Done:
-        commands.add(" ".join(str(part) for part in command if part != "pytest"))
-        return _Done(codes[command[0] != "core"])
+    codes: exit codes of pytest in the core's environment and in Blender's.
+    """
+    found = []
+
+    def exit_code(*command: object) -> int:
+        found.append(" ".join(str(part) for part in command if part not in ("-m", "pytest", "-n2", "--dist=loadfile")))
+        return codes[command[0] != "core"]
 
     monkeypatch.setattr(runner, "environment", lambda name: name)
-    monkeypatch.setattr(runner, "start", start)
-    runner.test(requirements, arguments.split())
-    return commands
+    monkeypatch.setattr(runner, "exit_code", exit_code)
+    runner.run_tests(requirements, arguments.split())
+    return found
 
 
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (
-            "-q",
-            {
-                "core -m -q -m not slow and not long tests/core",
-                f"bpy -m -q -m not slow and not long {BESIDE}",
-                f"bpy -m -q -m not slow and not long tests/addon {IGNORE}",
-            },
-        ),
-        (
-            "-k core",
-            {
-                "core -m -k core -m not slow and not long tests/core",
-                f"bpy -m -k core -m not slow and not long {BESIDE}",
-                f"bpy -m -k core -m not slow and not long tests/addon {IGNORE}",
-            },
-        ),
-        (
-            "--rest -q",
-            {
-                "core -m -q -m slow or long or not scenes tests/core",
-                f"bpy -m -q -m slow or long or not scenes {BESIDE}",
-                f"bpy -m -q -m slow or long or not scenes tests/addon {IGNORE}",
-            },
-        ),
-        ("--all", {"core -m tests/core", f"bpy -m {BESIDE}", f"bpy -m tests/addon {IGNORE}"}),
-        ("-m long", {"core -m -m long tests/core", f"bpy -m -m long {BESIDE}", f"bpy -m -m long tests/addon {IGNORE}"}),
-        ("tests/", {"core -m tests/core", f"bpy -m {BESIDE}", f"bpy -m tests/addon {IGNORE}"}),
-        ("tests/core -k dial", {"core -m -k dial tests/core"}),
-        ("./tests/core/test_dial.py::test_x[a/b] -x", {"core -m -x tests/core/test_dial.py::test_x[a/b]"}),
-        ("--all tests/core -k dial", {"core -m -k dial tests/core"}),
-        ("tests/addon", {f"bpy -m {BESIDE}", f"bpy -m tests/addon {IGNORE}"}),
-        (f"{FAULTS} -q", {f"bpy -m -q {FAULTS}"}),
-        ("tests/addon/test_live.py tests/core", {"bpy -m tests/addon/test_live.py", "core -m tests/core"}),
-        ("--deselect tests/core/test_x.py tests/core", {"core -m --deselect tests/core/test_x.py tests/core"}),
+        ("-q", ["core -q not slow tests/core", "bpy -q not slow tests/addon"]),
+        ("-k core", ["core -k core not slow tests/core", "bpy -k core not slow tests/addon"]),
+        ("--all", ["core tests/core", "bpy tests/addon"]),
+        ("-m slow", ["core slow tests/core", "bpy slow tests/addon"]),
+        ("tests/", ["core tests/core", "bpy tests/addon"]),
+        ("tests/core -k dial", ["core -k dial tests/core"]),
+        ("./tests/core/test_dial.py::test_x[a/b] -x", ["core -x tests/core/test_dial.py::test_x[a/b]"]),
+        ("--all tests/core -k dial", ["core -k dial tests/core"]),
+        ("tests/addon", ["bpy tests/addon"]),
+        ("tests/addon/test_live.py tests/core", ["core tests/core", "bpy tests/addon/test_live.py"]),
+        ("--deselect tests/core/test_x.py tests/core", ["core --deselect tests/core/test_x.py tests/core"]),
     ],
 )
-def test_only_what_needs_blender_runs_in_its_environment(
-    runner: ModuleType, monkeypatch: pytest.MonkeyPatch, arguments: str, expected: set[str]
-) -> None:
-    assert started(runner, monkeypatch, arguments) == expected
+def test_selection(runner: ModuleType, monkeypatch: pytest.MonkeyPatch, arguments: str, expected: list[str]) -> None:
+    assert commands(runner, monkeypatch, arguments) == expected
 
 
-def test_an_environment_that_is_asked_for_is_for_all(runner: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    commands = started(runner, monkeypatch, "-q", "bpy-4.5")
-    assert {command.split()[0] for command in commands} == {"bpy-4.5"}
+def test_requested_environment_runs_all(runner: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = commands(runner, monkeypatch, "-q", "bpy-4.5")
+    assert [command.split()[0] for command in found] == ["bpy-4.5", "bpy-4.5"]
 
 
-@pytest.mark.parametrize(("codes", "told"), [((0, 1), 1), ((2, 0), 2), ((5, 1), 1), ((5, 5), 5)])
-def test_a_run_that_fails_or_finds_no_test_at_all_is_told(
-    runner: ModuleType, monkeypatch: pytest.MonkeyPatch, codes: tuple[int, int], told: int
+@pytest.mark.parametrize(("codes", "expected"), [((0, 1), 1), ((2, 0), 2), ((5, 1), 1), ((5, 5), 5)])
+def test_failure_sets_exit_code(
+    runner: ModuleType, monkeypatch: pytest.MonkeyPatch, codes: tuple[int, int], expected: int
 ) -> None:
     with pytest.raises(SystemExit) as stopped:
-        started(runner, monkeypatch, "-q", codes=codes)
-    assert stopped.value.code == told
+        commands(runner, monkeypatch, "-q", codes=codes)
+    assert stopped.value.code == expected
 
 
 @pytest.mark.parametrize("codes", [(5, 0), (0, 5)])
-def test_a_choice_may_leave_one_side_without_tests(
+def test_selection_empty_on_one_side(
     runner: ModuleType, monkeypatch: pytest.MonkeyPatch, codes: tuple[int, int]
 ) -> None:
-    started(runner, monkeypatch, "-k dial", codes=codes)
+    commands(runner, monkeypatch, "-k dial", codes=codes)
 
 
-def test_where_one_of_two_is_done_the_next_begins_and_all_that_is_said_is_told(
-    runner: ModuleType, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    monkeypatch.setattr(runner, "environment", lambda name: sys.executable)
-    # The first one waits for what the third one makes, half a minute at most.
-    there = tmp_path / "there"
-    wait = (
-        f"import os, sys, time\nfor _ in range(600): os.path.exists({str(there)!r}) and sys.exit(0); time.sleep(0.05)\n"
+def test_slices_contain_each_slow_test_once(tmp_path: Path) -> None:
+    (tmp_path / "test_x.py").write_text(
+        "import pytest\n"
+        "@pytest.mark.parametrize('k', range(10))\n@pytest.mark.slow\ndef test_slow(k): pass\n"
+        "def test_quick(): pass\n"
     )
-    parts = [f"{wait}sys.exit(3)", "print('second'); exit(4)", f"open({str(there)!r}, 'x'); print('third')"]
-    assert runner.side_by_side([("any", ["-c", part]) for part in parts]) == [4, 0, 0]
-    assert capfd.readouterr().out.split() == ["second", "third"]
+    (tmp_path / "conftest.py").write_text((ROOT / "tests/conftest.py").read_text().replace("\n_load()\n", "\n"))
+    found = []
+    for part in range(4):
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "--collect-only",
+            f"--slice={part}/4",
+            "-p",
+            "no:cacheprovider",
+        ]
+        command += ["-p", "no:cacheprovider", "-W", "ignore", str(tmp_path)]
+        shown = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+        found += [line for line in shown.splitlines() if "::" in line]
+    assert len(found) == 10 + 4
+    assert len(set(found)) == 10 + 1
+
+
+def test_slice_depends_on_commit(runner: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    for commit, part in (("00000007" + 32 * "0", 3), ("0000000c" + 32 * "f", 0)):
+        done = subprocess.CompletedProcess([], 0, stdout=commit)
+        monkeypatch.setattr(runner.subprocess, "run", lambda *_, done=done, **__: done)
+        options, paths = runner.select_tests(["--slice", "-q"])
+        assert options == ["-q", f"--slice={part}/4"]
+        assert paths == ["tests/core", "tests/addon"]
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: p.stem)
-def test_every_module_keeps_something_quick_or_is_slow_as_a_whole(path: Path) -> None:
+def test_module_keeps_a_quick_test(path: Path) -> None:
     body = ast.parse(path.read_text(encoding="utf-8")).body
     tests = [one for one in body if isinstance(one, ast.FunctionDef) and one.name.startswith("test_")]
-    assert any(SLOW.isdisjoint(map(ast.unparse, one.decorator_list)) for one in tests), "mark the module: pytestmark"
-
-
-@pytest.mark.parametrize(
-    "path", [path for path in MODULES if "mark.scenes" in path.read_text(encoding="utf-8")], ids=lambda p: p.stem
-)
-def test_what_the_rest_leaves_out_of_a_module_has_slow_tests_that_go_the_same_ways(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    assert path.parent.name == "core", "all of the add-on's are run in the oldest Blender"
-    assert any(mark in text for mark in SLOW), "nothing of it would be run with the oldest Blender's numpy"
-
-
-def test_all_of_the_add_ons_modules_are_run_in_the_oldest_blender_each_once() -> None:
-    text = (ROOT / ".ci/run").read_text(encoding="utf-8")
-    stages = re.findall(r"^(?:beside|queue) .* oldest --rest (.*)$", text, re.MULTILINE)
-    for path in MODULES:
-        name = path.relative_to(ROOT).as_posix()
-        there = [stage for stage in stages if fnmatch(name, stage)]
-        assert len(there) == (path.parent.name == "addon"), f"{name}: {there}"
-
-
-def test_two_stages_together_run_the_rest_of_the_cores_in_the_oldest_blender(runner: ModuleType) -> None:
-    text = (ROOT / ".ci/run").read_text(encoding="utf-8")
-    choices = re.findall(r'^\w+\(\) { .*oldest tests/core -m "(.*)"; }$', text, re.MULTILINE)
-    assert len(choices) == 2
-    for count in range(4):
-        for marks in combinations(("slow", "long", "scenes"), count):
-            assert sum(taken(one, *marks) for one in choices) == taken(runner.CHOICES["--rest"], *marks), marks
-
-
-def taken(expression: str, *marks: str) -> bool:
-    return MarkExpression.compile(expression).evaluate(lambda name, /, **_: name in marks)
-
-
-def test_every_test_is_quick_or_in_the_rest_and_all_of_the_add_ons_are_in_the_rest(runner: ModuleType) -> None:
-    quick, rest = runner.CHOICES[""], runner.CHOICES["--rest"]
-    for count in range(4):
-        for marks in combinations(("slow", "long", "scenes"), count):
-            assert taken(quick, *marks) or taken(rest, *marks), marks
-            if "scenes" not in marks:
-                assert taken(rest, *marks), marks
+    quick = any("pytest.mark.slow" not in map(ast.unparse, one.decorator_list) for one in tests)
+    assert quick, "mark the whole module: pytestmark = pytest.mark.slow"

@@ -15,8 +15,6 @@ from dampsim.core.geometry.surface import Surface
 from dampsim.core.scene.body import Body
 from dampsim.core.simulation.simulation import Simulation
 
-pytestmark = pytest.mark.scenes
-
 # A cotton of threads that hardly stretch, 1 mm thick.
 COTTON: dict[str, Any] = {"kind": "CLOTH", "thickness": 1.0, "stiffness": 3000.0, "density": 200.0, "bending": 0.18}
 

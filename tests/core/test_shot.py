@@ -23,8 +23,6 @@ from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.stepping.waveform import WaveformLaw, settle_law
 from shapes import tube, with_body
 
-pytestmark = pytest.mark.scenes
-
 GRAVITY = np.array([0.0, 0.0, -9.81])
 
 

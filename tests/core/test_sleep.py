@@ -22,8 +22,6 @@ from dampsim.core.stepping.waveform import settle_law
 from dampsim.core.system.inputs import BlockInputs
 from dampsim.core.system.state import State
 
-pytestmark = pytest.mark.scenes
-
 SIZE = 1.0
 
 

@@ -30,8 +30,6 @@ from dampsim.core.solvers import modes
 from dampsim.core.system.system import assemble
 from shapes import sheet
 
-pytestmark = pytest.mark.scenes
-
 # Two springs that meet; the second one folds back onto the first.
 EDGES, LENGTHS, STIFF = np.array([[0, 1], [1, 2]]), np.array([1.0, 0.8]), np.array([3.0, 7.0])
 PLACES = {
@@ -255,7 +253,7 @@ def measured_rest(body: Body, fps: float) -> float:
     return ended(steps).rest
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("bounce", [0.0, 40.0])
 @pytest.mark.parametrize("fps", [24.0, 60.0])
 @pytest.mark.parametrize("name", SETTLING)
@@ -266,7 +264,7 @@ def test_springs_rest_within_a_frame_of_the_dial_as_baked(name: str, fps: float,
     assert measured_rest(body, fps) == pytest.approx(fps, abs=1.0)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("bounce", [0.0, 40.0])
 @pytest.mark.parametrize("fps", [24.0, 60.0])
 def test_a_sheet_with_struts_rests_within_a_frame_or_three_hundredths_of_the_dial(fps: float, bounce: float) -> None:

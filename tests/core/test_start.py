@@ -18,8 +18,6 @@ from dampsim.core.solvers.modes import lowest_mode
 from dampsim.core.system.state import State
 from test_weave import grid, hung
 
-pytestmark = pytest.mark.scenes
-
 UPRIGHT = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])
 ASLANT = Rotation.from_rotvec([0.3, 0.9, 0.2]).as_matrix() @ UPRIGHT
 

@@ -12,6 +12,8 @@ from dampsim.core.measure.report import Report, Touched
 from dampsim.core.simulation.simulation import Simulation
 from shapes import sheet
 
+pytestmark = pytest.mark.kernel
+
 
 @pytest.mark.parametrize("young", [1e4, 30.0])
 def test_a_rope_that_its_weight_stretches_says_by_how_much_where_one_sees_it(young: float) -> None:

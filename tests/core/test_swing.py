@@ -24,8 +24,6 @@ from dampsim.core.stepping.sheet_step import SheetStepper
 from dampsim.core.stepping.waveform import REST_FRACTION, settle_law, visible_swings
 from shapes import box, sheet
 
-pytestmark = pytest.mark.scenes
-
 CHAIN = (0.5 * jn_zeros(0, 1)[0]) ** 2 * 9.81
 
 
@@ -149,7 +147,7 @@ def test_pins_at_a_steady_speed_leave_no_deformation_and_nothing_to_calm() -> No
         (flag, 24.0, 48.0, 5.0),
         pytest.param(flag, 24.0, 96.0, 5.0, marks=pytest.mark.slow),
         pytest.param(flag, 60.0, 120.0, 5.0, marks=pytest.mark.slow),
-        pytest.param(flag, 60.0, 240.0, 5.0, marks=pytest.mark.long),
+        pytest.param(flag, 60.0, 240.0, 5.0, marks=pytest.mark.slow),
         pytest.param(fine_flag, 24.0, 48.0, 5.0, marks=pytest.mark.slow),
         (rope, 24.0, 48.0, 5.0),
         pytest.param(rope, 60.0, 120.0, 5.0, marks=pytest.mark.slow),
@@ -168,7 +166,7 @@ def test_what_is_turned_aside_rests_within_a_frame_of_the_dial(
     [
         pytest.param(flag, 24.0, 48.0, 90.0, 0.075, marks=pytest.mark.slow),
         pytest.param(flag, 24.0, 96.0, 90.0, 0.04, marks=pytest.mark.slow),
-        pytest.param(flag, 60.0, 120.0, 90.0, 0.075, marks=pytest.mark.long),
+        pytest.param(flag, 60.0, 120.0, 90.0, 0.075, marks=pytest.mark.slow),
         pytest.param(rope, 24.0, 48.0, 60.0, 0.04, marks=pytest.mark.slow),
         pytest.param(rope, 24.0, 96.0, 60.0, 0.04, marks=pytest.mark.slow),
         pytest.param(rope, 60.0, 120.0, 60.0, 0.04, marks=pytest.mark.slow),

@@ -258,7 +258,7 @@ def keyed(body: Body) -> Body:
     return replace(body, dials=dials)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_keyframed_stiffness_keeps_no_more_than_the_last_few_integrations() -> None:
     surface = gridded("Bar", (0.0, 0.0, 0.0), (1.0, 0.25, 0.25), 0.125)
     pins = (surface.vertices[:, 0] < 1e-6).astype(float)
@@ -282,7 +282,7 @@ def test_a_keyframed_stiffness_keeps_no_more_than_the_last_few_integrations() ->
         assert found["integrations" if more else "controls"] == ((2, 2) if more else (32, 32))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_thousand_frames_keep_no_more_than_a_hundred() -> None:
     points = np.stack([np.linspace(0.0, 1.0, 4), np.zeros(4), np.zeros(4)], axis=1)
     body = keyed(wire("Wire", points))

@@ -19,6 +19,8 @@ from dampsim.core.solvers.modes import smallest_eigenvalue
 from dampsim.core.solvers.multifrontal import Multifrontal, Symbolic
 from dampsim.core.solvers.two_level import TwoLevel, serves
 
+pytestmark = pytest.mark.kernel
+
 CASES = {
     "a box": lambda: grid(14, 12, 10),
     "a held body": lambda: body(True),

@@ -34,8 +34,6 @@ from dampsim.core.system.state import State
 from dampsim.core.weave.sides import sides
 from dampsim.core.weave.yarns import yarns_of
 
-pytestmark = pytest.mark.scenes
-
 ROOT = Path(__file__).parents[2]
 # Of a bake that is killed at its ninth frame.
 LAST = 14
@@ -324,7 +322,7 @@ def yarn(stretch: float, bend: float, rayleigh: bool = False) -> YarnDials:
     return YarnDials(0.3, 0.5, 1e-3, stretch, bend, rayleigh)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_rates_of_strain_damp_the_hanging_patch_as_rayleigh_does_and_leave_the_swinging_one_alone() -> None:
     """[SRD] figure 3, of its cloth. Swinging stretches too, by what the weight turns."""
     free = {motion: kinetic(motion, yarn(0.0, 0.0)) for motion in ("hanging", "swinging")}
@@ -336,7 +334,7 @@ def test_rates_of_strain_damp_the_hanging_patch_as_rayleigh_does_and_leave_the_s
     assert rayleigh["swinging"] < 0.8
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_stretch_damping_rules_the_hanging_patch_and_bend_damping_the_flapping_one() -> None:
     """[SRD] figure 3, right: each changes its own motion by more than the other does."""
     values = {

@@ -23,8 +23,6 @@ from dampsim.core.simulation.simulation import Simulation
 from grounds import Path, collider, plane, still_path
 from shapes import sphere, tube
 
-pytestmark = pytest.mark.scenes
-
 # Diagonal of a square metre, of which a thousandth can be seen.
 SIZE = 2.0**0.5
 SEEN = 1e-3 * SIZE
