@@ -1,4 +1,4 @@
-"""Loads the repository's root as the package `dampsim`, as Blender does under another name."""
+"""Loading of the repository's root as the package `dampsim`, like Blender under another name."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """Golden runs: digests of all frames of the samples and of one run for each damping and integrator.
 
     python tests/golden.py          compare with tests/golden.json (in an environment of requirements/bpy.txt)
-    python tests/golden.py write    keep what is found as the new truth; the commit says what changed, and why
+    python tests/golden.py write    store the results as the new reference; the commit message gives the reason
 
-A move or a new name must not change a digest. Bytes depend on processor and libraries, so that elsewhere the courses
-are compared: a few numbers of every frame.
+Refactoring and renaming must not change a digest. Bytes depend on processor and libraries; on other machines, the
+courses are compared instead: the mean position of every fourth frame.
 """
 
 from __future__ import annotations
@@ -20,23 +20,27 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-# As run.py has it: sums of several threads have other bytes.
+# As in run.py: the number of threads changes the bytes of sums.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 import scipy
 
 ROOT = Path(__file__).parents[1]
 KEPT = Path(__file__).with_suffix(".json")
-# In parts of the size: what other processors and libraries may make of the solver's tolerance.
+# Largest deviation on other processors and libraries, relative to the size.
 CLOSE = 2e-3
-# For so many frames after a step that had to be helped, so much: rounding decides how long it was tried without.
+# Larger deviation, and the number of frames for which it is allowed, after a step that needed a fallback: rounding
+# decides when the fallback begins.
 HELPED, AFTER = 0.05, 48
-# Frames from one that is kept in a course to the next.
+# Interval in frames between the entries of a course.
 _EVERY = 4
 
 
 def machine() -> str:
-    """What the bytes depend on: numpy and OpenBLAS choose their loops by what the processor can, not by its name."""
+    """Return a description of processor and libraries, on which the bytes depend.
+
+    numpy and OpenBLAS choose their loops by the processor's features, not by its name.
+    """
     said: dict[str, str] = {}
     info = Path("/proc/cpuinfo")
     if info.exists():
@@ -50,9 +54,10 @@ def machine() -> str:
 
 
 def summary(frames: Iterable[Any], size: float) -> dict[str, Any]:
-    """digest: of positions, velocities and surface of every frame.  course: the surface's mean, every 4th frame.
+    """Return digest, course, retried frames and size of a run.
 
-    helped: which frames had steps that were tried again.
+    digest: of positions, velocities and surface of every frame.  course: mean surface position of every 4th frame.
+    helped: frames with steps that were retried.
     """
     total, course, helped = hashlib.sha256(), [], []
     for count, frame in enumerate(frames):
@@ -66,23 +71,23 @@ def summary(frames: Iterable[Any], size: float) -> dict[str, Any]:
 
 
 def differs(found: dict[str, Any], known: dict[str, Any], same: bool) -> str:
-    """What is wrong with a run; '' where it is as it was. same: whether the bytes must agree."""
+    """Return the deviation of a run from a known one, or ''. same: whether the bytes must agree."""
     if same:
-        return "" if found["digest"] == known["digest"] else "its frames have other bytes"
+        return "" if found["digest"] == known["digest"] else "the bytes of its frames differ"
     a, b = np.array(found["course"]), np.array(known["course"])
     if a.shape != b.shape:
-        return f"it has {len(a)} looked-at frames instead of {len(b)}"
+        return f"it has {len(a)} frames in its course instead of {len(b)}"
     off = np.abs(a - b).max(axis=1) / known["size"]
     count = _EVERY * np.arange(len(off))
     bound = np.full(len(off), CLOSE)
     for one in {*found["helped"], *known["helped"]}:
         bound[(count >= one) & (count < one + AFTER)] = HELPED
     worst = int((off / bound).argmax())
-    return "" if off[worst] <= bound[worst] else f"it runs {off[worst]:.1e} of its size off"
+    return "" if off[worst] <= bound[worst] else f"it deviates by {off[worst]:.1e} of its size"
 
 
 def dampings() -> Iterator[tuple[str, dict[str, Any]]]:
-    """A rod on a shaken foot under every damping with backward Euler, and every integrator."""
+    """Yield runs of a rod on a shaking foot, with every damping and with every implicit integrator."""
     from dampsim.core.damping.registry import DAMPINGS
     from dampsim.core.integrators import INTEGRATORS
     from dampsim.core.scene.body import Body
@@ -112,7 +117,7 @@ def dampings() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 class Runs:
-    """Runs of today by their names, each made once, and none after the one that is asked for."""
+    """Current runs by name, simulated once and only as far as needed."""
 
     def __init__(self, runs: Iterator[tuple[str, dict[str, Any]]]) -> None:
         self._runs, self._made = runs, dict[str, dict[str, Any]]()
@@ -120,13 +125,13 @@ class Runs:
     def __getitem__(self, name: str) -> dict[str, Any]:
         while name not in self._made:
             made = next(self._runs, None)
-            assert made is not None, f"{name} is not run any more"
+            assert made is not None, f"{name} is not simulated"
             self._made[made[0]] = made[1]
         return self._made[name]
 
 
 def samples() -> Iterator[tuple[str, dict[str, Any]]]:
-    """All frames of every object of the samples; needs the registered add-on."""
+    """Yield runs of every object of the sample files; needs the registered add-on."""
     import bpy
 
     from dampsim.core.simulation.simulation import Simulation
@@ -135,7 +140,7 @@ def samples() -> Iterator[tuple[str, dict[str, Any]]]:
 
     for path in sorted((ROOT / "sample_blends").glob("*.blend")):
         if path.stem not in ("jelly", "creature", "antenna"):
-            # Objects that are simulated together, or that touch, and cloth take minutes.
+            # Linked objects, contact and cloth take minutes.
             continue
         bpy.ops.wm.open_mainfile(filepath=str(path))
         scene, layer = bpy.context.scene, bpy.context.view_layer
@@ -166,11 +171,11 @@ def main() -> None:
         return
     kept = json.loads(KEPT.read_text(encoding="utf-8"))
     same = kept["machine"] == machine()
-    print("bytes are compared" if same else f"another machine than {kept['machine']}: courses are compared")
+    print("comparing bytes" if same else f"comparing courses: the reference is from {kept['machine']}")
     wrong = {name: differs(found[name], kept["runs"][name], same) for name in kept["runs"] if name in found}
-    wrong |= {name: "it is not there" for name in kept["runs"] if name not in found}
+    wrong |= {name: "it is missing" for name in kept["runs"] if name not in found}
     for name, what in wrong.items():
-        print(f"{name}: {what or 'as it was'}")
+        print(f"{name}: {what or 'unchanged'}")
     sys.exit(any(wrong.values()))
 
 

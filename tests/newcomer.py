@@ -1,7 +1,7 @@
-"""A copy of the project with something new of each sort, made where "How to add" in CONTRIBUTING.md says.
+"""Copy of the project with one addition of each sort, made as "How to add" in CONTRIBUTING.md describes.
 
-What is new: the parameters Ballast (of the model) and Calm (of the steps, can be keyed), the energy Mooney, the kind
-Cloud with a parameter Neighbours, the damping Half, and the targets Increments (keys) and Shot File.
+Additions: the parameters Ballast (of the model) and Calm (of the steps, can be keyed), the energy Mooney, the body
+type Cloud with a parameter Neighbours, the damping Half, and the targets Increments (keys) and Shot File.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ ROOT = Path(__file__).parents[1]
 
 @dataclass(frozen=True)
 class New:
-    """What one sort of news takes.
+    """Files and edits of one addition.
 
-    files: new ones, text by path.
-    edits: of files that are there, by path: texts that occur once, and what takes their place.
-    use: the same, where a new parameter is used, which may be anywhere.
+    files: texts of new files by path.
+    edits: of existing files by path: texts that occur once, each with its replacement.
+    use: like edits, where a new parameter is used, which may be anywhere.
     """
 
     files: dict[str, str]
@@ -28,7 +28,7 @@ class New:
 
 
 _HALF = '''
-"""Half as strong as a point damping of equal masses."""
+"""Point damping of equal masses at half its strength."""
 
 from ..arrays import Array
 from .damping import Damping
@@ -38,7 +38,7 @@ from .rate import remembered
 class Half(Damping):
     name = "HALF"
     label = "A Half"
-    text = "Every velocity is damped half as much as dialled"
+    text = "Damp every velocity with half of Gamma"
     parameters = ("gamma",)
     linear = angular = False
 
@@ -47,12 +47,12 @@ class Half(Damping):
 '''
 
 _BALLAST = """    ballast: float = parameter(
-        0.0, "Ballast", "How many times its own mass it carries beside, spread evenly: it hangs lower",
+        0.0, "Ballast", "Add this multiple of the body's mass, spread evenly",
         least=0.0, most=100.0, soft_least=0.0, soft_most=5.0, section="tets", affects=Affects.MODEL,
     )  # fmt: skip
 """
 _CALM = """    calm: float = parameter(
-        0.0, "Calm", "How much less it is thrown than Follow-through says: 1 is not at all",
+        0.0, "Calm", "Reduce Follow-through by this fraction: 1 removes it",
         least=0.0, most=1.0, animatable=True,
     )  # fmt: skip
 """
@@ -70,11 +70,11 @@ from .stable_neo_hookean import determinant_hessian
 class Mooney:
     name = "MOONEY"
     label = "Mooney"
-    text = "A polynomial, so that it stays calm where it is turned over"
+    text = "Polynomial energy that stays finite for inverted elements"
     parameters = ("stiffness", "poisson")
 
     def __init__(self, material: Material) -> None:
-        # So that small strains obey Hooke's law.
+        # With these moduli, small strains obey Hooke's law.
         self.mu, self.lam = material.mu, material.lam + material.mu
 
     def density_stress(self, F: Array) -> tuple[Array, Array]:
@@ -92,7 +92,7 @@ class Mooney:
 '''
 
 _CLOUD = '''
-"""Vertices that hang by springs on their nearest ones, whatever edges and faces the mesh has."""
+"""Vertices joined to their nearest neighbours by springs, without regard to edges and faces."""
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -114,7 +114,7 @@ from .springs import Moved
 class Cloud(Kind):
     name = "CLOUD"
     label = "Cloud"
-    text = "Every vertex hangs on its nearest ones, whatever the mesh's edges are"
+    text = "Join every vertex to its nearest vertices by springs, without regard to edges"
     needs_faces = False
 
     @staticmethod
@@ -135,7 +135,7 @@ class Cloud(Kind):
         pairs = np.stack([np.arange(count).repeat(near.shape[1] - 1), near[:, 1:].ravel()], axis=1)
         edges = np.unique(np.sort(pairs, axis=1), axis=0)
         lengths = np.linalg.norm(rest[edges[:, 0]] - rest[edges[:, 1]], axis=1)
-        # Each stands for its part of a cube as large as the mesh.
+        # Each vertex represents its share of a cube of the mesh's size.
         mass, section = np.full(count, body.settings.density * size**3 / count), size**2 / count
         energy = springs(edges, lengths, np.full(len(edges), BASE_YOUNG * section))
         pinned = np.flatnonzero(body.pins > 0.0)
@@ -148,13 +148,13 @@ class Cloud(Kind):
         return Model(block, Moved(everything, rest, count), pins, Vertices(everything, around))
 '''
 _NEIGHBOURS = """    neighbours: int = parameter(
-        8, "Neighbours", "On how many of the nearest vertices each one hangs",
+        8, "Neighbours", "Join each vertex to this number of nearest vertices",
         least=4, most=40, soft_least=6, soft_most=16, section="cloud", affects=Affects.MODEL,
     )  # fmt: skip
 """
 
 _INCREMENTS = '''
-"""Relative shape keys that add up: each holds what its frame adds to the one before, and stays on from then on."""
+"""Relative shape keys that add up: each stores the change from the frame before, and stays on."""
 
 import numpy as np
 
@@ -167,7 +167,7 @@ from .target import Cost, Shot
 class Increments(keys.KeyTarget):
     name = "INCREMENTS"
     label = "Increments"
-    text = "A shape key for what each frame adds to the one before"
+    text = "One shape key per frame for the change from the frame before"
     exports_morphs = True
 
     @classmethod
@@ -182,7 +182,7 @@ class Increments(keys.KeyTarget):
 '''
 
 _SHOT_FILE = '''
-"""A PC2 file with a name of its own."""
+"""PC2 file with a fixed name."""
 
 from .pc2 import PointCache
 
@@ -190,7 +190,7 @@ from .pc2 import PointCache
 class ShotFile(PointCache):
     name = "SHOT_FILE"
     label = "Shot File"
-    text = "A PC2 file with a name of its own"
+    text = "PC2 file with a fixed name"
     file = "shot.pc2"
 '''
 
@@ -261,7 +261,7 @@ NEWS = {
 
 
 def copy_with_news(folder: Path) -> None:
-    """Copy the project with all of them in it. tools/parameters_page.py writes docs/reference/parameters.md."""
+    """Copy the project with all additions. tools/parameters_page.py writes docs/reference/parameters.md."""
     for name in ("core", "dampsim_addon", "tests", "tools"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     pages = ("docs/explanation/solids-cloth-ropes.md", "docs/reference/bake-targets.md")

@@ -1,4 +1,4 @@
-"""Runs pytest inside of a real Blender: blender -b --python tests/run_in_blender.py -- ARGUMENTS."""
+"""pytest inside of a real Blender: blender -b --python tests/run_in_blender.py -- ARGUMENTS."""
 
 import sys
 

@@ -160,9 +160,9 @@ def constants_page(
         "# Constants",
         "",
         "Thresholds, tolerances and limits of the implementation. They are not part of the models on the other pages.",
-        "This page is generated from the source code by `python tools/constants_page.py`; units and meanings are in",
-        "[constants.toml](constants.toml). Dimensionless values have the unit –. Numbers under *Decision* are",
-        "[decision records](../../decisions/).",
+        "This page is generated from the source code by `python tools/constants_page.py`. Units and meanings are in",
+        "`docs/explanation/physics/constants.toml`. Dimensionless values have the unit –. Numbers under *Decision* are those",
+        "of decision records.",
     ]
     pages = [page for page in titles if any(entry["page"] == page for entry in register["constant"])]
     for page in [*pages, "none"]:
@@ -190,7 +190,9 @@ def shown(value: Value) -> str:
         return ", ".join(f"({shown(one)})" if isinstance(one, tuple) else shown(one) for one in value)
     if isinstance(value, int):
         return f"{value:,}"
-    return f"{value:.4g}"
+    text = f"{value:.4g}"
+    # A value such as 1 + 1e-9 would read as 1.
+    return f"{value:.10g}" if float(text).is_integer() and float(text) != value else text
 
 
 def page_titles(folder: Path = FOLDER) -> dict[str, str]:

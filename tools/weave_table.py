@@ -62,7 +62,7 @@ MOTIONS = {
 
 def rests() -> Iterator[Row]:
     """Worst first."""
-    yield "", "turned by", "5% is left at", "1% is left at", "rests beside the shape that was turned by"
+    yield "", "deflected by", "below 5% at", "below 1% at", "offset at rest"
     found = []
     for count, thick, corners, more, label, turns in LET_GO:
         for turn in turns:
@@ -75,7 +75,7 @@ def rests() -> Iterator[Row]:
 
 
 def pulls() -> Iterator[Row]:
-    yield "crossings of the yarn", "μ", "step", "force", "Coulomb and drag", "off", "iterations a step"
+    yield "crossings of the yarn", "μ", "step", "force", "Coulomb and drag", "error", "iterations per step"
     for count, friction, h in ((28, 0.6, 2.5e-3), (28, 0.3, 2.5e-3), (6, 0.3, 2.5e-3), (6, 0.3, 5e-3)):
         force, _, iterations = weave.pulled_out(count, friction, h)
         wanted = count * (friction * 2e-4 + 1e-4 * 4e-3)
@@ -106,8 +106,8 @@ def contact() -> Iterator[Row]:
     yield (
         "8 × 8 over",
         "deepest yarn, % of the size",
-        "1% is left at",
-        "0.1% is left at",
+        "below 1% at",
+        "below 0.1% at",
         "asleep at",
         "most iterations",
     )
@@ -120,14 +120,14 @@ def contact() -> Iterator[Row]:
         far = np.array([np.linalg.norm(one.state.positions - last, axis=1).max() for one in frames]) / touching.SIZE
         left = [int(np.flatnonzero(far > part)[-1]) + 2 for part in (0.01, 0.001)]
         awake = [one.number for one in frames if one.state.velocities.any()]
-        asleep = str(awake[-1] + 1) if awake[-1] < frames[-1].number else f"later than {frames[-1].number}"
+        asleep = str(awake[-1] + 1) if awake[-1] < frames[-1].number else f"after {frames[-1].number}"
         most = str(max(one.iterations for one in frames))
         yield obstacle.name.lower(), f"{100.0 * deep:.3f}", str(left[0]), str(left[1]), asleep, most
 
 
 def times() -> Iterator[Row]:
     """Falling from horizontal, as Weave dials it."""
-    yield "crossings", "step of 2.5 ms", "step of a frame, 1/24 s", "iterations of that"
+    yield "crossings", "step of 2.5 ms", "step of a frame, 1/24 s", "iterations in it"
     for count in (8, 16, 30):
         row = [f"{count} × {count}"]
         for h, steps in ((2.5e-3, 40), (1.0 / 24.0, 8)):

@@ -29,7 +29,9 @@ def add_to(commands: Any) -> None:
     swept.add_argument(
         "--output", metavar="FOLDER", required=True, help="folder for table, curves, pictures and index.html"
     )
-    swept.add_argument("--pictures", type=int, default=6, metavar="N", help="rendered frames per variant (default 6)")
+    swept.add_argument(
+        "--pictures", type=int, default=6, metavar="N", help="rendered frames per variant, or 0 (default 6)"
+    )
     add_unit(swept)
     compared = commands.add_parser(
         "compare", help="simulate a test bar with the damping models of the papers; ignores the file"

@@ -30,8 +30,8 @@ from .parameter_properties import property_of
 from .registry import switched
 from .shown_properties import IsShown
 
-# What Settle, Bounce and Sag mean, as objects say: files from before it have 0; see earlier_law.
-LAW = 3
+# Version of the properties saved with an object. Raise it, with a migration, when a saved property changes its meaning.
+SAVED_VERSION = 1
 # Dials that each ghost has.
 VARIED = ("settle", "bounce", "follow_through", "stiffness_by", "stiffness", "sag")
 
@@ -42,8 +42,8 @@ def _look(group: PropertyGroup, context: object) -> None:
 
 
 def _switched(group: PropertyGroup, context: object) -> None:
-    """Mark the object as one of the current law, and enter it in the registry."""
-    group.law = LAW
+    """Stamp the version of the saved properties, and enter the object in the registry."""
+    group.version = SAVED_VERSION
     switched(group.id_data)
 
 
@@ -73,10 +73,7 @@ class DampSimObject(HasTarget, HasContact, HasMuscles, HasFibres, IsShown, Prope
     enabled: BoolProperty(
         name="DampSim", description="Simulate this object with DampSim", options=set(), update=_switched
     )
-    law: IntProperty(options={"HIDDEN"})
-    law_told: BoolProperty(options={"HIDDEN"})
-    law_factor: FloatProperty(options={"HIDDEN"})
-    law_settle: FloatProperty(options={"HIDDEN"})
+    version: IntProperty(options={"HIDDEN"})
     pin_group: StringProperty(
         name="Pin Group",
         description="Pin vertices of this group to the animation: rigidly at weight 1, by springs at lower weights",

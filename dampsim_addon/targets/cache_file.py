@@ -42,7 +42,7 @@ def cost(vertices: int, frames: int) -> Cost:
 
 
 def record(shot: Shot, file: str, header: bytes, kind: str) -> Generator[int, None, Recorded]:
-    """Write the header and the vertices of all frames. kind: numpy dtype of the numbers.
+    """Write the header and the vertices of all frames. dtype: numpy dtype of the vertices.
 
     The vertices are those before the modifiers, so that a rig can still move them. They are those after the modifiers
     if that is impossible, or if modifiers create some of the vertices.

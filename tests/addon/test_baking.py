@@ -467,9 +467,7 @@ def test_a_linked_duplicate_takes_no_bake_from_the_original(tmp_path: Path) -> N
     bpy.context.scene.collection.objects.link(copy)
     bpy.context.view_layer.objects.active = copy
     for call in (bpy.ops.dampsim.bake, bpy.ops.dampsim.clear):
-        with pytest.raises(
-            RuntimeError, match="its mesh is baked and shared by 2 objects; make it a single-user copy"
-        ):
+        with pytest.raises(RuntimeError, match="its mesh is baked and shared by 2 objects; make it a single-user copy"):
             call()
     np.testing.assert_array_equal(world(obj, 7), played)
     copy.data = copy.data.copy()

@@ -185,9 +185,7 @@ def test_modifiers_that_no_shape_key_can_precede_are_refused(tmp_path: Path) -> 
     obj.modifiers.move(len(obj.modifiers) - 1, 0)
     bpy.context.view_layer.objects.active = obj
     before = dump()
-    with pytest.raises(
-        RuntimeError, match="Wobbler: at frame 1, its modifiers cannot produce the simulated shape"
-    ):
+    with pytest.raises(RuntimeError, match="Wobbler: at frame 1, its modifiers cannot produce the simulated shape"):
         bpy.ops.dampsim.bake()
     assert dump() == before
     obj.dampsim.target = "POINT_CACHE"

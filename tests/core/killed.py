@@ -1,4 +1,4 @@
-"""Bakes that are killed in the middle, and the frames that they leave."""
+"""Bakes in a separate process that is killed midway."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def bytes_of(folder: Path, given: Scene) -> dict[str, bytes]:
-    """Of the frames that a bake leaves in a folder, whatever was there."""
+    """Finish the bake of a scene in a folder, and return the bytes of its frame files by name."""
     for _ in bake(Simulation(given), FrameCache(folder, given.name)):
         pass
     return {path.name: path.read_bytes() for path in sorted(folder.rglob("*")) if path.name.startswith("frame_")}
 
 
 def kill_bake(folder: Path, module: str, shot: str, frames: int) -> int:
-    """How many frames are there after a bake in a process of its own was killed when so many were.
+    """Kill a bake in a separate process after a number of frames, and return how many frames exist.
 
-    module, shot: the name of a module of tests, and of what makes the scene there.
+    module, shot: the names of a test module and of its function that returns the scene.
     """
     script = (
         "import sys; sys.path[:0] = ['tests', 'tests/core']; import conftest; from pathlib import Path\n"

@@ -1,4 +1,4 @@
-"""Random pairs of bodies that fall on each other and on a floor, and how deep they are in each other."""
+"""Random pairs of bodies that fall on each other and on a floor, and measures of their penetration."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from shapes import _hull, box, ring
 
 
 def floor(height: float = 0.0, name: str = "Floor", **dials: float) -> Obstacle:
-    """An infinite plane at a height, m."""
+    """Return an infinite horizontal plane as a collider. height: m."""
     there = np.array([[0.0, 0.0, height], [1.0, 0.0, height], [0.0, 1.0, height]])
     kept = ColliderDials(**dials)
     return Obstacle(name, there, np.zeros((0, 3), dtype=np.int64), lambda frame: there, lambda frame: kept, True)
 
 
 def _ears(outline: np.ndarray) -> list[tuple[int, int, int]]:
-    """Triangles of a polygon (k, 2) that goes round against the clock."""
+    """Triangulate a counter-clockwise polygon (k, 2) by ear clipping."""
     left, found = list(range(len(outline))), []
 
     def turn(a: int, b: int, c: int) -> float:
@@ -45,7 +45,7 @@ def _ears(outline: np.ndarray) -> list[tuple[int, int, int]]:
 
 
 def extruded(name: str, outline: np.ndarray, height: float) -> Surface:
-    """A polygon (k, 2) that goes round against the clock, made into a closed body."""
+    """Extrude a counter-clockwise polygon (k, 2) to a closed surface."""
     count = len(outline)
     flat = np.column_stack([outline, np.zeros(count)])
     vertices = np.concatenate([flat, flat + np.array([0.0, 0.0, height])])
@@ -119,7 +119,7 @@ def _star(rng: np.random.Generator) -> Surface:
 
 
 def bowl(around: int = 16, rings: int = 4, thick: float = 0.25) -> Surface:
-    """Half a hollow ball, open above."""
+    """Return a hollow hemisphere that is open at the top."""
     angle = 2.0 * np.pi * np.arange(around) / around
     tilt = np.linspace(0.0, 0.5 * np.pi, rings + 1)[1:]
 
@@ -154,19 +154,19 @@ CONCAVE: dict[str, Callable[[np.random.Generator], Surface]] = {
 
 @dataclass(frozen=True)
 class Pair:
-    """scene: of two bodies, the lower one first, over a floor.  what: of what kinds."""
+    """Scene of two bodies above a floor, the lower one first.  what: description of the two shapes."""
 
     scene: Scene
     what: str
 
     @property
     def sizes(self) -> tuple[float, ...]:
-        """Diagonals of the bodies' boxes, m."""
+        """Return the diagonals of the bodies' bounding boxes, m."""
         return tuple(float(np.linalg.norm(np.ptp(body.surface.vertices, axis=0))) for body in self.scene.bodies)
 
 
 def random_pair(seed: int, concave: bool, last: int = 73) -> Pair:
-    """Two random bodies above a floor, one above the other, tilted, with random dials."""
+    """Return two tilted random bodies with random dials, one above the other, over a floor."""
     rng = np.random.default_rng(seed)
     kinds = [str(rng.choice(sorted(CONCAVE if concave else CONVEX))) for _ in range(2)]
     if concave and rng.random() < 0.5:
@@ -179,7 +179,7 @@ def random_pair(seed: int, concave: bool, last: int = 73) -> Pair:
         points *= rng.uniform(0.1, 1.0) / np.linalg.norm(np.ptp(points, axis=0))
         drop.append(rng.uniform(0.0, 1.0) * (rng.random() < 0.8))
         aside = 0.1 * rng.normal(size=2) * np.ptp(points, axis=0)[:2]
-        # Farther than both bodies' contact distances.
+        # The gap exceeds the contact distances of both bodies.
         points += [*aside, height - points[:, 2].min() + drop[-1] + 0.012]
         height = float(points[:, 2].max())
         bodies.append(
@@ -198,9 +198,10 @@ def random_pair(seed: int, concave: bool, last: int = 73) -> Pair:
 
 
 def shaken(pair: Pair, variant: int, amount: float = 1e-12) -> Pair:
-    """The same pair with its vertices moved by chance, by about so many parts of each body's size; not in variant 0.
+    """Return the pair with randomly perturbed vertices; variant 0 is unchanged.
 
-    Where contacts are hard to find, rounding decides how a search goes: each variant is another throw.
+    amount: standard deviation relative to each body's size. In difficult contacts, rounding decides the course of
+    the search, so each variant is an independent sample.
     """
     if variant == 0:
         return pair
@@ -213,12 +214,12 @@ def shaken(pair: Pair, variant: int, amount: float = 1e-12) -> Pair:
 
 
 def depth_in_floor(shape: np.ndarray, height: float = 0.0) -> float:
-    """How far vertices are below a floor at a height, m."""
+    """Return how far the vertices are below a floor at a height, m."""
     return max(float(height - shape[:, 2].min()), 0.0)
 
 
 def visible_depth(pair: Pair, shapes: dict[str, np.ndarray]) -> float:
-    """The deepest place of either body in the other or in the floor, in parts of the smaller body's size."""
+    """Return the deepest penetration of the bodies or the floor, relative to the size of a body."""
     a, b = (shapes[body.name] for body in pair.scene.bodies)
     faces = [body.surface.triangles for body in pair.scene.bodies]
     found = [depth_between(a, faces[0], b, faces[1]) / min(pair.sizes)]
@@ -227,7 +228,7 @@ def visible_depth(pair: Pair, shapes: dict[str, np.ndarray]) -> float:
 
 
 def crosses(pair: Pair, shapes: dict[str, np.ndarray]) -> bool:
-    """Whether an edge of either body passes through a triangle of the other."""
+    """Return whether an edge of either body intersects a triangle of the other."""
     a, b = (shapes[body.name] for body in pair.scene.bodies)
     faces = [body.surface.triangles for body in pair.scene.bodies]
     return bool(len(crossing_edges(a, faces[0], b, faces[1])[0]) or len(crossing_edges(b, faces[1], a, faces[0])[0]))

@@ -1,6 +1,6 @@
-"""What the dials promise, measured as an artist sees it: at the surface, from the stop or the release.
+"""Measurements of Settle and Bounce at the surface, after a stop or a release.
 
-Used by test_promise.py and by the page of docs/validation that shows it.
+Used by test_promise.py and by the page about them in docs/validation.
 """
 
 from __future__ import annotations
@@ -33,21 +33,22 @@ from dampsim.core.system.term import Factor, Potential
 
 NOTHING = np.zeros(3)
 Load = Callable[[System], np.ndarray]
-"""What pulls for released(): (n, 3) N on a system's nodes, as strong as it takes."""
-# Frames in which the animation moves before it stops.
+"""Load before a release: forces (n, 3) N on the nodes of a system, up to a factor."""
+# Number of frames in which the animation moves before it stops.
 _MOVING = 4
-# For how much longer than the dial a body is watched.
+# Duration of a measurement, relative to Settle.
 _WATCHED = 1.5
-# Half of a run's time goes into its tetrahedra, and nearly as much into the pull; neither knows the dials.
+# Caches: tetrahedra take half of a run's time and deflections almost as much; neither depends on the dials.
 _ASSEMBLIES: Memo[Assembly] = Memo(24)
 _PULLS: Memo[State] = Memo(200)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """rest: frames from the stop or the release.  largest: m.  overshoot: past rest, in parts of the largest swing.
+    """Course of a body after a stop or a release.
 
-    iterations: of the solver in a frame.  substeps: in a frame.
+    rest: frames until rest.  largest: largest displacement, m.  overshoot: past rest, relative to largest.
+    iterations: mean number of solver iterations per frame.  substeps: number per frame.
     """
 
     rest: float
@@ -58,7 +59,7 @@ class Outcome:
 
     @staticmethod
     def of(ways: np.ndarray, iterations: list[int], substeps: int) -> Outcome:
-        """ways: (k, v, 3) m of the surface from rest, frame by frame from the stop or the release on."""
+        """Measure an outcome. ways: displacements (k, v, 3) m of the surface from rest, from the stop or release on."""
         size = np.linalg.norm(ways, axis=2)
         distance = size.max(axis=1)
         peak = int(distance.argmax())
@@ -73,7 +74,7 @@ class Outcome:
 
 
 def held_at(surface: Surface, part: float, axis: int = 0) -> np.ndarray:
-    """(v,) pins of what lies within a part of the size from the lower end of an axis."""
+    """Return pin weights (v,) of the vertices within a fraction of the size from the lower end of an axis."""
     x = surface.vertices[:, axis]
     return np.asarray(x <= x.min() + part * np.ptp(surface.vertices, axis=0).max() + 1e-9, dtype=float)
 
@@ -84,7 +85,10 @@ def simulated(body: Body, fps: float, last: int, gravity: np.ndarray = NOTHING) 
 
 
 def stop(body: Body, way: Callable[[float], np.ndarray], fps: float, gravity: np.ndarray = NOTHING) -> Outcome:
-    """The body goes a way and stops. way: of the surface (v, 3) m by the time in s, steady, from its rest shape."""
+    """Move a body along a steady rigid motion, stop it, and return the outcome.
+
+    way: positions (v, 3) m of the surface by time in s, beginning at the rest shape.
+    """
     ways, iterations, count = after_stop(body, way, fps, gravity)
     return Outcome.of(ways, iterations, count)
 
@@ -92,12 +96,12 @@ def stop(body: Body, way: Callable[[float], np.ndarray], fps: float, gravity: np
 def after_stop(
     body: Body, way: Callable[[float], np.ndarray], fps: float, gravity: np.ndarray = NOTHING
 ) -> tuple[np.ndarray, list[int], int]:
-    """See stop(): ways (k, v, 3) m of the surface from rest from the stop on, iterations, and substeps in a frame."""
+    """Return displacements (k, v, 3) m from rest after a stop, the iterations, and the substeps per frame."""
     settle = body.settings.settle
     moving = replace(body, motion=lambda frame: way(min(frame - 1.0, _MOVING) / fps))
     simulation = simulated(moving, fps, 1 + _MOVING + int(_WATCHED * settle) + 6, gravity)
     first = simulation.first_frame()
-    # As if it had come along for long: what it deforms by is then what the stop does.
+    # Start in steady motion, so that only the stop deforms the body.
     nodes = _going(simulation, first, way, fps)
     frames = list(simulation.frames(replace(first, state=nodes)))
     shapes = np.array([frame.shapes[body.name] for frame in frames if frame.number >= 1 + _MOVING])
@@ -107,7 +111,7 @@ def after_stop(
 
 
 def _going(simulation: Simulation, first: Frame, way: Callable[[float], np.ndarray], fps: float) -> State:
-    """The first frame's state with the velocities of the way, which has to be a rigid one."""
+    """Return the first frame's state with the velocities of a rigid motion."""
     sub = simulation.dials.most_substeps(tuple(one.settings for one in simulation.scene.bodies))
     h = 1.0 / (fps * sub)
     (turn, _), old = Rotation.align_vectors(way(0.0) - way(0.0).mean(0), way(-h) - way(-h).mean(0)), way(-h).mean(0)
@@ -123,7 +127,7 @@ def _hanging(simulation: Simulation, surface: np.ndarray) -> State:
 
 
 def released(body: Body, load: Load, part: float, fps: float) -> Outcome:
-    """The body is pulled until its surface has moved by a part of its size, and let go."""
+    """Deflect a body until its surface has moved by a fraction of its size, release it, and return the outcome."""
     simulation = simulated(body, fps, 1 + int(_WATCHED * body.settings.settle) + 6)
     force = load(simulation.islands[0].system)
     mark = f"{model_fingerprint(simulation.scene)} {part} {simulation.factors(0)}".encode() + force.tobytes()
@@ -148,7 +152,7 @@ def _pulled(simulation: Simulation, force: np.ndarray, part: float) -> State:
 
 
 def _let_go(simulation: Simulation, state: State) -> Outcome:
-    """What a body in a state does from there on, apart from a rigid motion where nothing holds it."""
+    """Return the outcome of a release from a state; of a free body without its rigid motion."""
     (body,), first = simulation.scene.bodies, simulation.first_frame()
     shape = simulation.shapes(state, simulation.sampled(1).animated[-1])
     frames = list(simulation.frames(Frame(1, state, shape, first.inputs, 0)))
@@ -161,15 +165,15 @@ def _let_go(simulation: Simulation, state: State) -> Outcome:
 
 
 def beside(rest: np.ndarray, shape: np.ndarray) -> np.ndarray:
-    """A shape (v, 3) m without the rigid motion that fits the rest shape to it best."""
+    """Return a shape (v, 3) m without its best-fit rigid motion from the rest shape."""
     turn, shift = rigid_motion(rest, shape)
     return np.asarray((shape - shift) @ turn)
 
 
 def bent(body: Body, rng: np.random.Generator, part: float, fps: float) -> Outcome:
-    """A free body that is bent at random until its surface has moved by a part of its size, and let go.
+    """Bend a free body at random until its surface has moved by a fraction of its size, and release it.
 
-    By a load of second order in the places, in balance but for what the bend itself brings out of it.
+    The load is quadratic in the rest positions and balanced in the rest shape.
     """
     simulation = simulated(body, fps, 1 + int(_WATCHED * body.settings.settle) + 6)
     system, size = simulation.islands[0].system, body.surface.size
@@ -198,14 +202,14 @@ def bent(body: Body, rng: np.random.Generator, part: float, fps: float) -> Outco
 
 
 def _balanced(system: System, x: np.ndarray, load: np.ndarray, momenta: np.ndarray) -> np.ndarray:
-    """Positions (n, 3) m at rest under a load (3n,) N, with springs against rigid motions, M R (3n, 6), alone."""
+    """Return equilibrium positions (n, 3) m under a load (3n,) N, with springs on the rigid modes M R (3n, 6)."""
     eigenvalue, factors = system.regions[0].eigenvalue, np.ones(1)
     for _ in range(30):
         force = sum(energy.value_gradient(x)[1] for energy in system.blocks[0].energies).ravel() - load
         force += eigenvalue * momenta @ (momenta.T @ (x - system.rest).ravel())
         stiffness = system.tangent(State.at_rest(x), factors, True) + eigenvalue * momenta @ momenta.T
         way = np.linalg.solve(stiffness, -force)
-        # No farther at once than elements bear.
+        # Limit the step so that elements do not invert.
         way *= min(1.0, 0.1 * float(np.ptp(system.rest, axis=0).max()) / float(np.abs(way).max()))
         x = x + way.reshape(x.shape)
         if np.abs(way).max() < 1e-7 * np.ptp(system.rest):
@@ -214,25 +218,25 @@ def _balanced(system: System, x: np.ndarray, load: np.ndarray, momenta: np.ndarr
 
 
 def direction(rng: np.random.Generator) -> np.ndarray:
-    """A random unit vector (3,)."""
+    """Return a random unit vector (3,)."""
     vector = rng.standard_normal(3)
     return np.asarray(vector / np.linalg.norm(vector))
 
 
 def along(way: np.ndarray) -> Load:
-    """As the weight, along a direction (3,)."""
+    """Return a load proportional to mass along a direction (3,)."""
     return lambda system: system.mass[:, None] * way
 
 
 def in_first_mode(system: System) -> np.ndarray:
-    """A load that pulls a body into its first mode alone."""
+    """Return a load that deflects a body into its first mode only."""
     still = unloaded(system)
     stiffness = system.tangent(still.state, still.factors)
     return system.mass[:, None] * first_mode(still, system.regions[0], stiffness)
 
 
 def poke(rng: np.random.Generator, surface: Surface) -> Load:
-    """On a tenth of the size around a vertex that is not held, inward or outward."""
+    """Return a random local load around a vertex away from the pins, with a radius of a tenth of the size."""
     far = np.flatnonzero(held_at(surface, 0.3) == 0.0)
     vertex = surface.vertices[rng.choice(far)]
     way = direction(rng)
@@ -245,16 +249,16 @@ def poke(rng: np.random.Generator, surface: Surface) -> Load:
 
 
 def straight(surface: Surface, velocity: np.ndarray) -> Callable[[float], np.ndarray]:
-    """A way for stop(). velocity: (3,) m/s."""
+    """Return the motion of a translation before a stop. velocity: (3,) m/s."""
     return lambda time: surface.vertices + time * velocity
 
 
 def turning(surface: Surface, spin: np.ndarray) -> Callable[[float], np.ndarray]:
-    """A way for stop(). spin: (3,) rad/s, about the pinned end."""
+    """Return the motion of a rotation about the pinned end before a stop. spin: (3,) rad/s."""
     centre = surface.vertices[held_at(surface, 0.05) > 0.0].mean(axis=0)
     return lambda time: (surface.vertices - centre) @ Rotation.from_rotvec(time * spin).as_matrix().T + centre
 
 
 def made(surface: Surface, part: float, **dials: Any) -> Body:
-    """A body that is held at its lower end along x."""
+    """Return a body that is pinned at its lower end along x."""
     return still(surface, held_at(surface, part), **{"resolution": 400, "poisson": 0.4, "stiffness": 100.0, **dials})

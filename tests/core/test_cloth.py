@@ -287,7 +287,7 @@ def test_strain_rate_damping_ignores_rotation() -> None:
     assert lost == pytest.approx(0.3 * rate @ shell.stiffness @ rate, rel=1e-6)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_cloth_swing_strain_rate_versus_rayleigh() -> None:
     """[SRD] figure 3: 17 x 17, beta 0.15 s, steps of 5 ms; mean kinetic energies over the undamped one's.
 

@@ -1,4 +1,4 @@
-"""Sheets that lie on themselves: both of their sides, their edges, and hollows with more than one side."""
+"""Self-contact of sheets: both of their sides, their edges, and grooves with several contact planes."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ def flipped(surface: Surface) -> Surface:
 
 
 def folded(points: np.ndarray) -> np.ndarray:
-    """A sheet of a metre whose half x > 0.55 lies flat above the other one, and whose rest goes around."""
+    """Fold a sheet of one metre: its half x > 0.55 lies flat above the other one, at the distance NEAR."""
     x, y, z = points.T
     over = x > 0.55
     return np.column_stack([np.where(over, 1.0 - x, x), y, np.where(over, NEAR, z)])
 
 
 @pytest.mark.parametrize("surface", [FLAT, flipped(FLAT)], ids=["fronts", "backs"])
-def test_a_folded_sheet_meets_itself_with_either_side(surface: Surface) -> None:
+def test_folded_sheet_self_contact_both_sides(surface: Surface) -> None:
     turn = Rotation.from_rotvec([0.4, -0.2, 0.7])
     rest = surface.vertices
     points = turn.apply(folded(rest))
     rows = Step([Thing(replace_vertices(surface, points), rest=rest)], facing=(), own=(0,)).rows()
     which = rows.key[:, 2]
-    # Away from the fold, where both halves are near at rest.
+    # Away from the fold, near which both halves are neighbours in the rest shape.
     mine = np.flatnonzero(rest[which, 0] > 0.6)
     assert set(which[mine]) == set(np.flatnonzero(rest[:, 0] > 0.6))
     np.testing.assert_allclose(turn.inv().apply(rows.normal[mine]), np.tile([0.0, 0.0, 1.0], (len(mine), 1)), atol=1e-9)
@@ -50,10 +50,10 @@ def test_a_folded_sheet_meets_itself_with_either_side(surface: Surface) -> None:
     np.testing.assert_allclose(rows.normal[others] @ turn.apply([0.0, 0.0, 1.0]), -1.0, atol=1e-9)
 
 
-def test_the_edge_of_a_sheet_that_stands_on_itself_is_held() -> None:
+def test_sheet_edge_on_itself_makes_contact() -> None:
     rest = FLAT.vertices
     x, y = rest[:, :2].T
-    # What lies beyond 0.6 stands upright over the place x = 0.3, its first row above the rest by less than r.
+    # The part beyond 0.6 stands upright over x = 0.3, with its first row less than r above the rest.
     points = np.where((x > 0.62)[:, None], np.column_stack([0.31 + 0.0 * x, y, x - 0.65 + NEAR]), rest)
     rows = Step([Thing(replace_vertices(FLAT, points), rest=rest)], facing=(), own=(0,)).rows()
     lowest = np.flatnonzero(np.abs(x - 0.65) < 1e-9)
@@ -67,7 +67,7 @@ def replace_vertices(surface: Surface, points: np.ndarray) -> Surface:
 
 
 def of_planes(normals: np.ndarray, places: np.ndarray, kinds: list[int], point: int = 0) -> Rows:
-    """A point's rows with planes of normals (k, 3) through places (k, 3) m."""
+    """Return a point's contacts with planes of normals (k, 3) through places (k, 3) m."""
     k = len(normals)
     return Rows(
         csr_matrix(np.ones((k, 1))), -places, normals, np.full(k, R), np.full(k, R), np.full(k, 100.0), np.zeros(k),
@@ -75,50 +75,52 @@ def of_planes(normals: np.ndarray, places: np.ndarray, kinds: list[int], point: 
     )  # fmt: skip
 
 
-# The sides of a groove along y, and the place of a point that each of them presses.
+# The sides of a groove along y, and the position of a point in contact with both.
 SIDES = np.array([[0.8, 0.0, 0.6], [-0.8, 0.0, 0.6]])
 DEEP = np.array([0.0, 0.0, 0.7 * R / 0.6])
 
 
 def side(k: int, sign: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-    """A plane and the closest place on it; with another sign as of a ridge."""
+    """Return a plane of the groove and the closest place on it; sign -1 makes a ridge of the groove."""
     normal = SIDES[k] * [1.0, 1.0, sign]
     return normal[None], (DEEP - 0.7 * R * normal)[None]
 
 
-def test_in_a_groove_a_point_keeps_the_side_that_presses_beside_the_one_that_is_found() -> None:
+def test_groove_keeps_both_contact_planes() -> None:
+    """The previous plane of a groove stays while it presses, beside the newly detected one."""
     first, second = (of_planes(*side(k), [POINT]) for k in (0, 1))
     both = cornered(first, second, DEEP[None], NEW)
     assert len(both) == 2
     kinds = {tuple(np.round(n, 3)): kind for n, kind in zip(both.normal, both.key[:, 1], strict=True)}
     assert set(kinds.values()) == {POINT, CORNERS[0]}
-    # Whichever is found then, each keeps its key.
+    # Whichever side is detected next, each keeps its key.
     for again in (first, second):
         found = cornered(both, again, DEEP[None], NEW)
         assert {tuple(np.round(n, 3)): kind for n, kind in zip(found.normal, found.key[:, 1], strict=True)} == kinds
 
 
-def test_what_is_left_or_is_no_groove_is_not_kept() -> None:
+def test_corner_contacts_are_dropped() -> None:
+    """Open contacts, edge contacts, equal planes, other points and ridges keep no second plane."""
     first, second = (of_planes(*side(k), [POINT]) for k in (0, 1))
-    # It does not press any more; it is an edge's; it is the same side; another point was found.
+    # A contact that opened; an edge contact; the same side; another point.
     away = DEEP + 0.5 * R * SIDES[0]
     assert len(cornered(first, of_planes(SIDES[1:], (away - 0.7 * R * SIDES[1])[None], [POINT]), away[None], NEW)) == 1
     assert len(cornered(of_planes(*side(0), [EDGE]), second, DEEP[None], NEW)) == 1
     assert len(cornered(first, first, DEEP[None], NEW)) == 1
     assert len(cornered(first, of_planes(*side(1), [POINT], 5), DEEP[None], NEW)) == 1
-    # Of a ridge each side's place lies behind the other one.
+    # The place on each side of a ridge lies behind the other side.
     ridge = [of_planes(np.array([n]), (DEEP + c)[None], [POINT]) for n, c in zip(SIDES, RIDGE, strict=True)]
     assert all(ContactEnergy(one, np.zeros(1)).at(DEEP[None]).gap[0] < 0.0 for one in ridge)
     assert len(cornered(*ridge, DEEP[None], NEW)) == 1
 
 
-# Ways to places on either side of a ridge, both of which press.
+# Offsets to places on both sides of a ridge, both of which press.
 RIDGE = np.array([[0.6 * R, 0.0, -1.0 * R], [-0.6 * R, 0.0, -1.0 * R]])
 
 
 @pytest.mark.slow
-def test_a_sheet_that_crumples_on_itself_comes_to_rest() -> None:
-    """A flag that is pinned by one side falls into its folds."""
+def test_crumpled_flag_comes_to_rest() -> None:
+    """A flag that is pinned along one side falls into its folds."""
     x, z = np.meshgrid(np.linspace(0.0, 1.2, 19), np.linspace(0.0, -0.8, 13))
     bumps = 0.002 * np.random.default_rng(1).standard_normal(x.size)
     k = np.arange(x.size).reshape(x.shape)
@@ -134,12 +136,12 @@ def test_a_sheet_that_crumples_on_itself_comes_to_rest() -> None:
         frame.shapes["Flag"] for frame in Simulation(scene(still(flag, pins, kind="CLOTH", **dials), last=100)).frames()
     ]
     late = [np.linalg.norm(b - a, axis=1).max() for a, b in zip(shapes[-8:-1], shapes[-7:], strict=True)]
-    # What hops, hops by the contact distance: 7 mm.
+    # A hopping sheet would move by the contact distance, 7 mm.
     assert max(late) < 5e-4
 
 
-def test_what_a_thread_slipped_off_stays_while_it_presses_and_is_near() -> None:
-    """Of two edges that meet in a corner detection knows one at a time."""
+def test_thread_contact_kept_near_corner() -> None:
+    """Of two edges that meet in a corner, detection finds one at a time; the other stays while it presses."""
 
     def of_edge(feature: int, place: np.ndarray, kind: int = EDGE) -> Rows:
         return of_planes(np.array([[0.0, 0.0, 1.0]]), place[None], [kind], feature)
@@ -148,7 +150,7 @@ def test_what_a_thread_slipped_off_stays_while_it_presses_and_is_near() -> None:
     known, found = of_edge(1, np.zeros(3)), of_edge(2, np.array([R, 0.0, 0.0]))
     both = lingering(known, found, at, threads)
     assert both.key.tolist() == [found.key[0].tolist(), known.key[0].tolist()]
-    # Once is enough for what is found again; nothing else stays.
+    # A contact that is detected again is not duplicated, and no other stays.
     assert len(lingering(known, of_edge(1, np.zeros(3)), at, threads)) == 1
     for gone in (
         lingering(known, found, np.array([[0.0, 0.0, 1.1 * R]]), threads),

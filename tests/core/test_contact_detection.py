@@ -1,4 +1,4 @@
-"""What touches what in a step, from where, and what is made of it (docs/physics.md section 7, "Detection")."""
+"""Collision detection of a step (docs/physics.md section 7, "Detection")."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ FLAT = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
 
 
 def first_of(rows: Rows) -> np.ndarray:
-    """Which of a cloud's points rows of points are."""
+    """Return the index of a cloud's point for each contact of points."""
     return rows.key[:, 2] // 3
 
 
-def test_a_plane_meets_what_is_near_above_it_and_all_that_is_below() -> None:
+def test_plane_contacts_near_and_below() -> None:
+    """A plane touches points within reach above it and all points below it."""
     rng = np.random.default_rng(0)
     turn = Rotation.from_rotvec([0.3, -0.5, 0.2])
     heights = np.array([-5.0, -0.5, -R, 0.0, 0.99 * R, 1.9 * R, 2.1 * R, 1.0])
@@ -36,7 +37,8 @@ def test_a_plane_meets_what_is_near_above_it_and_all_that_is_below() -> None:
     np.testing.assert_allclose(rows.drift, np.tile(-way, (len(rows), 1)), atol=1e-12)
 
 
-def test_points_near_a_closed_surface_meet_its_nearest_place_from_outside_and_little_inside() -> None:
+def test_closest_point_near_closed_surface() -> None:
+    """Points outside, or slightly inside, touch the closest place of the surface."""
     rng = np.random.default_rng(1)
     # Around a corner of the unit cube, where faces, edges and the corner itself are nearest.
     points = 1.0 + rng.uniform(-0.03, 0.03, (400, 3))
@@ -64,10 +66,11 @@ def test_points_near_a_closed_surface_meet_its_nearest_place_from_outside_and_li
 
 @pytest.mark.parametrize("side", [1.0, -1.0])
 @pytest.mark.parametrize("closed", [True, False])
-def test_what_flies_through_a_plate_within_a_step_meets_the_side_that_it_came_from(side: float, closed: bool) -> None:
+def test_ccd_body_through_plate(side: float, closed: bool) -> None:
+    """A body that tunnels through a plate within a step touches the side that it came from."""
     body = gridded("Cube", (-0.1, -0.1, 0.05), (0.1, 0.1, 0.25), 0.05)
     body = Surface("Cube", body.vertices * [1.0, 1.0, side], body.triangles if side > 0.0 else body.triangles[:, ::-1])
-    # 40 m/s, once through a plate of 2 cm, and once through one without any thickness.
+    # 40 m/s, through a plate of 2 cm or through a sheet without thickness.
     end = body.vertices - [0.0, 0.0, side * 40.0 * H]
     if closed:
         plate = gridded("Plate", (-1.0, -1.0, -0.01), (1.0, 1.0, 0.01), 0.2)
@@ -77,7 +80,7 @@ def test_what_flies_through_a_plate_within_a_step_meets_the_side_that_it_came_fr
     step = Step([Thing(body, end), obstacle(plate)])
     rows = step.rows()
     rows = rows.some((rows.key[:, 1] == POINT) & (rows.key[:, 0] == 0))
-    # Of a closed one, what has a face towards it.
+    # For a closed plate, the points on the front of the body.
     front = np.flatnonzero(np.abs(body.vertices[:, 2]) < 0.05 + 1e-9) if closed else np.arange(len(body.vertices))
     assert set(rows.key[:, 2]) == step.points(0) & set(front.tolist())
     np.testing.assert_allclose(rows.normal, np.tile([0.0, 0.0, side], (len(rows), 1)), atol=1e-9)
@@ -85,7 +88,7 @@ def test_what_flies_through_a_plate_within_a_step_meets_the_side_that_it_came_fr
     np.testing.assert_allclose(step.heights(rows), side * end[rows.key[:, 2], 2] - top, atol=1e-9)
 
 
-def test_a_plate_that_flies_through_a_body_is_met_from_the_side_that_it_was_on() -> None:
+def test_ccd_plate_through_body() -> None:
     body, plate = gridded("Cube", (-0.1, -0.1, 0.0), (0.1, 0.1, 0.2), 0.05), sheet(9)
     start = 2.0 * plate.vertices - [1.0, 1.0, 0.05]
     step = Step([Thing(body), obstacle(Surface("Sheet", start, plate.triangles), start + np.array([0.0, 0.0, 1.5]))])
@@ -96,7 +99,8 @@ def test_a_plate_that_flies_through_a_body_is_met_from_the_side_that_it_was_on()
     np.testing.assert_allclose(rows.drift, np.tile([0.0, 0.0, -1.5], (len(rows), 1)), atol=1e-9)
 
 
-def test_an_open_sheet_is_met_from_both_sides_and_has_a_round_border() -> None:
+def test_open_sheet_both_sides_and_border() -> None:
+    """An open sheet is touched from both sides, and its border is rounded."""
     plate = sheet(5)
     points = np.array(
         [[0.5, 0.4, 0.5 * R], [0.5, 0.4, -0.5 * R], [1.0 + R, 0.4, 0.0], [0.5, -R, R], [0.5, 0.5, 3.0 * R]]
@@ -112,7 +116,8 @@ def test_an_open_sheet_is_met_from_both_sides_and_has_a_round_border() -> None:
 
 
 @pytest.mark.parametrize("pressed", [True, False])
-def test_what_was_pressed_a_little_through_an_open_sheet_is_led_back(pressed: bool) -> None:
+def test_contact_history_restores_sheet_side(pressed: bool) -> None:
+    """A point that was pressed slightly through an open sheet is pushed back to its side."""
     point = cloud(np.array([[0.5, 0.4, -0.3 * R]]))
     memory = ContactMemory.of(np.array([[0, POINT, 0, 1]]), np.zeros((1, 3)), np.ones(1), np.array([0.3 * R]))
     rows = Step([Thing(point), obstacle(sheet(5))], memory=memory if pressed else ContactMemory()).rows()
@@ -121,7 +126,7 @@ def test_what_was_pressed_a_little_through_an_open_sheet_is_led_back(pressed: bo
 
 
 def bar(name: str, axis: int, low: float) -> Surface:
-    """A square bar of 2 m along an axis, standing on its edge: the lowest one at a height, the highest 0.2 m above."""
+    """Return a square bar of 2 m along an axis, standing on an edge at height low; its top is 0.2 m higher."""
     shape = box((2.0, 0.2 * np.sqrt(0.5), 0.2 * np.sqrt(0.5)))
     points = shape.vertices - 0.5 * np.ptp(shape.vertices, axis=0)
     points = Rotation.from_euler("x", 45, degrees=True).apply(points)
@@ -134,7 +139,8 @@ def bar(name: str, axis: int, low: float) -> Surface:
     (0.5 * R, 0.5 * R, True), (1.5 * R, -0.8 * R, True), (5.0 * R, -8.0 * R, True), (30.0 * R, -30.0 * R, True),
     (3.0 * R, 2.5 * R, False), (-8.0 * R, -9.0 * R, False),
 ])  # fmt: skip
-def test_edges_that_cross_meet_where_no_vertex_does(before: float, after: float, met: bool) -> None:
+def test_crossing_edges_make_contact(before: float, after: float, met: bool) -> None:
+    """Crossing edges touch where no vertex is near."""
     upper, lower = bar("Upper", 0, before), bar("Lower", 1, -0.2)
     step = Step([Thing(upper, moved(upper, 0.0, 0.0, after - before).vertices), Thing(lower)])
     rows = step.rows()
@@ -145,32 +151,34 @@ def test_edges_that_cross_meet_where_no_vertex_does(before: float, after: float,
         np.testing.assert_allclose(step.heights(rows), [after], atol=1e-9)
 
 
-def test_edges_that_pass_beside_each_other_do_not_meet() -> None:
-    # Side by side, 5 cm apart, and from there down by more than their height.
+def test_passing_edges_make_no_contact() -> None:
+    # Side by side, 5 cm apart, then down by more than their height.
     upper, lower = bar("Upper", 0, 5.0 * R), bar("Lower", 1, -0.2)
     aside = moved(upper, 1.15, 0.0, 0.0)
     step = Step([Thing(aside, moved(aside, 0.0, 0.0, -30.0 * R).vertices), Thing(lower)])
     assert not (step.rows().key[:, 1] == EDGE).any()
-    # Or from farther away, under the other one: it was lower before it was there.
+    # Or from farther away to a place below the other one: it was lower before it arrived there.
     rows = Step([Thing(moved(upper, 2.0, 0.0, 0.0), moved(upper, 0.0, 0.0, -14.0 * R).vertices), Thing(lower)]).rows()
     assert not ((rows.key[:, 1] == EDGE) & (rows.normal[:, 2] > 0.99)).any()
 
 
-def test_what_flies_aslant_through_a_plate_and_beyond_its_border_meets_the_face_that_it_went_through() -> None:
+def test_ccd_oblique_path_past_border() -> None:
+    """A point on an oblique path past the border touches the face that its path went through."""
     plate = gridded("Plate", (-1.0, -1.0, -0.02), (1.0, 1.0, 0.0), 0.2)
     points = np.array([[0.2, 0.1, 0.3], [0.5, -0.3, 0.1], [-0.4, 0.7, 0.2]])
     way = np.array([1.5, 0.1, -1.0])
     step = Step([Thing(cloud(points), cloud(points + way).vertices), obstacle(plate)])
     rows = step.rows()
     rows = rows.some((rows.key[:, 0] == 0) & (rows.key[:, 1] == POINT) & (rows.key[:, 2] % 3 == 0))
-    # The last one flies over the border before it is as low.
+    # The last point passes the border above the plate.
     through = points[:, 0] + points[:, 2] / 1.0 * 1.5 < 1.0
     assert list(first_of(rows)) == list(np.flatnonzero(through))
     np.testing.assert_allclose(rows.normal, np.tile([0.0, 0.0, 1.0], (len(rows), 1)), atol=1e-9)
     np.testing.assert_allclose(step.heights(rows), (points + way)[through, 2], atol=1e-6)
 
 
-def test_parts_of_one_surface_meet_where_they_face_each_other_and_were_not_neighbours() -> None:
+def test_self_contact_of_facing_parts() -> None:
+    """Parts of a surface touch if they face each other and were not close in the rest shape."""
     one = gridded("Both", (0.0, 0.0, 0.0), (0.2, 0.2, 0.1), 0.05)
     apart = moved(one, 0.0, 0.0, 0.2)
     count = len(one.vertices)
@@ -181,18 +189,19 @@ def test_parts_of_one_surface_meet_where_they_face_each_other_and_were_not_neigh
     end[count:, 2] -= 0.1 - 0.5 * R
     step = Step([Thing(both, end)], facing=(), own=(0,))
     rows = step.rows()
-    # The lower one's top and the upper one's bottom, inner vertices and rims alike; no sides, nor top on bottom.
+    # The top of the lower part and the bottom of the upper one, with their rims, but no sides.
     z = both.vertices[rows.key[:, 2], 2]
     assert set(np.round(z, 6)) == {0.1, 0.2}
     assert len(np.unique(rows.key[:, 2])) >= 2 * 25
     np.testing.assert_allclose(np.abs(rows.normal[:, 2]), 1.0, atol=1e-9)
     np.testing.assert_allclose(step.heights(rows), 0.5 * R, atol=1e-9)
-    # Where it was as near when it was modelled nothing touches.
+    # Parts that are as close in the rest shape do not touch.
     near = Surface("Both", end, both.triangles)
     assert len(Step([Thing(near)], facing=(), own=(0,)).rows()) == 0
 
 
-def test_what_begins_inside_is_led_out_the_nearest_way_and_later_only_what_stayed_behind() -> None:
+def test_initial_penetration_exits_nearest_way() -> None:
+    """In the first step points inside leave by the nearest way; later only those still recorded as inside do."""
     body = gridded("Small", (0.4, 0.4, 0.7), (0.6, 0.6, 0.9), 0.1)
     cube = gridded("Cube", (0, 0, 0), (1, 1, 1), 0.25)
     step = Step([Thing(body), obstacle(cube)], memory=None)
@@ -211,7 +220,8 @@ def test_what_begins_inside_is_led_out_the_nearest_way_and_later_only_what_staye
 
 
 @pytest.mark.parametrize("consistent", [True, False])
-def test_what_begins_in_a_slab_by_more_than_half_of_it_leaves_it_where_it_came_from(consistent: bool) -> None:
+def test_deep_initial_penetration_common_exit(consistent: bool) -> None:
+    """A body more than half inside a slab leaves it on one side only."""
     slab, body = (
         gridded("Slab", (-0.5, -0.5, -0.1), (0.5, 0.5, 0.0), 0.1),
         gridded("Body", (-0.1, -0.1, -0.06), (0.1, 0.1, 0.14), 0.05),
@@ -219,13 +229,13 @@ def test_what_begins_in_a_slab_by_more_than_half_of_it_leaves_it_where_it_came_f
     rows = Step([Thing(body, consistent=consistent), obstacle(slab)], memory=None).rows()
     rows = rows.some((rows.key[:, 0] == 0) & (rows.key[:, 1] == POINT))
     below = body.vertices[rows.key[:, 2], 2] < 0.0
-    # Not half of it down and half of it up, to which all of it is nearest.
+    # All of it leaves upwards, although the lower half is closer to the bottom.
     assert below.sum() >= 25
     np.testing.assert_allclose(rows.normal[below], np.tile([0.0, 0.0, 1.0], (int(below.sum()), 1)), atol=1e-6)
 
 
 def thread(*points: tuple[float, float, float]) -> Thing:
-    """A body of edges from each point to the next, which touch all along."""
+    """Return a body of edges from each point to the next, which touch along their whole length."""
     k = np.arange(len(points))
     wires = np.stack([k[:-1], k[1:]], 1)
     shares = np.full(len(points), 1e-4)
@@ -234,13 +244,13 @@ def thread(*points: tuple[float, float, float]) -> Thing:
 
 
 @pytest.mark.parametrize("turned", [False, True])
-def test_a_thread_across_an_edge_meets_it_whichever_way_it_runs(turned: bool) -> None:
+def test_thread_across_sharp_edge(turned: bool) -> None:
     high = 0.5 * R / np.sqrt(2.0)
     ends = [(-0.1 - high, 0.47, 0.9 + high), (0.1 - high, 0.5, 1.1 + high)]
     step = Step([thread(*ends[:: -1 if turned else 1]), obstacle(box((1.0, 1.0, 1.0)))])
     rows = step.rows()
     rows = rows.some(rows.key[:, 1] == EDGE)
-    # It runs along none of the faces, and its ends are far from all.
+    # It is parallel to no face, and its ends are far from all faces.
     assert len(rows) == 1
     across = np.cross([0.2, 0.03, 0.2], [0.0, 1.0, 0.0])
     np.testing.assert_allclose(rows.normal[0], across / np.linalg.norm(across), atol=1e-9)
@@ -248,21 +258,21 @@ def test_a_thread_across_an_edge_meets_it_whichever_way_it_runs(turned: bool) ->
 
 
 @pytest.mark.parametrize("turned", [False, True])
-def test_a_smooth_edge_stops_a_thread_too(turned: bool) -> None:
-    """The diagonal of a box's face, that of two triangles in one plane."""
+def test_thread_across_smooth_edge(turned: bool) -> None:
+    """The diagonal of a box's face, shared by two coplanar triangles, stops a thread too."""
     ends = [(0.3, 0.3, 1.0 + 0.4 * R), (0.7, 0.71, 1.0 + 0.4 * R)]
     other = [(0.3, 0.7, 1.0 + 0.4 * R), (0.71, 0.3, 1.0 + 0.4 * R)]
     found = []
     for points in (ends, other):
         rows = Step([thread(*points[:: -1 if turned else 1]), obstacle(box((1.0, 1.0, 1.0)))]).rows()
         found += [rows.some(rows.key[:, 1] == EDGE)]
-    # One of the two crosses the diagonal of that face, the other lies beside it.
+    # Only one of the two crosses the diagonal of that face.
     assert sorted(len(rows) for rows in found) == [0, 1]
     np.testing.assert_allclose(np.concatenate([rows.normal for rows in found]), [[0.0, 0.0, 1.0]], atol=1e-9)
 
 
-def test_a_thread_that_stands_on_one_face_of_a_corner_is_not_behind_the_other_one() -> None:
-    """It misses the edge by 1.5 contact distances on the inner side, and a hair above the face."""
+def test_thread_beside_corner_edge() -> None:
+    """The thread misses the edge by 1.5 contact distances on the inner side, just above the face."""
     step = Step(
         [thread((1.0 - 1.5 * R, 0.5, 1.0002), (1.0 - 1.5 * R + 0.006, 0.5, 1.2)), obstacle(box((1.0, 1.0, 1.0)))]
     )
@@ -270,22 +280,23 @@ def test_a_thread_that_stands_on_one_face_of_a_corner_is_not_behind_the_other_on
 
 
 def _roof(name: str, turned: bool) -> Surface:
-    """A slab of 0.4 x 0.2 m whose upper side has a ridge along x that turns by 11 degrees; turned, below along y."""
+    """Return a slab of 0.4 x 0.2 m with a ridge of 11 degrees along x on top; turned: along y and below."""
     eaves = [(x, y, z) for x in (-0.2, 0.2) for y in (-0.1, 0.1) for z in (-0.1, -0.01)]
     points = np.array([*eaves, (-0.2, 0.0, 0.0), (0.2, 0.0, 0.0)])
     return _hull(name, points[:, [1, 0, 2]] * [1.0, 1.0, -1.0] if turned else points)
 
 
 @pytest.mark.parametrize("depth", [0.004, 0.03])
-def test_edges_that_hardly_turn_meet_in_a_thorough_look_where_no_point_is_near(depth: float) -> None:
+def test_shallow_edges_in_thorough_detection(depth: float) -> None:
+    """Edges of small dihedral angle touch in thorough detection where no vertex is near."""
     lower, upper = _roof("A", False), moved(_roof("B", True), 0.0, 0.0, 0.02)
     step = Step([Thing(lower), Thing(upper, upper.vertices - [0.0, 0.0, 0.02 + depth])])
-    # A tip is far beside the other one; the edges alone cross.
+    # The tips are far from the other slab; only the edges cross.
     assert len(step.rows()) == 0
     rows = step.rows(thorough=True)
     heights = step.heights(rows)
     assert (rows.key[:, 1] == EDGE).all()
-    # Beside the ridges diagonals of slopes meet, which are less deep.
+    # Diagonals of the slopes touch too, but less deep than the ridges.
     deepest = heights.argmin()
     np.testing.assert_allclose(np.abs(rows.normal[deepest]), [0.0, 0.0, 1.0], atol=1e-12)
     assert heights[deepest] == pytest.approx(-depth)

@@ -1,4 +1,4 @@
-"""What lies in folds on itself touches all sides of a fold, and comes to rest."""
+"""Self-contact in folds: contacts with all sides of a fold, and rest."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CRUMPLED = Path(__file__).parent / "crumpled.npz"
 
 
 def crumpled() -> tuple[Body, np.ndarray, np.ndarray]:
-    """A square metre of cotton that touches itself, where its nodes lay in a heap, and what pressed there."""
+    """Return a square metre of cotton with self-contact, its crumpled node positions, and its contacts there."""
     body = cloth(21, 0.0)
     turn, points = 1.5, body.surface.vertices
     R = np.array([[np.cos(turn), 0.0, np.sin(turn)], [0.0, 1.0, 0.0], [-np.sin(turn), 0.0, np.cos(turn)]])
@@ -37,22 +37,22 @@ def crumpled() -> tuple[Body, np.ndarray, np.ndarray]:
 
 
 @pytest.mark.slow
-def test_a_crumpled_sheet_comes_to_rest() -> None:
-    """With one side of a fold at a time it hopped by 1 to 4 thousandths of its size a frame, for ever."""
+def test_crumpled_sheet_comes_to_rest() -> None:
+    """With one side of a fold at a time it hopped by 1 to 4 thousandths of its size per frame, for ever."""
     body, heap, contacts = crumpled()
     simulation = Simulation(scene(body, last=40, obstacles=(plane(0.0),)))
     first = simulation.first_frame()
     state = State.at_rest(heap, first.state.time, {f"Cloth{OF}contacts": contacts})
     places = [frame.state.positions for frame in simulation.frames(replace(first, state=state))]
     moved = [float(np.linalg.norm(b - a, axis=1).max()) for a, b in pairwise(places)]
-    # Three times Settle after it was let go.
+    # Three Settle times after the release.
     assert max(moved[-4:]) < 1e-4 * body.surface.size
 
 
 def touched(normals: np.ndarray, height: float) -> np.ndarray:
-    """Normals (k, 3) with which a vertex of a sheet touches its own planes through the origin, at a height over it.
+    """Return the contact normals (k, 3) of a sheet's vertex at a height over planes of the sheet through the origin.
 
-    normals: (s, 3) of the planes, each a large triangle of the sheet, as is the vertex's own small one.
+    normals: (s, 3) of the planes, each a large triangle; the vertex has a small triangle of its own.
     """
     corners, triangles = [], []
     for normal in normals:
@@ -60,14 +60,14 @@ def touched(normals: np.ndarray, height: float) -> np.ndarray:
         along /= np.linalg.norm(along)
         across = np.cross(normal, along)
         triangles.append(np.arange(3) + 3 * len(corners))
-        # Those of a ridge too reach as far as below the vertex.
+        # The triangles of a ridge also extend below the vertex.
         corners.append([along, -0.5 * along + across, -0.5 * along - across])
     up = np.array([0.0, 0.0, 1.0])
     tip = height * up + np.array([[0.0, 0.0, 0.0], [0.3 * R, 0.0, 0.5 * R], [0.0, 0.3 * R, 0.5 * R]])
     triangles.append(np.arange(3) + 3 * len(normals))
     points = np.concatenate([*np.array(corners), tip])
     rest = points.copy()
-    # As modelled they are far from each other.
+    # In the rest shape they are far apart.
     rest += 10.0 * np.repeat(np.arange(len(triangles)), 3)[:, None] * up
     surface = Surface("Sheet", points, np.array(triangles))
     step = Step([Thing(surface, rest=rest)], facing=(), own=(0,))
@@ -76,14 +76,14 @@ def touched(normals: np.ndarray, height: float) -> np.ndarray:
 
 
 def facing_up(*tilts: tuple[float, float]) -> np.ndarray:
-    """(s, 3) unit normals, tilted by so many rad towards a direction in rad."""
+    """Return unit normals (s, 3), each tilted by an angle towards a direction, both in rad."""
     return np.array([[np.sin(t) * np.cos(a), np.sin(t) * np.sin(a), np.cos(t)] for t, a in tilts])
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
 @pytest.mark.parametrize("tilt", [0.3, 0.8, 1.2])
-def test_a_point_touches_every_side_of_a_fold(count: int, tilt: float) -> None:
-    """Planes that all lie below it: a floor, a fold, a corner."""
+def test_point_contacts_every_fold_side(count: int, tilt: float) -> None:
+    """Planes below a point: a floor, a fold, or a corner."""
     normals = facing_up(*((tilt * (1.0 + 0.01 * k), 0.4 + 2.0 * np.pi * k / max(count, 2)) for k in range(count)))
     found = touched(normals, 0.9 * R / np.cos(1.02 * tilt))
     assert len(found) == count
@@ -91,17 +91,18 @@ def test_a_point_touches_every_side_of_a_fold(count: int, tilt: float) -> None:
     assert apart.min(axis=0).max() < 1e-6
 
 
-def test_what_is_bent_by_less_than_a_twentieth_is_one_side() -> None:
+def test_shallow_fold_counts_as_one_side() -> None:
     assert len(touched(facing_up((0.01, 0.0), (0.01, np.pi)), 0.9 * R)) == 1
 
 
-def test_a_points_sides_keep_their_friction_each_while_there_are_as_many() -> None:
+def test_friction_history_of_fold_sides() -> None:
+    """Each side keeps its friction state while the number of sides stays; otherwise the nearest side gets all."""
     keys = np.array([[0, POINT, 4, 0], [0, CORNERS[0], 4, 0], [0, POINT, 7, 0], [0, EDGE, 4, 0]])
     slips = np.arange(12.0).reshape(4, 3)
     memory = ContactMemory.of(keys, slips, np.array([1.0, 2.0, 3.0, 4.0]), np.zeros(4)).of_points()
     np.testing.assert_array_equal(memory.stretch(keys), slips)
     np.testing.assert_array_equal(memory.pressed(keys), [1.0, 2.0, 3.0, 4.0])
-    # One side less: the one that is left has all; one more: the nearest has all.
+    # With one side less the remaining side has all; with one more the nearest side has all.
     np.testing.assert_array_equal(memory.stretch(keys[[0, 2, 3]]), [slips[0] + slips[1], slips[2], slips[3]])
     more = np.concatenate([keys, [[0, CORNERS[0], 7, 0]]])
     np.testing.assert_array_equal(memory.stretch(more), [*slips, np.zeros(3)])

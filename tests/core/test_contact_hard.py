@@ -1,4 +1,4 @@
-"""What is fast, sharp, thin, squeezed or piled up stays in front of what it touches (docs/physics.md section 7)."""
+"""Penetration in hard contact: fast, sharp, thin, squeezed and stacked bodies (docs/physics.md section 7)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ R = 0.005 * SIZE
 
 
 def moving(simulation: Simulation, velocity: np.ndarray) -> Run:
-    """From its first frame, with all of it on its way, m/s."""
+    """Return a run at its first frame, with a velocity (n, 3) or (3,) m/s added to all nodes."""
     run = Run(simulation, simulation.first_frame(), simulation.sampled(1))
     state = run.frame.state
     run.frame = replace(run.frame, state=replace(state, velocities=state.velocities + velocity))
@@ -40,14 +40,14 @@ PLATES = {"open": waves(15, 1.4, 0.0, 1.0), "closed": gridded("Plate", (-0.7, -0
 
 
 def shot(plate: str, stiffness: float, substeps: int) -> tuple[float, bool]:
-    """The deepest vertex of a cube that hits a plate with 40 m/s, of its size, and whether it stays in front."""
+    """Return the penetration of a cube at 40 m/s into a plate over its size, and whether it ends in front."""
     body = block(low=(-0.1, -0.1, 0.4), stiffness=stiffness, substeps=substeps)
     simulation = Simulation(scene(body, last=24, gravity=0.0 * DOWN, obstacles=(collider(PLATES[plate]),)))
     run = moving(simulation, np.array([0.0, 0.0, -40.0]))
     lowest = []
     for number in range(2, 14):
         frame = run.advance(simulation.sampled(number, run.count))
-        # As long as it is over the plate.
+        # Vertices over the plate.
         over = (np.abs(frame.surface[:, :2]) < 0.7).all(axis=1)
         lowest.append(float(frame.surface[over, 2].min()))
     return -min(lowest) / SIZE, bool(frame.surface[:, 2].mean() > 0.0)
@@ -71,14 +71,15 @@ def slow(*values: Any) -> Any:
         slow("open", 100.0, 4),
     ],
 )
-def test_a_cube_of_40_metres_a_second_stays_in_front_of_a_plate(plate: str, stiffness: float, substeps: int) -> None:
+def test_fast_cube_does_not_tunnel_plate(plate: str, stiffness: float, substeps: int) -> None:
+    """At 40 m/s the cube penetrates by less than is visible and rebounds."""
     deepest, back = shot(plate, stiffness, substeps)
     assert deepest < SEEN
     assert back
 
 
 def landed() -> float:
-    """The deepest vertex of a ball that falls from two metres onto a table, of its size."""
+    """Return the largest penetration of a ball that falls from two metres onto a table, over its size."""
     ball = sphere(600)
     ball = Surface(
         "Ball",
@@ -93,12 +94,12 @@ def landed() -> float:
 
 
 @pytest.mark.slow
-def test_a_ball_from_two_metres_stays_in_front_of_a_table() -> None:
+def test_dropped_ball_penetration_is_invisible() -> None:
     assert landed() < SEEN
 
 
 def on_waves() -> tuple[float, float]:
-    """How deep a bar gets into moving waves, and how far off them, of its size."""
+    """Return the largest penetration of a bar into moving waves, and its largest gap, both over its size."""
     surface = gridded("Bar", (-0.4, -0.1, 0.09), (0.4, 0.1, 0.29), 0.05)
     ground = waves(41, 2.0, 0.06, 0.5)
 
@@ -113,21 +114,21 @@ def on_waves() -> tuple[float, float]:
         points = frame.surface - path(frame.number)
         high = 0.06 * np.sin(2 * np.pi * points[:, 0] / 0.5) * np.cos(2 * np.pi * points[:, 1] / 0.5)
         gaps.append(float((points[:, 2] - high).min()))
-    # The sheet's triangles lie up to this far from the waves that they are of.
+    # Largest distance of the sheet's triangles from the exact waves.
     flat = 0.06 * (2 * np.pi / 0.5) ** 2 * (2.0 / 40) ** 2 / 4.0
     return (-min(gaps) - flat) / surface.size, (max(gaps[24:]) - flat) / surface.size
 
 
 @pytest.mark.slow
-def test_a_bar_follows_moving_waves_without_sinking_in() -> None:
+def test_bar_on_moving_waves() -> None:
     deepest, off = on_waves()
     assert deepest < SEEN
-    # It lies on them, and is not thrown off.
+    # It stays on the waves.
     assert off < 0.02
 
 
 def over_edge(spacing: float) -> float:
-    """How deep the edge of a box is in a tail that falls over it, of its size."""
+    """Return the largest penetration of a box's edge into a tail that falls over it, over the tail's size."""
     tail = gridded("Tail", (0.0, -0.05, 0.0), (0.6, 0.05, 0.1), spacing)
     pins = (tail.vertices[:, 0] < 1e-6).astype(float)
     obstacle = turned(
@@ -143,12 +144,13 @@ def over_edge(spacing: float) -> float:
 
 
 @pytest.mark.parametrize("spacing", [0.05, pytest.param(0.02, marks=pytest.mark.slow)])
-def test_the_edge_of_a_box_does_not_sink_between_the_vertices_of_a_tail(spacing: float) -> None:
+def test_box_edge_under_coarse_tail(spacing: float) -> None:
+    """A sharp edge does not penetrate between the vertices of a tail that lies over it."""
     assert over_edge(spacing) < SEEN
 
 
 def squeezed(closed: bool) -> float:
-    """How far a ball that plates press to 45% of its width comes through them, of its size."""
+    """Return how far a ball pressed to 45% of its width protrudes through the plates, over its size."""
     ball = sphere(400)
     ball = Surface("Belly", 0.2 * ball.vertices / np.linalg.norm(ball.vertices, axis=1)[:, None], ball.triangles)
 
@@ -171,14 +173,14 @@ def squeezed(closed: bool) -> float:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("closed", [True, False])
-def test_a_belly_squeezed_between_plates_stays_between_them(closed: bool) -> None:
+def test_squeezed_ball_stays_between_plates(closed: bool) -> None:
     assert squeezed(closed) < SEEN
 
 
 def aslant(substeps: int) -> tuple[float, float]:
-    """What two bodies that hit each other aslant change of their momentum, in parts of it, and of their angular one.
+    """Return the relative errors of linear and angular momentum in an oblique collision of two bodies.
 
-    The latter against what the two turn about their centre with when they meet: a lever of about their size.
+    The angular error is relative to the momentum times the bodies' size, about their lever arm.
     """
     one = block("One", low=(-0.3, -0.1, -0.1), touch_together=True, substeps=substeps)
     two = block("Two", low=(0.02, -0.02, -0.07), touch_together=True, substeps=substeps)
@@ -203,7 +205,7 @@ def aslant(substeps: int) -> tuple[float, float]:
 
 
 @pytest.mark.slow
-def test_bodies_that_hit_each_other_aslant_keep_their_momenta() -> None:
+def test_oblique_collision_conserves_momenta() -> None:
     (linear, angular), (finer, less) = (aslant(substeps) for substeps in (1, 4))
     assert max(linear, finer) < 1e-10
     assert angular < 0.02
@@ -211,8 +213,8 @@ def test_bodies_that_hit_each_other_aslant_keep_their_momenta() -> None:
 
 
 @pytest.mark.parametrize("pinned", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_what_is_far_away_changes_no_momentum_of_what_meets(pinned: bool) -> None:
-    """Large enough for a metric in single precision, slow, and beside a third body of the same island."""
+def test_collision_momentum_with_distant_body(pinned: bool) -> None:
+    """Large enough for a preconditioner in single precision, slow, and with a third body in the same island."""
     bodies = [
         block(name, low=low, resolution=500, settle=96.0, touch_together=True)
         for name, low in {"One": (-0.3, -0.1, -0.1), "Two": (0.02, -0.02, -0.07), "Far": (5.0, 5.0, 5.0)}.items()
@@ -248,7 +250,7 @@ def stack(count: int, last: int) -> Simulation:
 
 
 @pytest.mark.parametrize(("count", "last"), [(2, 72), pytest.param(5, 241, marks=pytest.mark.slow)])
-def test_a_stack_stands_with_nothing_inside_of_anything(count: int, last: int) -> None:
+def test_stack_stands_without_penetration(count: int, last: int) -> None:
     simulation = stack(count, last)
     frames = list(simulation.frames())
     for frame in frames[:: max(last // 12, 1)]:
@@ -261,7 +263,10 @@ def test_a_stack_stands_with_nothing_inside_of_anything(count: int, last: int) -
 
 
 def shaken(forwards: float, backwards: float, seconds: float) -> tuple[float, int]:
-    """How far a block with a front walks on ground shaken by 5 cm, twice a second, m; and how often it was helped."""
+    """Return the way of a block with anisotropic friction on shaken ground, m, and the fallback count.
+
+    The ground moves by 5 cm, twice per second.
+    """
 
     def path(frame: float) -> np.ndarray:
         return np.array([0.05 * np.sin(4.0 * np.pi * (frame - 1.0) / 24.0), 0.0, 0.0])
@@ -273,9 +278,9 @@ def shaken(forwards: float, backwards: float, seconds: float) -> tuple[float, in
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seconds", [2.5, pytest.param(10.0, marks=pytest.mark.slow)])
-def test_what_slides_more_easily_forwards_walks_on_shaken_ground(seconds: float) -> None:
+def test_anisotropic_friction_walks_on_shaken_ground(seconds: float) -> None:
     way, helped = shaken(0.1, 0.8, seconds)
-    # A rigid block makes 4.33 m in 10 s, by a step of a 48th of a second.
+    # A rigid block moves 4.33 m in 10 s with steps of 1/48 s.
     assert 0.4 * seconds < way < 0.46 * seconds
     assert helped == 0
     alike, helped = shaken(0.45, 0.45, seconds)
@@ -283,7 +288,8 @@ def test_what_slides_more_easily_forwards_walks_on_shaken_ground(seconds: float)
     assert helped == 0
 
 
-def test_a_loose_piece_of_a_mesh_lands_on_a_pinned_one_where_it_touches_itself() -> None:
+def test_self_contact_of_loose_mesh_part() -> None:
+    """With self-contact a loose part of a mesh lands on the pinned part; without it falls through."""
     lower, upper = (
         gridded("Both", (-0.2, -0.2, -0.2), (0.2, 0.2, 0.0), 0.1),
         gridded("", (-0.1, -0.1, 0.5), (0.1, 0.1, 0.7), 0.1),
@@ -298,21 +304,21 @@ def test_a_loose_piece_of_a_mesh_lands_on_a_pinned_one_where_it_touches_itself()
         gap = shapes[:, len(lower.vertices) :, 2].min(axis=1)
         if itself:
             assert gap.min() > -0.01
-            # And stays where it has landed.
+            # It stays where it landed.
             assert np.abs(shapes[-1] - shapes[-4]).max() < 1e-3
         else:
             assert gap.min() < -1.0
 
 
 @pytest.mark.parametrize(("over", "way"), [(0.03, "NEAREST"), (0.12, "NEAREST"), (0.12, "CONSISTENT")])
-def test_what_begins_inside_comes_out_slowly_and_all_one_way(over: float, way: str) -> None:
-    """A block of 0.2 m that begins in a slab as thick: beyond the middle of it the nearest ways out tear it apart.
+def test_initial_penetration_exit_speed_is_limited(over: float, way: str) -> None:
+    """A block of 0.2 m starts in a slab of the same thickness; beyond its middle the nearest exits would tear it apart.
 
-    It may come out with 0.5 of its size (0.35 m) a second, and lies as if it had been put there then.
+    It may come out at 0.5 of its size (0.35 m) per second, and then rests on the slab.
     """
     slab = collider(gridded("Slab", (-0.3, -0.3, -0.2), (0.3, 0.3, 0.0), 0.1))
     body = block(low=(-0.1, -0.1, -over), start_settled=False, depth=way)
     low = [float(f.surface[:, 2].min()) for f in Simulation(scene(body, last=34, obstacles=(slab,))).frames()]
-    # And 5% more, as what is soft comes out of it.
+    # A soft body comes out 5% faster.
     assert np.diff(low).max() <= 1.05 * 0.5 * SIZE / 24.0
     assert -R < low[-1] < 1.1 * R

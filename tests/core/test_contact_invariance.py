@@ -1,4 +1,4 @@
-"""What contact must not depend on: where a bake was stopped, what all moves along with, and what else lies around."""
+"""Invariance of contact: resumed bakes, common motion of all objects, and unrelated objects."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ R = 0.005 * SIZE
 
 
 def falling(last: int = 18) -> Scene:
-    """Two blocks that land on each other and on a table that moves: every kind of contact is in its memory."""
+    """Return two blocks that land on each other and on a moving table, with every kind of contact history."""
     one = block("One", low=(-0.1, -0.1, 0.02), touch_together=True, bounce=30.0)
     two = block("Two", low=(0.0, -0.05, 0.3), touch_together=True, stiffness=300.0, settle=24.0)
     table = gridded("Table", (-0.4, -0.4, -0.2), (0.4, 0.4, 0.0), 0.1)
@@ -44,12 +44,12 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.slow
-def test_a_bake_that_stops_in_the_middle_of_contact_resumes_to_the_same_bytes(tmp_path: Path) -> None:
+def test_bake_stopped_in_contact_resumes_identically(tmp_path: Path) -> None:
     for _ in bake(Simulation(falling()), FrameCache(tmp_path / "whole", "Group")):
         pass
     whole = files(tmp_path / "whole")
     assert len(whole) == 18
-    # When one of them has landed, and when both have.
+    # After the first block landed, and after both did.
     for stop in (6, 13):
         folder = tmp_path / f"parts{stop}"
         steps = bake(Simulation(falling()), FrameCache(folder, "Group"))
@@ -62,7 +62,7 @@ def test_a_bake_that_stops_in_the_middle_of_contact_resumes_to_the_same_bytes(tm
         assert files(folder) == whole
 
 
-def test_a_frame_in_the_middle_of_contact_is_all_that_the_next_one_needs() -> None:
+def test_frame_holds_complete_contact_history() -> None:
     made = scene(block(low=(-0.1, -0.1, 0.1), bounce=30.0, settle=8.0), last=14, obstacles=(plane(),))
     frames = list(Simulation(made).frames())
     kinds = {key.split(OF)[1] for one in frames for key, kept in one.state.memory.items() if len(kept) and kept.any()}
@@ -75,7 +75,10 @@ def test_a_frame_in_the_middle_of_contact_is_all_that_the_next_one_needs() -> No
 
 
 def carried(velocity: np.ndarray, height: float, bounce: float, last: int, **more: Any) -> np.ndarray:
-    """(k, v, 3) m, of a block that falls onto ground, when all of it moves along, m/s, seen from there."""
+    """Return positions (k, v, 3), m, of a block that falls onto ground, in a frame that moves with both.
+
+    velocity: of block and ground, m/s.
+    """
 
     def path(frame: float) -> np.ndarray:
         return velocity * (frame - 1.0) / 24.0
@@ -102,15 +105,15 @@ def carried(velocity: np.ndarray, height: float, bounce: float, last: int, **mor
         pytest.param((1.0, 0.5, 0.3), 0.0, marks=pytest.mark.slow),
     ],
 )
-def test_a_landing_is_the_same_where_all_moves_along(velocity: tuple[float, ...], bounce: float) -> None:
+def test_landing_is_galilean_invariant(velocity: tuple[float, ...], bounce: float) -> None:
     still = carried(np.zeros(3), 0.3, bounce, 30)
     moved = carried(np.array(velocity), 0.3, bounce, 30)
-    # Each step is as near as its tolerance; a landing is hard on that.
+    # Each step is solved to its tolerance; landings amplify the error.
     assert np.abs(still - moved).max() < 0.01 * SIZE
 
 
 @pytest.mark.slow
-def test_what_landed_once_can_be_thrown_by_its_ground() -> None:
+def test_moving_ground_throws_landed_block() -> None:
     def path(frame: float) -> np.ndarray:
         return np.array([0.0, 0.0, 0.125 * min(max(frame - 49.0, 0.0), 6.0)])
 
@@ -119,12 +122,13 @@ def test_what_landed_once_can_be_thrown_by_its_ground() -> None:
         body = block(low=(-0.1, -0.1, drop), settle=6.0)
         frames = list(Simulation(scene(body, last=76, obstacles=(plane(path=path),))).frames())
         heights.append(max(float(one.surface[:, 2].min()) for one in frames))
-    # 3 m/s are good for 0.46 m, less what half a step of weight takes.
+    # 3 m/s give 0.46 m, less half a step of gravity.
     assert heights == pytest.approx([0.75 + 0.46] * 2, abs=0.07)
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_an_impact_without_bounce_takes_energy_and_no_momentum_wherever_it_presses(seed: int) -> None:
+def test_inelastic_impact_energy_and_momentum(seed: int) -> None:
+    """An impact without Bounce adds no energy and changes no total momentum, wherever its resultant acts."""
     rng = np.random.default_rng(seed)
     one, two = (block(name, low=(k, 0.0, 0.0), touch_together=True) for k, name in enumerate(("One", "Two")))
     system = Simulation(scene(one, two)).islands[0].system
@@ -136,13 +140,13 @@ def test_an_impact_without_bounce_takes_energy_and_no_momentum_wherever_it_press
     normal = rng.normal(size=3)
     normal /= np.linalg.norm(normal)
     for other in (-1, 1):
-        # The middle of what presses lies anywhere in the bodies, and the approach was of any speed.
+        # The resultant acts anywhere in the bodies, after an approach at any speed.
         centre = x[rng.integers(len(x))]
         touch = Touch(0, other, 100.0 * normal, centre, rng.normal(size=3) * 0.1)
         for rebound in (-1.0, 0.0):
             known = {(0, other): Impact(0, other, 3, float(rng.uniform(0.5, 4.0)), rebound, normal)}
             _, after = impacted(system, known, [touch], (x, v), (x, v), [0.0, 0.0], 1.0 / 24.0, 0.4)
-            # Seen from what is hit, which nothing moves.
+            # Relative to the collider, which nothing moves.
             there = touch.support if other < 0 else np.zeros(3)
             before, now = (0.5 * float(mass @ ((w - there) ** 2).sum(axis=1)) for w in (v, after))
             assert now <= before * (1.0 + 1e-12)
@@ -154,8 +158,8 @@ def test_an_impact_without_bounce_takes_energy_and_no_momentum_wherever_it_press
 
 
 @pytest.mark.slow
-def test_what_lands_turning_comes_to_rest() -> None:
-    """A rod of eight sides that turns 4 times a second, under a slow dial that must not drive it on."""
+def test_spinning_rod_lands_and_rests() -> None:
+    """A rod of eight sides at 4 turns per second, with a long Settle time that must not drive it on."""
     angle = np.pi * (np.arange(8) + 0.5) / 4.0
     rod = extruded("Rod", 0.08 * np.stack([np.cos(angle), np.sin(angle)], axis=1), 0.2)
     lying = np.stack([rod.vertices[:, 2], rod.vertices[:, 0], rod.vertices[:, 1]], axis=1)
@@ -171,14 +175,14 @@ def test_what_lands_turning_comes_to_rest() -> None:
     for number in range(2, 41):
         now = run.advance(simulation.sampled(number, run.count)).state
         found.append(float(mass @ (0.5 * (now.velocities**2).sum(axis=1) + 9.81 * now.positions[:, 2])))
-    # From its height at rest.
+    # Relative to its energy at rest.
     above = np.array(found) - 9.81 * mass.sum() * 0.08 * np.cos(np.pi / 8.0)
     assert above.max() < 1.02 * above[0]
     assert above[-1] < 0.1 * above[0]
 
 
 @pytest.mark.slow
-def test_a_block_on_a_moving_plate_knows_nothing_of_one_on_a_still_plate() -> None:
+def test_blocks_on_separate_plates_are_independent() -> None:
     plate, other = (
         gridded(name, (-0.3, y - 0.3, -0.2), (0.3, y + 0.3, 0.0), 0.15) for name, y in (("One", 0.0), ("Two", 5.0))
     )
@@ -197,14 +201,15 @@ def test_a_block_on_a_moving_plate_knows_nothing_of_one_on_a_still_plate() -> No
             )
         made = scene(*bodies, last=48, obstacles=(collider(plate, path), collider(other)))
         found.append(np.array([one.shapes["Here"] for one in Simulation(made).frames()]))
-    # To the tolerance of the steps.
+    # Within the tolerance of the steps.
     assert np.abs(found[0] - found[1]).max() < 1e-3 * SIZE
 
 
 @pytest.mark.slow
-def test_what_hardly_moved_in_a_step_is_not_looked_for_again_and_nothing_differs_by_it(
+def test_redetection_skip_keeps_result(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """Steps with little motion skip the second detection, with the same result."""
     looked = []
     find = Detection.__call__
 
@@ -224,9 +229,9 @@ def test_what_hardly_moved_in_a_step_is_not_looked_for_again_and_nothing_differs
     counts, places = run()
     monkeypatch.setattr(contact_step, "_STAYED", 0.0)
     every, wanted = run()
-    # While it lands it is looked for where the step has come out, too; by the end it moves by 10^-5 of the distance.
+    # During landing detection runs again at the end of the step. At the end motions are 10^-5 of the contact distance.
     assert (counts[1:8] >= 2).all()
-    # A step of which little is left but rounding may have to be tried again.
+    # A step at the level of rounding may need another attempt.
     assert np.count_nonzero(counts[-20:] == 1) >= 19
     assert (every[1:] >= 2).all()
     assert np.array_equal(places, wanted)

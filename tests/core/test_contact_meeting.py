@@ -1,4 +1,4 @@
-"""What is made of what touches: how stiff, how far, with what friction, and from where (docs/physics.md section 7)."""
+"""Coefficients of contacts: stiffness, distance, friction and history (docs/physics.md section 7)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from touchables import E, H, R, Step, Thing, cloud, moved, obstacle, plane
 FLAT = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
 
 
-def test_stiffness_distance_easing_and_friction_of_contacts_are_those_of_the_formulas() -> None:
+def test_contact_coefficients_match_formulas() -> None:
+    """Stiffness, distance, easing and friction of contacts."""
     body, other = (
         gridded("Body", (0, 0, 0), (0.2, 0.2, 0.2), 0.05),
         gridded("Other", (-0.2, -0.2, -0.3), (0.4, 0.4, 0.0), 0.1),
@@ -42,7 +43,7 @@ def test_stiffness_distance_easing_and_friction_of_contacts_are_those_of_the_for
     for k in down:
         assert rows.stiffness[k] == pytest.approx(contact.stiffness([E, 0.3 * E], areas[0][rows.key[k, 2]], r, True))
         assert rows.out[k] == pytest.approx(contact.eased(r, -0.4 * R, H, size))
-    # From the collider's side each point stands for what it touches at most, and one body's modulus counts.
+    # On the collider's side a point has at most the area that it touches, and one body's modulus counts.
     things[1] = obstacle(other, friction=0.15, backward=0.15)
     step = Step(things)
     rows = step.rows()
@@ -54,7 +55,8 @@ def test_stiffness_distance_easing_and_friction_of_contacts_are_those_of_the_for
     assert (rows.stiffness[back] <= most * (1.0 + 1e-12)).all()
 
 
-def test_friction_remembers_its_stretch_while_a_contact_presses_and_pulls_against_the_collider() -> None:
+def test_friction_history_relative_to_collider() -> None:
+    """The friction spring keeps its elongation while the contact presses, relative to the collider's motion."""
     body, way = cloud(np.array([[0.3, 0.2, 0.5 * R]])), np.array([0.04, 0.01, 0.0])
     stretch = np.array([[1e-3, -2e-3, 0.0]])
     memory = ContactMemory.of(np.array([[0, POINT, 0, 1]]), stretch, np.array([7.0]), np.array([-0.5 * R]))
@@ -62,12 +64,12 @@ def test_friction_remembers_its_stretch_while_a_contact_presses_and_pulls_agains
     rows = step.rows().some(np.array([0]))
     assert tuple(rows.key[0]) == (0, POINT, 0, 1)
     d = np.asarray(rows.weights @ step.nodes + rows.base)
-    # What the point moved more than the plane, beside what was left.
+    # The point's motion relative to the plane, plus the previous elongation.
     np.testing.assert_allclose(d - rows.begun, [way - [0.03, 0.0, 0.0] + stretch[0]], atol=1e-9)
 
 
 @pytest.mark.parametrize("angle", [0.0, 0.4, 1.3])
-def test_friction_depends_on_the_angle_between_front_and_way(angle: float) -> None:
+def test_friction_depends_on_sliding_direction(angle: float) -> None:
     body = gridded("Block", (0, 0, 0), (0.2, 0.2, 0.2), 0.05)
     turn = Rotation.from_euler("z", 0.7)
     body = moved(Surface("Block", turn.apply(body.vertices), body.triangles), 0.0, 0.0, 0.5 * R)
@@ -81,7 +83,7 @@ def test_friction_depends_on_the_angle_between_front_and_way(angle: float) -> No
     np.testing.assert_allclose(rows.friction, wanted, rtol=1e-6)
 
 
-def test_a_moment_knows_where_all_is_and_what_is_dialled() -> None:
+def test_collision_state_positions_and_settings() -> None:
     body, ground = gridded("Body", (0, 0, 0), (0.2, 0.2, 0.2), 0.1), sheet(3)
     step = Step([Thing(body), obstacle(ground)])
     nodes = len(body.vertices)
@@ -92,7 +94,7 @@ def test_a_moment_knows_where_all_is_and_what_is_dialled() -> None:
     model = replace(step.moment.model, surfaces=(held, surfaces[1]), obstacles=(-1, 0))
     touching = Touching(there, 0.0, 0.4, 0.9, (around,))
     found = Moment.of(model, body.vertices + 0.01, [touching], np.array([3.0]), H)
-    # A quarter of it stays on its animation.
+    # A quarter of each point follows the animation.
     start = 0.75 * (body.vertices + 0.01) + 0.25 * (body.vertices + 1.0)
     np.testing.assert_allclose(found.start[:nodes], start, atol=1e-12)
     np.testing.assert_allclose(found.points(body.vertices)[:nodes], body.vertices + 0.25 * 1.5, atol=1e-12)

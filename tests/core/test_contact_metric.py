@@ -1,4 +1,4 @@
-"""The metric of a step with contacts is the inverse of what (1.5) and the contacts' stiffness are together."""
+"""Preconditioner of a step with contacts: the inverse of (1.5) plus the contacts' stiffness."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dampsim.core.solvers.lbfgs import minimise_lbfgs
 from dampsim.core.solvers.problem import Minimum, Tolerance
 from dampsim.core.stepping.step_problem import StepProblem
 
-# Columns are kept in single precision.
+# Columns of the inverse are stored in single precision.
 SINGLE = 2e-5
 
 
@@ -30,23 +30,24 @@ def spd(rng: np.random.Generator, size: int) -> np.ndarray:
     return root @ root.T + size * np.eye(size)
 
 
-def test_a_frame_of_springs_that_lies_free_has_a_metric_that_is_not_singular_where_its_rest_is_looked_for() -> None:
-    # With hardly any inertia its compliance is 10^16 of what presses it.
+def test_free_spring_body_preconditioner_not_singular() -> None:
+    """The static solve of a free body of springs on the floor raises no LinAlgWarning."""
+    # With hardly any inertia its compliance is 10^16 times that of its contacts.
     body = creatures.other(creatures.looper(2), start_settled=True)
     with warnings.catch_warnings():
         warnings.simplefilter("error", LinAlgWarning)
         first = Simulation(creatures.walk(body, 0.2)).first_frame()
-    # On its feet, a contact distance above the floor.
+    # It stands on its feet, a contact distance above the floor.
     assert 0.0 < first.shapes["Looper"][:, 2].min() < 0.01
 
 
 @pytest.mark.parametrize("low", [0, 3])
 @pytest.mark.parametrize("bodies", [1, 2])
 @pytest.mark.parametrize(("count", "dense"), [(5, 400), (5, 0), (20, 400), (20, 0)])
-def test_woodbury_with_coupled_contacts_is_the_dense_inverse(
+def test_woodbury_contacts_match_dense_inverse(
     low: int, bodies: int, count: int, dense: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Five rows resist fewer ways than their nodes have, twenty more. Of those with few coordinates all numbers count.
+    # Five contacts have a lower rank than their nodes have degrees of freedom, twenty a higher one.
     monkeypatch.setattr(metric, "_DENSE", dense)
     monkeypatch.setattr(metric, "_SOON", 1_000_000 * dense)
     rng = np.random.default_rng(low)
@@ -57,7 +58,7 @@ def test_woodbury_with_coupled_contacts_is_the_dense_inverse(
     signs = np.tile(np.array([1.0, 1.0, -1.0])[:low], (bodies, 1))
     update = LowRank(columns, signs, body.repeat(3))
     base = LowRankUpdate(lambda right: np.linalg.solve(A, right), update)
-    # Rows join nodes of both bodies, on a few of them only.
+    # Contacts couple nodes of both bodies, on a few nodes only.
     slots = np.array([1, 2, 5, 6, 8, 9, 11])
     weights = np.zeros((count, nodes))
     for row in weights:
@@ -85,8 +86,8 @@ def test_woodbury_with_coupled_contacts_is_the_dense_inverse(
 
 
 @pytest.mark.parametrize("large", [1e3, 1e9, 1e16])
-def test_what_gives_way_without_end_has_a_metric_that_is_positive(large: float) -> None:
-    # Of one shift of all nodes: rounding of it is more than all that the rest is.
+def test_huge_compliance_preconditioner_is_positive(large: float) -> None:
+    # One common translation; its rounding error exceeds all other entries.
     rng = np.random.default_rng(4)
     inverse = np.eye(12) + large * np.kron(np.ones((4, 4)), np.eye(3))
     base = LowRankUpdate(lambda right: inverse @ right, LowRank.of(4, [], []))
@@ -97,7 +98,7 @@ def test_what_gives_way_without_end_has_a_metric_that_is_positive(large: float) 
         assert way @ metric(way) > 0.0
 
 
-def test_it_is_the_inverse_among_nodes_whatever_was_asked_before() -> None:
+def test_inverse_columns_independent_of_queries() -> None:
     rng = np.random.default_rng(2)
     A = spd(rng, 3 * 30)
     nodes = np.sort(rng.choice(30, 21, replace=False))
@@ -112,12 +113,12 @@ def test_it_is_the_inverse_among_nodes_whatever_was_asked_before() -> None:
     dof = (3 * last[:, None] + np.arange(3)).ravel()
     wanted = np.linalg.inv(A)[np.ix_(dof, dof)]
     np.testing.assert_allclose(asked.among(last).reshape(9, 9), wanted, rtol=1e-5, atol=1e-7 / 30)
-    # A resumed bake asks for others first: to the bit.
+    # A resumed bake makes other queries first; results are equal to the bit.
     assert np.array_equal(asked.among(last), fresh.among(last))
 
 
 def blocks() -> Simulation:
-    """Two turned blocks that press each other and the ground."""
+    """Return two rotated blocks that press on each other and on the ground."""
     turn = Rotation.from_rotvec([0.0, 0.0, 0.4])
     bodies = []
     for k in range(2):
@@ -129,7 +130,10 @@ def blocks() -> Simulation:
 
 
 def dense(problem: StepProblem, v: np.ndarray, stiffness: csr_matrix) -> tuple[np.ndarray, np.ndarray]:
-    """(1.5) and h C of section 7 for a search that starts at v. stiffness: at rest, of the free nodes."""
+    """Return (1.5) and h C of section 7 as dense matrices, for a search that starts at v.
+
+    stiffness: at rest, of the free nodes.
+    """
     turned = block_diag(*problem._metric._rotation)
     A = np.diag(problem._inertia.repeat(3)) + problem._h * problem._scale * turned @ stiffness.toarray() @ turned.T
     low = problem._low_rank.joined()
@@ -146,9 +150,10 @@ def dense(problem: StepProblem, v: np.ndarray, stiffness: csr_matrix) -> tuple[n
 
 
 @pytest.mark.slow
-def test_a_steps_metric_is_the_dense_inverse_of_its_stiffness_and_that_of_what_presses(
+def test_step_preconditioner_matches_dense_inverse(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """It is the inverse of the step's stiffness plus that of the active contacts, and leaves the result unchanged."""
     simulation = blocks()
     stepper = simulation.statics.steppers[0]
     seen = []
@@ -159,7 +164,7 @@ def test_a_steps_metric_is_the_dense_inverse_of_its_stiffness_and_that_of_what_p
             wanted = np.linalg.inv(A + C)
             found = np.stack([problem.precondition(one.reshape(-1, 3)).ravel() for one in np.eye(len(A))], axis=1)
             seen.append(np.abs(found - wanted).max() / np.abs(wanted).max())
-            # Without the contacts it is far off: the test would see it.
+            # Without the contacts the inverse differs much, so the test is sensitive.
             assert np.abs(np.linalg.inv(A) - wanted).max() > 0.05 * np.abs(wanted).max()
             step = np.random.default_rng(0).normal(size=v.shape)
             apart = problem.apart(step)
@@ -171,16 +176,16 @@ def test_a_steps_metric_is_the_dense_inverse_of_its_stiffness_and_that_of_what_p
     *_, frame = simulation.frames()
     assert len(seen) > 3
     assert max(seen) < SINGLE
-    # The metric changes how it is found and not what.
+    # The preconditioner does not change the result.
     monkeypatch.undo()
     assert np.array_equal(list(blocks().frames())[-1].state.positions, frame.state.positions)
 
 
-def test_columns_that_are_made_ahead_are_those_that_are_made_when_asked_for() -> None:
+def test_precomputed_inverse_columns_are_identical() -> None:
     rng = np.random.default_rng(5)
     A, nodes = spd(rng, 3 * 100), np.arange(100)
     one, other = (Compliance(lambda right: np.linalg.solve(A, right), 100, nodes) for _ in range(2))
     one.foresee(np.array([3, 40, 77]))
-    # Others than those made ahead too.
+    # Some of these were not precomputed.
     slots = np.array([2, 41, 77, 95])
     np.testing.assert_array_equal(one.among(slots), other.among(slots))

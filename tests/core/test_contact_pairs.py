@@ -1,7 +1,7 @@
-"""Random bodies fall on each other and on the floor: nothing inside of anything, nothing thrown, where one sees it.
+"""Random bodies that fall on each other and on the floor: no visible penetration, no excessive speed.
 
-Sharp and round, small and large, soft and stiff, quick and slow ones, tilted. DAMPSIM_PAIRS says how many of them there
-are, of which a third is not convex; with 150 it takes about an hour.
+Sharp and round, small and large, soft and stiff, quick and slow bodies, tilted at random. DAMPSIM_PAIRS is the number
+of pairs, a third of which are not convex; 150 take about an hour.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from pairs import Pair, crosses, random_pair, shaken, visible_depth
 _COUNT = int(os.environ.get("DAMPSIM_PAIRS", "12"))
 
 
-# A light body that a heavy one hits goes on at up to 1 + Bounce times its speed.
+# A heavy body accelerates a light one to at most 1 + Bounce times its speed.
 _THROWN = 2.0
 
 
 @dataclass(frozen=True)
 class Seen:
-    """deepest: of anything in anything, over the smaller size, and at which frame.  crossing: whether so at the end.
+    """Worst penetration of a pair over the smaller size, its frame, intersection at the end, and top speed.
 
-    thrown: how fast the middle of a body ever is, in parts of what a fall from the top of all would make.
+    thrown: largest speed of a body's centre over the speed of a fall from the highest vertex.
     """
 
     deepest: float
@@ -64,7 +64,7 @@ def stays_outside(pair: Pair) -> None:
     ("seed", "concave", "last"),
     [
         (16, False, 24),
-        # Contacts that slid on to other faces within the step.
+        # Contacts that slide on to other faces within a step.
         pytest.param(39, False, 16, marks=pytest.mark.slow),
         pytest.param(46, False, 16, marks=pytest.mark.slow),
         pytest.param(48, False, 14, marks=pytest.mark.slow),
@@ -73,14 +73,14 @@ def stays_outside(pair: Pair) -> None:
         pytest.param(107, True, 7, marks=pytest.mark.slow),
     ],
 )
-def test_what_falls_on_something_stays_outside_of_it(seed: int, concave: bool, last: int) -> None:
+def test_falling_pair_without_visible_penetration(seed: int, concave: bool, last: int) -> None:
     stays_outside(random_pair(seed, concave, last))
 
 
 def in_driven(seed: int, concave: bool, last: int) -> float:
-    """How deep the upper body of a pair is ever in the lower one, which is a mesh here that swings, over its size.
+    """Return the largest penetration of a pair's upper body into the lower one, an animated mesh, over the size.
 
-    It goes half its size to one side in half a second, as fast as 1.6 of its size a second.
+    The mesh moves by half its size within half a second, at up to 1.6 of its size per second.
     """
     pair = random_pair(seed, concave, last)
     lower, upper = pair.scene.bodies
@@ -105,25 +105,25 @@ def in_driven(seed: int, concave: bool, last: int) -> float:
 @pytest.mark.parametrize(
     ("seed", "concave", "last"),
     [
-        # A ball that swings away from under points, and a ring of a tenth of the size of what falls on it.
+        # A ball that moves away below points, and a ring of a tenth of the falling body's size.
         (1068, False, 14),
         (1055, True, 14),
     ],
 )
-def test_what_falls_on_a_mesh_that_moves_stays_outside_of_it(seed: int, concave: bool, last: int) -> None:
-    """For a frame each was in the other by 0.13 and 1.2% of the smaller size, where no such step was looked at."""
+def test_fall_onto_moving_mesh(seed: int, concave: bool, last: int) -> None:
+    """For a frame penetrations were 0.13% and 1.2% of the smaller size before such steps were checked."""
     assert in_driven(seed, concave, last) < SEEN
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("variant", [1, 10, 11])
-def test_what_is_crushed_stays_outside_of_what_crushes_it_whatever_rounding_does(variant: int) -> None:
-    """Sixteen parts of a step came to nothing in one of ten such: 4% of the size deep, for a frame."""
+def test_crushed_pair_under_rounding_variants(variant: int) -> None:
+    """In one of ten such variants sixteen parts of a step failed: 4% of the size deep, for a frame."""
     stays_outside(shaken(random_pair(39, False, 16), variant))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(_COUNT))
-def test_random_bodies_stay_outside_of_each_other(number: int) -> None:
+def test_random_pairs_without_visible_penetration(number: int) -> None:
     concave = number % 3 == 2
     stays_outside(random_pair(100 + number // 3 if concave else number - number // 3, concave))

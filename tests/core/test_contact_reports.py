@@ -1,4 +1,4 @@
-"""What is said of contacts is what happens: forces, what lies inside of what, and how soon it can rest."""
+"""Reports of contacts: forces, penetrations and earliest rest times."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.system.state import OF, State
 
-# A block of 0.2 m of 1000 kg/m^3.
+# Mass of a block of 0.2 m of 1000 kg/m^3, kg.
 MASS = 8.0
 
 
@@ -28,7 +28,7 @@ def plane(height: float, tilt: float = 0.0, name: str = "Floor") -> Obstacle:
 
 
 def table(height: float, wide: float = 1.0, name: str = "Table") -> Obstacle:
-    """A closed box whose top is at a height, half as wide along x as said."""
+    """Return a closed box whose top is at a height, and that extends by wide to both sides along x."""
     surface = gridded(name, (-wide, -1.0, height - 0.3), (wide, 1.0, height), 0.25)
     return Obstacle(name, surface.vertices, surface.triangles, lambda frame: surface.vertices)
 
@@ -46,22 +46,23 @@ def last(made: Scene) -> tuple[Simulation, Frame]:
 
 
 @pytest.mark.parametrize("ground", [plane(0.0), table(0.0), pytest.param(table(0.0, 0.06), marks=pytest.mark.slow)])
-def test_forces_of_what_lies_still_carry_its_weight(ground: Obstacle) -> None:
+def test_resting_contact_forces_balance_weight(ground: Obstacle) -> None:
     simulation, frame = last(scene(block(), last=48, obstacles=(ground,)))
     found = pressing(simulation, frame, "Block")
     weight = float(simulation.system_of("Block").mass.sum()) * 9.81
-    # On the beam a row less at each side, and the beam's own edges.
+    # The beam has one row less on each side, plus its own edges.
     assert len(found) >= 15
-    # At rest to what Settle calls so; friction between the feet holds what is pressed sideways.
+    # At rest within the tolerance of Settle; friction balances lateral forces between the feet.
     np.testing.assert_allclose(found.total(ground.name), [0.0, 0.0, weight], atol=0.01 * weight)
-    # It bends around the beam.
+    # Normals tilt where the block bends around the beam.
     np.testing.assert_allclose(found.normals, np.tile([0.0, 0.0, 1.0], (len(found), 1)), atol=0.01)
     assert np.abs(found.points[:, 2]).max() < 0.005 * 0.2 * 3**0.5
     assert not touched(simulation, frame.state, "Block").sunk
 
 
 @pytest.mark.slow
-def test_forces_stand_on_a_slope_and_friction_is_left_out() -> None:
+def test_normal_forces_on_slope() -> None:
+    """Reported forces are normal forces, without friction."""
     tilt = 0.3
     ground = plane(-0.1 * np.tan(tilt) - 1e-3, tilt)
     simulation, frame = last(scene(block(), last=60, obstacles=(ground,)))
@@ -72,7 +73,7 @@ def test_forces_stand_on_a_slope_and_friction_is_left_out() -> None:
 
 
 @pytest.mark.slow
-def test_bodies_press_on_each_other_alike() -> None:
+def test_contact_forces_between_bodies_are_opposite() -> None:
     lower, upper = block(0.0, "Lower", touch_together=True), block(0.204, "Upper", touch_together=True)
     simulation, frame = last(scene(lower, upper, last=48, obstacles=(plane(0.0),)))
     weights = [float(simulation.model_of(name).block.mass.sum()) * 9.81 for name in ("Lower", "Upper")]
@@ -86,13 +87,14 @@ def test_bodies_press_on_each_other_alike() -> None:
 def remembered(
     simulation: Simulation, state: State, *contacts: tuple[tuple[int, int, int, int], float, float]
 ) -> State:
-    """A state whose contacts are these: keys, depths and pressures."""
+    """Return a state with contacts of given keys, depths and pressures."""
     areas = simulation.system_of("Block").contact.surfaces[0].areas
     rows = [[*key, 0.0, 0.0, 0.0, pressure * areas[key[2]], depth] for key, depth, pressure in contacts]
     return replace(state, memory={**state.memory, f"Block{OF}contacts": np.array(rows).reshape(-1, 9)})
 
 
-def test_what_lies_inside_is_told_by_count_and_depth_and_whether_it_was_pressed_in() -> None:
+def test_reported_penetration_count_and_depth() -> None:
+    """The report has the count, the depth, and whether the body was squeezed in."""
     simulation, frame = last(scene(block(stiffness=100.0), last=2, obstacles=(plane(0.0), table(0.0))))
     young = simulation.young("Block")
 
@@ -100,16 +102,16 @@ def test_what_lies_inside_is_told_by_count_and_depth_and_whether_it_was_pressed_
         return touched(simulation, remembered(simulation, frame.state, *contacts), "Block").sunk
 
     floor, box = ((0, POINT, k, 1) for k in (3, 5)), ((0, POINT, 7, 2), (2, POINT, 4, 0))
-    # What only its animation moves presses where it has a point: of any area.
+    # Points of animated bodies press with any area.
     assert told(*((key, depth, 0.01 * young) for key, depth in zip(floor, (0.004, 0.002), strict=True))) == (
         Sunk("Floor", 2, 0, 0.004, False),
     )
     assert told(*((key, 0.003, 1.5 * young) for key in box)) == (Sunk("Table", 1, 1, 0.003, True),)
-    # In front of it, or by less than can be seen, of a block with a diagonal of 0.35 m.
+    # In front of the floor, or penetrating invisibly for a block with a diagonal of 0.35 m.
     assert told(((0, POINT, 3, 1), -0.001, young), ((0, POINT, 5, 1), 0.0003, 1.5 * young)) == ()
 
 
-def test_what_lies_on_something_soft_says_how_soon_it_can_rest() -> None:
+def test_earliest_rest_time_by_stiffness() -> None:
     answers = []
     for stiffness in (10.0, 40.0):
         made = scene(block(0.01, stiffness=stiffness, settle=4.0), last=12, obstacles=(plane(0.0),))
@@ -117,23 +119,24 @@ def test_what_lies_on_something_soft_says_how_soon_it_can_rest() -> None:
         frames = list(simulation.frames())
         said = [touched(simulation, frame.state, "Block").soonest for frame in frames]
         answers.append(next(one for one in said if one > 0.0))
-        # What does not move so that it can be seen is at rest.
+        # Invisible motion counts as rest.
         assert said[-1] == 0.0
-    # Four times as stiff is twice as soon, as of any swing, but for what its own law takes, which is the same.
+    # Four times the stiffness halves the time of a swing; the share of the law stays the same.
     assert 1.2 < answers[0] / answers[1] < 2.0
     assert answers[0] > 4.0 / 24.0
     free = Simulation(scene(block(), last=4, gravity=0.0 * DOWN))
     assert touched(free, list(free.frames())[-1].state, "Block") == Touched()
 
 
-def test_a_report_keeps_the_deepest_of_each_and_the_limit_of_the_last_push() -> None:
+def test_report_keeps_deepest_penetrations() -> None:
+    """A report keeps the deepest penetration of each partner and the earliest rest time after the last push."""
     def sunk(depth: float, other: str = "Floor", squeezed: bool = False) -> Sunk:
         return Sunk(other, 3, 0, depth, squeezed)
 
     frames = [
         (1, Touched((sunk(0.1), sunk(0.2, "Box")), 0.3, 0.02)),
         (2, Touched((sunk(0.3), sunk(0.01, squeezed=True)), 0.5, 0.03)),
-        # The slowest motion is what is left in the end, however small it was.
+        # The slowest motion remains at the end, however small it is.
         (3, Touched((), 0.9, 0.01)),
         (4, Touched((sunk(0.2),), 0.0)),
     ]
@@ -144,7 +147,7 @@ def test_a_report_keeps_the_deepest_of_each_and_the_limit_of_the_last_push() -> 
     assert report.soonest == 0.5
     assert Report.of([*frames, (5, Touched((), 0.4, 0.01))]).soonest == 0.4
     assert Report.of([]) == Report()
-    # A root that was modelled into something is no news as long as it is where it was; what goes further in is.
+    # A root modelled into a collider is not reported while it stays; deeper penetration is.
     rooted = [(1, Touched((sunk(0.2, squeezed=True),))), (2, Touched((sunk(0.201, squeezed=True),)))]
     assert Report.of(rooted) == Report()
     further = [*rooted, (3, Touched((sunk(0.25, squeezed=True), sunk(0.1, "Box", squeezed=True))))]

@@ -1,4 +1,4 @@
-"""Potential, friction and stiffness of contacts are the formulas of docs/physics.md section 7."""
+"""Potential, friction and stiffness of contacts against the formulas of docs/physics.md section 7."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NODES, COUNT = 7, 60
 
 
 def random_rows(seed: int) -> tuple[Rows, np.ndarray, np.ndarray]:
-    """Contacts, the forces that friction knows, and places at which all pieces of the potential are there."""
+    """Return contacts, lagged normal forces of friction, and positions at which all branches of the potential occur."""
     rng = np.random.default_rng(seed)
     weights = np.zeros((COUNT, NODES))
     for row in weights:
@@ -34,7 +34,7 @@ def random_rows(seed: int) -> tuple[Rows, np.ndarray, np.ndarray]:
         base=np.zeros((COUNT, 3)),
         normal=normal,
         distance=r,
-        # Some are eased out, from behind the surface too.
+        # Some are eased out, also from behind the surface.
         out=np.where(rng.random(COUNT) < 0.5, r, r * rng.uniform(-1.0, 1.0, COUNT)),
         stiffness=k,
         friction=rng.choice([0.0, 0.3, 1.2], COUNT),
@@ -43,7 +43,7 @@ def random_rows(seed: int) -> tuple[Rows, np.ndarray, np.ndarray]:
         drift=np.zeros((COUNT, 3)),
     )
     x = rng.normal(size=(NODES, 3))
-    # Where gaps lie between -3 r and r, and stretches between none and twice the limit.
+    # Gaps lie between -3 r and r, and elongations between zero and twice the limit.
     way = weights @ x
     depth = rows.out + r * rng.uniform(-3.0, 1.0, COUNT)
     wanted = rng.normal(size=(COUNT, 3)) * r[:, None]
@@ -67,10 +67,10 @@ def by_hand(rows: Rows, pressing: np.ndarray) -> list[contact.Contact]:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_potential_slope_and_stiffness_are_those_of_the_formulas(seed: int) -> None:
+def test_contact_energy_and_derivatives_match_reference(seed: int) -> None:
     rows, pressing, x = random_rows(seed)
     energy, wanted = ContactEnergy(rows, pressing), by_hand(rows, pressing)
-    # Every piece is there: none, pressing, beyond; sticking and sliding.
+    # All branches occur: open, pressing, beyond; sticking and sliding.
     assert set(np.unique(energy.branches(x) % 4)) == {0, 1, 2}
     assert set(np.unique(energy.branches(x) // 4)) == {0, 1}
     value, slope = energy.value_gradient(x)
@@ -86,7 +86,7 @@ def test_potential_slope_and_stiffness_are_those_of_the_formulas(seed: int) -> N
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_slope_and_stiffness_are_those_of_the_potential(seed: int) -> None:
+def test_contact_derivatives_match_finite_differences(seed: int) -> None:
     rows, pressing, x = random_rows(seed)
     energy = ContactEnergy(rows, pressing)
     step = 1e-8
@@ -94,33 +94,33 @@ def test_slope_and_stiffness_are_those_of_the_potential(seed: int) -> None:
     rng = np.random.default_rng(seed)
     for _ in range(5):
         way = rng.normal(size=x.shape)
-        # Where a piece changed within the step the second slope jumps.
+        # The second derivative jumps where a branch changes within the step.
         assert np.array_equal(energy.branches(x + step * way), energy.branches(x - step * way))
         (up, after), (down, before) = (energy.value_gradient(x + sign * step * way) for sign in (1.0, -1.0))
-        # What rounding leaves of a difference of 1e-8.
+        # Rounding error of a difference of 1e-8.
         assert (up - down) / (2 * step) == pytest.approx(float(np.vdot(slope, way)), rel=1e-6)
         found, wanted = ((after - before) / (2 * step)).ravel(), stiff @ way.ravel()
         np.testing.assert_allclose(found, wanted, atol=1e-6 * np.abs(wanted).max())
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_ways_in_which_rows_resist_are_their_stiffness(seed: int) -> None:
+def test_stiffness_factors_reproduce_contact_stiffness(seed: int) -> None:
     rows, pressing, x = random_rows(seed)
     energy = ContactEnergy(rows, pressing)
     there = energy.branches(x)
-    # As where the metric is made, too: what is predicted deep counts as half as deep.
+    # Also as in the preconditioner, where contacts predicted deep count as half as deep.
     for branches in (there, np.where(there % 4 == 2, there - 1, there)):
         which, ways = energy.resisted(x, branches)
         found = np.zeros((COUNT, 3, 3))
         np.add.at(found, which, ways[:, :, None] * ways[:, None, :])
         wanted = energy.stiffness(x, branches)
-        # Sums of a few products: to rounding.
+        # Rounding error of sums of a few products.
         np.testing.assert_allclose(found, wanted, atol=1e-13 * np.abs(wanted).max())
-        # All kinds are there: what is open, and what sticks, slides, or has no friction.
+        # All kinds occur: open, sticking, sliding and frictionless contacts.
         assert set(np.bincount(which, minlength=COUNT)) == {0, 1, 2, 3}
 
 
-def test_potential_and_slope_are_continuous_where_pieces_meet() -> None:
+def test_contact_potential_continuous_between_branches() -> None:
     rows, pressing, x = random_rows(5)
     way = np.asarray(rows.weights @ x)
     for depth in (0.0, -0.5 * rows.distance):
@@ -134,7 +134,7 @@ def test_potential_and_slope_are_continuous_where_pieces_meet() -> None:
         np.testing.assert_allclose(values[0][1], values[1][1], atol=1e-6 * np.abs(values[0][1]).max())
 
 
-def test_what_holds_is_the_stiffness_without_that_of_what_slides() -> None:
+def test_holding_stiffness_excludes_sliding_friction() -> None:
     rows, pressing, x = random_rows(1)
     energy = ContactEnergy(rows, pressing)
     wanted = np.zeros((3 * NODES, 3 * NODES))
@@ -144,14 +144,15 @@ def test_what_holds_is_the_stiffness_without_that_of_what_slides() -> None:
 
 
 @pytest.mark.parametrize("bounce", [0.0, 0.1, 0.5])
-def test_what_is_held_is_damped_as_dialled(bounce: float) -> None:
+def test_support_mode_damping_matches_settings(bounce: float) -> None:
+    """Damping of support modes and the earliest rest time follow from Settle and Bounce."""
     law = settle_law(2.0, bounce, 1.2)
     rates = np.array([3.0, 40.0, 300.0, 2e3, 1e5, 1e7])
     held = Holding(10, 10, 1.0 / rates, np.eye(6))
     found = drag(held, law)
     wanted = [contact.drag(rate, law.decay, law.frequency, overshoot(law)) for rate in rates]
     np.testing.assert_allclose(found, wanted, rtol=1e-12)
-    # The equation of motion (7.10) is then as damped as a spring with that overshoot, or more so by itself.
+    # The equation of motion (7.10) then has the damping ratio of that overshoot, or a higher one.
     square = law.decay**2 + law.frequency**2 if bounce else 2.0 * law.decay**2
     first = 2.0 * law.decay / square if bounce else 1.5 / law.decay
     for rate, c in zip(rates, found, strict=True):
@@ -160,45 +161,46 @@ def test_what_is_held_is_damped_as_dialled(bounce: float) -> None:
         least = -np.log(overshoot(law)) / np.hypot(np.pi, np.log(overshoot(law))) if bounce else 1.0
         assert ratio == pytest.approx(least) if c > 0.6 * law.decay else ratio >= least * (1.0 - 1e-9)
     if not bounce:
-        # Kicked, it rests when it is dialled to, however firm that is; what would by itself come sooner does.
+        # After a kick a mode rests at the Settle time for any stiffness, unless it would rest earlier by itself.
         t = np.linspace(0.1, 4.0, 400001)
         for rate, c in zip(rates[2:], found[2:], strict=True):
             slow, fast = np.sort(-np.roots([1.0 / rate + 1.0 / square, first + c / rate, 1.0]).real)
             swing = np.exp(-slow * t) - np.exp(-fast * t)
             assert t[np.flatnonzero(swing > 0.01 * swing.max())[-1]] == pytest.approx(2.0, rel=1e-3)
-    # What slides is not slowed.
+    # Sliding motion is not damped.
     free = drag(Holding(10, 10, np.full(6, 1e9), np.eye(6)), law)
     assert free.max() < 1e-3 * law.decay
-    # Kicked on the softest support, critically damped, it is below 1% of its largest swing after this long.
+    # After a kick on the softest support, critically damped, it is below 1% of its peak after this time.
     for share in (1.0, 0.3):
         shares = np.array([share, 0.0, 0.0, 0.0, 0.0, 0.0])
         t = soonest(held, law, shares) / np.sqrt(1.0 / 3.0 + 1.0 / square)
         assert t > 1.0
         assert share * t * np.exp(1.0 - t) == pytest.approx(0.01, rel=1e-9)
-    # What swings by less than that anyway delays nothing, and of others the one that rests last does.
+    # Modes below 1% do not count; of the others the one that rests last does.
     assert soonest(held, law, np.array([0.009, 0.0, 0.0, 0.0, 0.0, 0.0])) == 0.0
     both = soonest(held, law, np.array([0.02, 1.0, 0.0, 0.0, 0.0, 0.0]))
     alone = [soonest(held, law, row) for row in (np.array([0.02, 0, 0, 0, 0, 0]), np.array([0.0, 1.0, 0, 0, 0, 0]))]
     assert both == max(alone)
 
 
-def test_ground_is_even_that_its_animation_moves_as_one() -> None:
+def test_translating_support_is_recognised() -> None:
     rows = random_rows(1)[0].some(np.arange(3))
-    # Three nodes of a region on an obstacle, the last of them touched by one of its points.
+    # Three nodes of a region on a collider; a point of the collider touches the last one.
     rows = replace(rows, weights=csr_matrix(np.diag([1.0, 1.0, -1.0, 0.0])[:3]))
     way, free, pressing = np.array([0.3, 0.0, -0.1]), np.arange(3), np.ones(3)
     along = replace(rows, drift=np.array([way, way, -way]))
     assert is_even(along, pressing, 4, free)
     off = along.drift + np.array([[0.0], [1e-3], [0.0]]) * rows.distance.min()
     assert not is_even(replace(along, drift=off), pressing, 4, free)
-    # What does not press says nothing; where nothing does, or another body, nothing is known.
+    # Open contacts do not count. Without active contacts, or on another body, the result is False.
     assert is_even(replace(along, drift=off), np.array([1.0, 0.0, 1.0]), 4, free)
     assert not is_even(along, np.zeros(3), 4, free)
     on_body = replace(along, weights=csr_matrix(np.array([[1.0, 0, 0, -1.0], [0, 1.0, 0, 0], [0, 0, -1.0, 0]])))
     assert not is_even(on_body, pressing, 4, free)
 
 
-def test_how_what_is_pressed_holds_a_body_is_its_rigid_motions_compliance() -> None:
+def test_support_modes_match_rigid_compliance() -> None:
+    """Support modes are the compliance of a body's rigid motions on its contacts, with their stability limit."""
     surface = gridded("Block", (0, 0, 0), (0.3, 0.2, 0.2), 0.1)
     simulation = Simulation(scene(still(surface, resolution=60, settle=12.0), last=2, gravity=np.zeros(3)))
     system = simulation.islands[0].system
@@ -219,14 +221,14 @@ def test_how_what_is_pressed_holds_a_body_is_its_rigid_motions_compliance() -> N
     M = mass.repeat(3)[:, None]
     compliance, inertia = (M * R).T @ np.linalg.solve(K.toarray(), M * R), R.T @ (M * R)
     V, soft = held.shapes, held.softness
-    # M-orthonormal, and the whole of the compliance; what holds a free body a little at its mean is left out here.
+    # M-orthonormal, and the whole compliance, without the weak springs at a free body's mean.
     np.testing.assert_allclose(V.T @ inertia @ V, np.eye(6), atol=1e-9)
     found = inertia @ V @ np.diag(soft) @ V.T @ inertia
     np.testing.assert_allclose(found, compliance, atol=1e-6 * np.abs(compliance).max())
     kept = Holding.unpacked(held.packed())
     assert np.array_equal(kept.shapes, V)
     assert np.array_equal(kept.resists, held.resists)
-    # As a force that turns with it turns it on, by what the springs resist: of all turns and shifts the most.
+    # Largest ratio, over all rotations, of the moment of a co-rotating force to the springs' resistance.
     most = 0.0
     for turn in np.concatenate([rng.normal(size=(400, 3)), np.eye(3)]):
         pushes = -(np.cross(turn, offset) * np.cross(turn, force)).sum()
@@ -238,38 +240,39 @@ def test_how_what_is_pressed_holds_a_body_is_its_rigid_motions_compliance() -> N
     assert leaning == pytest.approx(most, rel=0.05)
     assert Ground(held, np.zeros(6), np.zeros(3)).upright(offset, 0.19 / leaning * force)
     assert not Ground(held, np.zeros(6), np.zeros(3)).upright(offset, 0.21 / leaning * force)
-    # What slides, and what no spring holds, turns on without end.
+    # Without springs the ratio is infinite.
     none = csr_matrix(contacts.shape)
     assert holding(system, region, x, K.tocsr(), none, 5, 5).leaning(offset, force) == np.inf
     matrix = Ground(held, np.arange(1.0, 7.0), np.zeros(3)).matrix(offset, M * R)
     np.testing.assert_allclose(matrix, (V.T @ inertia).T @ np.diag(np.arange(1.0, 7.0)) @ (V.T @ inertia), rtol=1e-9)
 
 
-def test_what_is_pressed_through_all_of_its_distance_is_made_harder_twice_unless_it_is_eased_out() -> None:
+def test_penalty_scaling_of_deep_contacts() -> None:
+    """Contacts pressed through their whole distance are stiffened twice, unless they are eased out."""
     rows, _, x = random_rows(4)
     rows = replace(
         rows, key=np.stack([np.zeros(COUNT), np.zeros(COUNT), np.arange(COUNT), np.ones(COUNT)], 1).astype(int)
     )
     depths = np.array([-(one.n @ one.way(x)) for one in by_hand(rows, np.zeros(COUNT))])
     behind, eased = depths > 0.2 * rows.distance, rows.out <= 0.0
-    # Of those that began behind some come out, and some are pressed in farther.
+    # Of the contacts that began behind the surface some come out and some go deeper.
     farther = np.arange(COUNT) % 2 == 0
     began = np.where(eased, np.where(farther, 0.9, 1.1) * np.maximum(depths, 0.0), 0.0)
     deep = behind & (~eased | farther)
-    # Of all sorts there are some.
+    # All kinds occur.
     assert min((behind & ~eased).sum(), (~behind).sum(), (behind & eased & farther).sum(), (behind & ~deep).sum()) > 0
     hardening, order = Hardening(), np.random.default_rng(0).permutation(COUNT)
     for factor in (8.0, 64.0):
         assert hardening.more(rows, x, began)
-        # Whatever order contacts are found in next.
+        # In any later order of the contacts.
         found = hardening(rows.some(order))
         np.testing.assert_array_equal(found.stiffness, (rows.stiffness * np.where(deep, factor, 1.0))[order])
     assert not hardening.more(rows, x, began)
-    # Where nothing is known of the last step nothing was pressed in by it.
+    # Without a previous step no contact was pressed in by it.
     first = Hardening()
     assert first.more(rows, x, np.zeros(COUNT))
     np.testing.assert_array_equal(first(rows).stiffness, rows.stiffness * np.where(behind & ~eased, 8.0, 1.0))
-    # What pins hold by more than half does not come out of anything: harder, it would only make steps dear.
+    # Points held mostly by pins cannot come out; stiffer contacts would only slow the steps down.
     few = rows.weights * 1e-3
     pinned = replace(rows, weights=few, base=rows.base + (rows.weights - few) @ x)
     np.testing.assert_allclose(
@@ -279,7 +282,7 @@ def test_what_is_pressed_through_all_of_its_distance_is_made_harder_twice_unless
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-def test_what_is_kept_from_one_place_is_not_taken_for_another(seed: int) -> None:
+def test_contact_energy_cache_depends_on_positions(seed: int) -> None:
     rows, pressing, x = random_rows(seed)
     other = x + 0.002 * np.random.default_rng(seed).normal(size=x.shape)
     kept = ContactEnergy(rows, pressing)
@@ -287,7 +290,7 @@ def test_what_is_kept_from_one_place_is_not_taken_for_another(seed: int) -> None
         value, gradient = ContactEnergy(rows, pressing).value_gradient(place)
         assert kept.value_gradient(place)[0] == value
         np.testing.assert_array_equal(kept.value_gradient(place)[1], gradient)
-        # With other pressing forces it goes on from the same place.
+        # With other normal forces it continues from the same position.
         after = ContactEnergy(rows, ContactEnergy(rows, pressing).at(place).force)
         for asked in (place, other):
             np.testing.assert_array_equal(kept.pressed(place).value_gradient(asked)[1], after.value_gradient(asked)[1])

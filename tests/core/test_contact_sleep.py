@@ -1,4 +1,4 @@
-"""What lies still sleeps until something around it changes, and nobody can tell but by the time it takes."""
+"""Sleep of resting bodies: it ends when the surroundings change, and does not alter the motion."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from grounds import block, plane
 
 SIZE = 0.2 * 3**0.5
 R = 0.005 * SIZE
-# It sleeps long before, and is woken in the step to this frame.
+# Frame in the step to which the block wakes; it sleeps long before.
 WOKEN = 80
 
 
@@ -65,7 +65,8 @@ def frames(wanted: Scene) -> list[Frame]:
 @pytest.mark.parametrize(
     "way", [pytest.param(way, marks=() if way == "friction" else pytest.mark.slow) for way in WAYS]
 )
-def test_what_lies_sleeps_and_wakes_when_what_holds_it_changes(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resting_block_sleeps_and_wakes(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A resting block sleeps, wakes when its support changes, and moves as without sleep."""
     asleep = frames(WAYS[way]())
     monkeypatch.setattr(stepping, "asleep", lambda *args: False)
     awake = frames(WAYS[way]())
@@ -73,22 +74,22 @@ def test_what_lies_sleeps_and_wakes_when_what_holds_it_changes(way: str, monkeyp
     assert set(range(WOKEN - 10, WOKEN)) <= slept
     assert (WOKEN in slept) == (way == "nothing")
     off = np.array([np.abs(a.surface - b.surface).max() for a, b in zip(asleep, awake, strict=True)])
-    # As it falls asleep a step is below 1e-8 of the size; steps that move it are as near as their tolerance, and where
-    # friction takes hold anew that is as much as a tenth of what it can hold (docs/decisions/0017).
+    # It falls asleep when a step is below 1e-8 of the size. Moving steps are solved to their tolerance; where friction
+    # sticks anew that is up to a tenth of its limit (docs/decisions/0017).
     assert off[: WOKEN - 1].max() < 1e-6 * SIZE
     assert off.max() < 3e-4 * SIZE
     still = [frame.state.positions.tobytes() for frame in asleep[WOKEN - 10 : WOKEN - 1]]
     assert len(set(still)) == 1
     if way == "friction":
         assert asleep[-1].surface[:, 0].mean() - asleep[0].surface[:, 0].mean() > 0.2
-    # From a frame in which it sleeps on, all is the same to the bit.
+    # A restart from a frame with sleep is identical to the bit.
     monkeypatch.undo()
     rest = list(Simulation(WAYS[way]()).frames(asleep[WOKEN - 6]))
     for one, other in zip(rest, asleep[WOKEN - 5 :], strict=True):
         assert one.state.positions.tobytes() == other.state.positions.tobytes()
 
 
-def test_what_flies_does_not_sleep() -> None:
+def test_flying_block_does_not_sleep() -> None:
     floating = scene(block(low=(0, 0, 1.0)), last=12, gravity=np.zeros(3), obstacles=(plane(),))
     falling = scene(block(low=(0, 0, 1.0)), last=12, obstacles=(plane(),))
     assert frames(falling)[-1].surface[:, 2].min() < 0.1

@@ -1,4 +1,4 @@
-"""Asked together, pairs of bodies touch what they touch when each pair is asked alone."""
+"""Batched detection of pairs of bodies against detection of each pair alone."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from touchables import R, Step, Thing, moved
 
 
 def heap(seed: int, memory: ContactMemory | None = None, way: float = 0.0) -> Step:
-    """Bodies turned at random, a sheet among them, that touch a little and go by a fifth of a contact distance.
+    """Return randomly rotated bodies, with a sheet, that touch slightly and move by a fifth of a contact distance.
 
-    way: m, how far the ball in their middle goes.
+    way: displacement of the ball in their middle, m.
     """
     rng = np.random.default_rng(seed)
 
@@ -48,12 +48,12 @@ def in_order(rows: Rows) -> Rows:
 
 
 def alike(step: Step, monkeypatch: pytest.MonkeyPatch) -> Rows:
-    """The rows of a step, which are those of each pair alone."""
+    """Return the contacts of a step, after a check that detection of each pair alone finds the same."""
     found = in_order(step.rows())
     monkeypatch.setattr(together, "_SMALL", -1)
     alone = in_order(step.rows())
     assert np.array_equal(found.key, alone.key)
-    # The same sums, but for what is kept in another order: some digits of coordinates of 0.3 m.
+    # The same sums in another order: rounding of coordinates of 0.3 m.
     for name in ("base", "normal", "distance", "out", "begun", "drift"):
         assert getattr(found, name) == pytest.approx(getattr(alone, name), abs=1e-13), name
     assert found.stiffness == pytest.approx(alone.stiffness, rel=1e-12)
@@ -64,7 +64,7 @@ def alike(step: Step, monkeypatch: pytest.MonkeyPatch) -> Rows:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int, int]]:
-    """Each time that pairs are asked together: how many, how many of them have to be asked alone, and what is met."""
+    """Return, for each batched call, the numbers of pairs, of pairs left for single detection, and of contacts."""
     counts = []
     ask = together.Together.__call__
 
@@ -78,27 +78,29 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int, int]]:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_pairs_that_are_asked_together_meet_what_each_meets_alone(seed: int, asked, monkeypatch) -> None:
+def test_batched_detection_matches_single_pairs(seed: int, asked, monkeypatch) -> None:
     rows = alike(heap(seed), monkeypatch)
-    # Of five bodies most touch each other, and what is asked together is most of it.
+    # Most of the five bodies touch each other, and most contacts come from batches.
     ((pairs, alone, met),) = asked
     assert (pairs, alone) >= (8, 0)
     assert met > 0.5 * (rows.key[:, 1] == POINT).sum()
 
 
-# The first ends three distances deep, and is slower than it is thick; the others are faster.
+# The first ends three contact distances deep and moves by less than its thickness; the others move farther.
 @pytest.mark.parametrize("way", [-0.032, 0.05, 0.15])
-def test_what_may_have_gone_through_is_asked_alone(way: float, asked, monkeypatch) -> None:
+def test_fast_pairs_are_detected_separately(way: float, asked, monkeypatch) -> None:
+    """Pairs that may have tunnelled are not batched."""
     alike(heap(0, way=way), monkeypatch)
     assert asked[0][1] > 0
 
 
-def test_what_stayed_behind_is_led_out_where_others_touch_too(asked, monkeypatch) -> None:
+def test_penetrating_pairs_are_detected_separately(asked, monkeypatch) -> None:
+    """Points that started inside are pushed out, by detection of their pair alone."""
     step = heap(1)
     mine = np.arange(3)
     keys = np.stack([np.zeros(3, dtype=np.int64), np.full(3, POINT), mine, np.ones(3, dtype=np.int64)], axis=1)
     memory = ContactMemory.of(keys, np.zeros((3, 3)), np.ones(3), np.full(3, R))
-    # Three points of the ball are in the middle of the box, from the start.
+    # Three points of the ball start in the middle of the box.
     start, end = step.things[0].surface.vertices.copy(), step.things[0].ended.copy()
     start[mine] = end[mine] = step.things[1].surface.vertices.mean(axis=0) + 1e-3 * np.eye(3)
     ball = Surface("Ball", start, step.things[0].surface.triangles)
@@ -108,7 +110,7 @@ def test_what_stayed_behind_is_led_out_where_others_touch_too(asked, monkeypatch
     assert asked[0][1] > 0
 
 
-def test_a_crowd_too_large_for_every_pair_is_asked_alone(asked, monkeypatch) -> None:
+def test_oversized_batch_is_detected_separately(asked, monkeypatch) -> None:
     monkeypatch.setattr(together, "_MANY", 40)
     alike(heap(2), monkeypatch)
     assert asked[0][1] > 2

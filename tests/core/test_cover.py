@@ -1,4 +1,4 @@
-"""Tetrahedra around surfaces."""
+"""Tetrahedral meshes around surfaces."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dampsim.core.geometry.winding import WindingNumber
 from shapes import SHAPES, box, sheet, sphere, tube
 
 
-def test_the_lattice_tet_of_a_point_holds_it() -> None:
+def test_lattice_tet_contains_its_point() -> None:
     points = np.random.default_rng(0).uniform(-5.0, 5.0, (5000, 3))
     centre, index = tets_of_points(points)
     weights = barycentric(points, 0.5 * tet_corners(centre, index))
@@ -26,29 +26,29 @@ def test_the_lattice_tet_of_a_point_holds_it() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("count", [800, pytest.param(4000, marks=pytest.mark.slow)])
-def test_a_cover_carries_every_vertex_in_well_shaped_tets(name: str, count: int) -> None:
+def test_cover_embeds_vertices_in_good_tets(name: str, count: int) -> None:
     surface = SHAPES[name]
     cover = cover_surface(surface, count)
     assert len(cover.tets) == pytest.approx(count, rel=0.25)
     assert _least_dihedral(cover.nodes, cover.tets).min() >= _LEAST_ANGLE
-    # Inside of its tet, or within 1% of the size of it, and carried exactly.
+    # Inside its tet or within 1% of the size, and reproduced exactly.
     assert cover.embedding.weights.min() * cover.spacing > -0.01 * surface.size
     np.testing.assert_allclose(cover.embedding(cover.nodes), surface.vertices, atol=1e-12)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SHAPES)
-def test_fill_fractions_weigh_the_body_right(name: str) -> None:
+def test_fill_fractions_sum_to_volume(name: str) -> None:
     surface = SHAPES[name]
     cover = cover_surface(surface, 4000)
     corners = cover.nodes[cover.tets]
     volumes = np.linalg.det(corners[:, 1:] - corners[:, :1]) / 6.0
     solid = np.linalg.det(surface.vertices[surface.triangles]).sum() / 6.0
-    # Eleven probes in a tet that the surface cuts; thin parts also keep the least fill.
+    # Eleven probes per cut tet; thin parts also keep the minimum fill.
     assert volumes @ cover.fill == pytest.approx(abs(solid), rel=0.25)
 
 
-def test_the_winding_number_tells_inside_from_outside() -> None:
+def test_winding_number_inside_and_outside() -> None:
     surface = sphere(2000)
     winding = WindingNumber(surface.vertices, surface.triangles)
     points = np.random.default_rng(2).uniform(-1.5, 1.5, (4000, 3))
@@ -57,7 +57,7 @@ def test_the_winding_number_tells_inside_from_outside() -> None:
     np.testing.assert_array_equal(winding(points[clear]) > 0.5, distance[clear] < 1.0)
 
 
-def test_an_inside_out_mesh_is_turned_and_doubles_are_dropped() -> None:
+def test_cleanup_of_inverted_and_duplicate_triangles() -> None:
     surface = box()
     flipped = surface.triangles[:, ::-1]
     messy = Surface("Box", surface.vertices, np.concatenate([flipped, flipped[:3]]))
@@ -76,12 +76,13 @@ def test_an_inside_out_mesh_is_turned_and_doubles_are_dropped() -> None:
         (sheet(), "Sheet: the mesh is open and encloses no volume"),
     ],
 )
-def test_a_surface_without_volume_is_refused_by_name(surface: Surface, words: str) -> None:
+def test_surface_without_volume_is_refused(surface: Surface, words: str) -> None:
     with pytest.raises(MeshError, match=words):
         cover_surface(surface, 500)
 
 
-def test_an_open_tube_thinner_than_its_tets_is_told_from_a_sheet_and_the_mend_helps() -> None:
+def test_thin_open_tube_error_and_fix() -> None:
+    """The error distinguishes a thin open tube from a sheet, and a higher Resolution fixes it."""
     closed = tube(4.0, 0.04, 20, 8)
     foot = (closed.vertices[:, 2] == 0.0)[closed.triangles].all(axis=1)
     surface = Surface("Straw", closed.vertices, closed.triangles[~foot])
@@ -92,7 +93,8 @@ def test_an_open_tube_thinner_than_its_tets_is_told_from_a_sheet_and_the_mend_he
 
 @pytest.mark.slow
 @pytest.mark.parametrize("gap", [0.0, 0.05, 0.3])
-def test_no_piece_of_a_cover_hangs_by_an_edge_or_a_node(gap: float) -> None:
+def test_cover_parts_share_faces_only(gap: float) -> None:
+    """No two parts of a cover are connected only by an edge or a node."""
     one = sphere(300)
     other = one.vertices + np.array([2.0 + gap, 0.0, 0.0])
     surface = Surface(
@@ -110,12 +112,12 @@ def test_no_piece_of_a_cover_hangs_by_an_edge_or_a_node(gap: float) -> None:
         assert sum(map(len, used)) == len(set().union(*used))
 
 
-def test_holes_are_as_large_as_the_discs_that_would_close_them() -> None:
-    """A tube without caps: 2 pi r^2 of 2 pi r L, of prisms with 40 sides; and a closed one has none."""
+def test_open_fraction_of_tubes() -> None:
+    """A tube without caps: 2 pi r^2 of 2 pi r L, for prisms with 40 sides; a closed tube has none."""
     closed = tube(3.0, 0.3, 30, 40)
     assert open_part(closed.vertices, closed.triangles) == 0.0
     caps = np.ptp(closed.vertices[closed.triangles][:, :, 2], axis=1) < 1e-9
     assert open_part(closed.vertices, closed.triangles[~caps]) == pytest.approx(0.3 / 3.0, rel=0.01)
-    # Every face with vertices of its own, as other programs write it.
+    # Every face has separate vertices, as some programs export meshes.
     split = np.arange(3 * len(closed.triangles)).reshape(-1, 3)
     assert open_part(closed.vertices[closed.triangles.ravel()], split) == 0.0

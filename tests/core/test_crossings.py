@@ -1,4 +1,4 @@
-"""Crossings are what testing every edge against every triangle finds; depths are those of boxes and spheres."""
+"""Intersections against brute force, and penetration depths of boxes and spheres."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shapes import box, ring, sheet, sphere, tube
 
 
 def every_crossing(vertices_a, triangles_a, vertices_b, triangles_b) -> set[tuple[int, int, int]]:
-    """By the solution of p + t (q - p) = a + u (b - a) + v (c - a)."""
+    """Return all intersections of edges and triangles by solving p + t (q - p) = a + u (b - a) + v (c - a)."""
     found = set()
     edges = {tuple(sorted((int(t[i]), int(t[i - 1])))) for t in triangles_a for i in range(3)}
     for i, j in edges:
@@ -31,7 +31,7 @@ def as_set(found: tuple[np.ndarray, np.ndarray]) -> set[tuple[int, int, int]]:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_crossings_are_those_of_all_pairs(seed: int) -> None:
+def test_intersecting_edges_match_brute_force(seed: int) -> None:
     rng = np.random.default_rng(seed)
     a, b = sphere(60), ring(12, 8)
     vertices = a.vertices + 0.5 * rng.normal(size=3)
@@ -40,7 +40,7 @@ def test_crossings_are_those_of_all_pairs(seed: int) -> None:
     assert as_set(crossing_edges(vertices, a.triangles, b.vertices, b.triangles)) == expected
 
 
-def test_long_edges_and_large_triangles_among_small_ones_are_not_missed() -> None:
+def test_intersecting_edges_with_mixed_sizes() -> None:
     rng = np.random.default_rng(5)
     needles = np.concatenate(
         [rng.normal(size=(40, 1, 3)) + 0.05 * rng.normal(size=(40, 3, 3)), 20 * rng.normal(size=(20, 3, 3))]
@@ -56,7 +56,7 @@ def test_long_edges_and_large_triangles_among_small_ones_are_not_missed() -> Non
     assert as_set(crossing_edges(a, triangles_a, b, triangles_b, tolerance=0.0)) == expected
 
 
-def test_a_segment_that_leaves_between_triangles_is_not_missed() -> None:
+def test_segment_hits_on_triangle_borders() -> None:
     shape = sphere(200)
     surface = Triangles(shape.vertices, shape.triangles)
     middles = shape.vertices[surface.topology.ends].mean(axis=1)
@@ -68,7 +68,7 @@ def test_a_segment_that_leaves_between_triangles_is_not_missed() -> None:
     assert places == pytest.approx(along, abs=1e-12)
 
 
-def test_what_touches_does_not_cross() -> None:
+def test_touching_surfaces_do_not_intersect() -> None:
     a, b = box((1.0, 1.0, 1.0)), box((3.0, 3.0, 1.0))
     resting = a.vertices + np.array([1.0, 1.0, 1.0])
     assert len(crossing_edges(resting, a.triangles, b.vertices, b.triangles)[0]) == 0
@@ -76,11 +76,11 @@ def test_what_touches_does_not_cross() -> None:
     assert len(crossing_edges(resting - [0, 0, 1e-6], a.triangles, b.vertices, b.triangles)[0]) > 0
 
 
-def test_a_surface_crosses_itself_only_where_it_does() -> None:
+def test_self_intersection_of_bent_tube() -> None:
     rod = tube(2.0, 0.1, 20, 8)
     assert len(crossing_edges(rod.vertices, rod.triangles, rod.vertices, rod.triangles)[0]) == 0
     bent = rod.vertices.copy()
-    # Bent into a turn and a half that passes through its own beginning.
+    # Bent into 1.2 turns, so that its end passes through its beginning.
     angle = 1.2 * 2 * np.pi * rod.vertices[:, 2] / 2.0
     radius = 0.4 + rod.vertices[:, 0]
     bent[:, 0], bent[:, 2] = radius * np.cos(angle), radius * np.sin(angle)
@@ -93,7 +93,7 @@ def test_a_surface_crosses_itself_only_where_it_does() -> None:
     assert len(crossing_edges(bent, rod.triangles, bent, rod.triangles, forbidden=barred)[0]) == 0
 
 
-def test_depth_is_the_distance_to_the_nearest_face_inside_and_zero_outside() -> None:
+def test_depth_inside_box() -> None:
     shape = box((2.0, 1.0, 1.0))
     points = np.random.default_rng(0).random((500, 3)) * [3.0, 2.0, 2.0] - 0.5
     to_faces = np.minimum(points, np.array([2.0, 1.0, 1.0]) - points).min(axis=1)
@@ -101,7 +101,7 @@ def test_depth_is_the_distance_to_the_nearest_face_inside_and_zero_outside() -> 
     assert depth == pytest.approx(np.maximum(to_faces, 0.0), abs=1e-12)
 
 
-def test_depth_between_is_that_of_the_deepest_vertex_of_either() -> None:
+def test_penetration_depth_of_deepest_vertex() -> None:
     small, large = box((0.5, 0.5, 0.5)), box((2.0, 2.0, 2.0))
     vertices = small.vertices + np.array([0.7, 0.7, 1.8])
     for a, b in (
@@ -113,16 +113,16 @@ def test_depth_between_is_that_of_the_deepest_vertex_of_either() -> None:
     assert depth_between(apart, small.triangles, large.vertices, large.triangles) == 0.0
 
 
-def test_an_edge_that_passes_through_with_both_ends_outside_is_deep() -> None:
+def test_penetration_depth_of_piercing_edge() -> None:
     slab = box((2.0, 2.0, 0.1))
     needle = box((0.02, 0.02, 3.0))
     vertices = needle.vertices + np.array([1.0, 1.0, -1.4])
-    # Half the thickness, at one of nine places in it, the middle one among them.
+    # Half the thickness, at the middle one of nine sampled places.
     depth = depth_between(vertices, needle.triangles, slab.vertices, slab.triangles)
     assert depth == pytest.approx(0.05, abs=1e-9)
 
 
-def test_nothing_is_deep_in_what_is_open_or_nothing() -> None:
+def test_penetration_depth_open_or_empty() -> None:
     shape, open_one = box(), sheet()
     none, no_triangle = np.zeros((0, 3)), np.zeros((0, 3), dtype=np.int64)
     assert depth_between(shape.vertices - 0.1, shape.triangles, none, no_triangle) == 0.0

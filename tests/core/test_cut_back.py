@@ -1,4 +1,4 @@
-"""Where a step's search ends with one thing in another, they go only as far as nobody sees it."""
+"""Step truncation: a step that ends with a new intersection stops before it becomes visible."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def _box(name: str, *low: float) -> Body:
 
 
 def _falling(last: int) -> Pair:
-    """A box above another one, aside of its middle, above a floor."""
+    """Return a box above another one, off its centre, above a floor."""
     bodies = _box("A", 0.0, 0.0, 0.1), _box("B", 0.11, 0.07, 0.62)
     return Pair(scene(*bodies, last=last, obstacles=(floor(),)), "boxes")
 
 
 def _blind(monkeypatch: pytest.MonkeyPatch, until: float = np.inf) -> list[Any]:
-    """Steps that begin before a time in s find nothing that touches. Gives what was cut back, and into what."""
+    """Disable detection in steps that begin before a time, s; return the arguments and results of truncations."""
     sees, cuts, known = ContactStep.minimised, contact_step.cut_back, []
 
     def minimised(self: ContactStep, made: Callable[[Any], Any], minimiser: Any, *given: Any) -> Any:
@@ -58,7 +58,7 @@ def _blind(monkeypatch: pytest.MonkeyPatch, until: float = np.inf) -> list[Any]:
 
 
 def _flying(simulation: Simulation, **speeds: Array) -> Frame:
-    """The first frame, with bodies that go on with speeds (3,) m/s."""
+    """Return the first frame, with bodies at velocities (3,) m/s."""
     first = simulation.first_frame()
     velocities = first.state.velocities.copy()
     for name, speed in speeds.items():
@@ -67,28 +67,29 @@ def _flying(simulation: Simulation, **speeds: Array) -> Frame:
 
 
 @pytest.mark.slow
-def test_bodies_whose_steps_find_nothing_get_into_nothing_and_fall_on_when_they_find_it(
+def test_truncated_bodies_resume_falling(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """Steps without contacts are truncated before visible penetration; with contacts the fall goes on."""
     pair, found = _falling(40), 14
     known = _blind(monkeypatch, found / _FPS)
     frames = list(Simulation(pair.scene).frames())
-    # Without contacts they would be 1.4 m below the floor when the steps begin to find them.
+    # Without truncation they would be 1.4 m below the floor when detection starts.
     assert len([one for one in known if one[-1]]) > 20
     for frame in frames:
         assert visible_depth(pair, frame.shapes) <= SEEN, frame.number
     assert not crosses(pair, frames[-1].shapes)
     lowest = [float(frame.shapes["A"][:, 2].min()) for frame in frames]
-    # It went down to the floor before, and both lie there in the end.
+    # The lower box reached the floor before, and both rest at the end.
     assert min(lowest[:found]) < 0.01
     assert float(np.abs(frames[-1].state.velocities).max()) < 0.1
-    # Nothing was thrown: to there it is 0.1 m.
+    # No speed exceeds twice that of a fall of 0.22 m.
     fastest = max(float(np.linalg.norm(frame.state.velocities, axis=1).max()) for frame in frames)
     assert fastest < 2.0 * np.sqrt(2.0 * 9.81 * 0.22)
 
 
 @pytest.mark.slow
-def test_what_was_cut_back_goes_on_from_a_kept_frame_with_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_truncated_simulation_restarts_bit_identically(monkeypatch: pytest.MonkeyPatch) -> None:
     pair = _falling(14)
     _blind(monkeypatch, 8.0 / _FPS)
     frames = list(Simulation(pair.scene).frames())
@@ -98,7 +99,8 @@ def test_what_was_cut_back_goes_on_from_a_kept_frame_with_the_same_bytes(monkeyp
             assert one.state.velocities.tobytes() == other.state.velocities.tobytes()
 
 
-def test_bodies_that_meet_in_the_air_keep_their_momentum_and_others_their_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_truncation_conserves_momentum_in_flight(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Truncated bodies keep their total momentum, and other bodies keep their motion."""
     bodies = _box("A", 0.0, 0.0, 0.0), _box("B", 0.05, 0.07, 0.5), _box("C", 3.0, 0.0, 0.0)
     simulation = Simulation(scene(*bodies, last=6, gravity=np.zeros(3)))
     known = _blind(monkeypatch)
@@ -112,12 +114,12 @@ def test_bodies_that_meet_in_the_air_keep_their_momentum_and_others_their_way(mo
         assert not passes(moment, problem.positions(found))
         mass = system.mass[:, None]
         mine, other = np.arange(system.slices[2].start), system.slices[2]
-        # To rounding.
+        # Within rounding.
         np.testing.assert_allclose((mass[mine] * found[mine]).sum(0), (mass[mine] * wanted[mine]).sum(0), atol=1e-9)
         np.testing.assert_array_equal(found[other], wanted[other])
 
 
-def test_a_body_goes_as_far_as_is_free_and_stays_there_without_coming_through_by_a_little_in_each_step(
+def test_truncated_body_never_creeps_through_floor(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pair = Pair(scene(_box("A", 0.0, 0.0, 0.1), _box("B", 0.0, 0.0, 9.0), last=6, obstacles=(floor(),)), "box")
@@ -126,17 +128,17 @@ def test_a_body_goes_as_far_as_is_free_and_stays_there_without_coming_through_by
     frames = list(simulation.frames(_flying(simulation, A=np.array([0.0, 0.0, -20.0]))))
     _, moment, problem, wanted, _, found, _ = known[0]
     (floored,) = (one for one in looked_at(moment) if passes(moment, problem.positions(wanted)) == [one])
-    # Its way in the step, 0.05 m, is known to 1/256, which is 0.0003 of its size.
+    # Its displacement, 0.05 m, is truncated to 1/256, which is 0.0003 of its size.
     assert 0.2 * DEEP < depth(moment, moment.points(problem.positions(found)), floored) <= 0.5 * DEEP
     assert max(visible_depth(pair, frame.shapes) for frame in frames) <= SEEN
 
 
-def test_what_an_animated_floor_goes_into_is_not_held_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_truncation_against_animated_floor(monkeypatch: pytest.MonkeyPatch) -> None:
     ground = floor()
     rising = replace(ground, motion=lambda frame: ground.vertices + np.array([0.0, 0.0, 0.1 * (frame - 1.0)]))
     simulation = Simulation(scene(_box("A", 0.0, 0.0, 0.001), last=3, obstacles=(rising,), gravity=np.zeros(3)))
     known = _blind(monkeypatch)
     list(simulation.frames())
-    # Whether it stays or goes it is in the floor: what its search came to is taken.
+    # With any displacement it is in the floor, so the step is not truncated.
     assert known
     assert all(one[-2] is one[3] and not one[-1] for one in known)

@@ -1,4 +1,4 @@
-"""The golden runs without Blender: a move or a new name changes no frame."""
+"""Golden runs without Blender: refactoring and renaming change no frame."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ def found() -> golden.Runs:
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_a_run_is_as_it_was(found: golden.Runs, name: str) -> None:
+def test_golden_run_is_unchanged(found: golden.Runs, name: str) -> None:
     assert golden.differs(found[name], KEPT["runs"][name], same=golden.machine() == KEPT["machine"]) == ""

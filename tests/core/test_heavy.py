@@ -1,4 +1,4 @@
-"""What makes heavy bodies bearable changes nothing that they do."""
+"""Speed-ups for large models: they change no result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dampsim.core.system.state import State
 
 
 @pytest.mark.parametrize("lot", [1, 7, 10_000])
-def test_elements_add_up_to_the_same_matrix_in_lots_of_any_size(monkeypatch: pytest.MonkeyPatch, lot: int) -> None:
+def test_assembly_same_for_any_lot_size(monkeypatch: pytest.MonkeyPatch, lot: int) -> None:
     monkeypatch.setattr(Pattern, "LOT", lot)
     rng = np.random.default_rng(lot)
     nodes, elements = 11, np.array([rng.choice(9, 4, replace=False) for _ in range(40)])
@@ -26,18 +26,20 @@ def test_elements_add_up_to_the_same_matrix_in_lots_of_any_size(monkeypatch: pyt
         dof = (3 * element[:, None] + np.arange(3)).ravel()
         dense[np.ix_(dof, dof)] += block.reshape(12, 12)
     found = Pattern(elements, nodes).summed(lambda some: blocks[some])
-    # Sums of some tens of numbers in another order.
+    # The order of summation of some tens of numbers differs.
     np.testing.assert_allclose(found.toarray(), dense, atol=1e-13)
 
 
-def test_where_all_is_held_there_is_nothing_to_add_up() -> None:
+def test_assembly_without_elements_is_empty() -> None:
+    """A body whose nodes are all pinned has an empty matrix."""
     found = Pattern(np.zeros((0, 4), dtype=np.int64), 5).summed(lambda some: np.zeros((0, 4, 3, 4, 3)))
     assert found.shape == (15, 15)
     assert found.nnz == 0
 
 
-def test_values_inside_are_the_means_of_their_neighbours() -> None:
-    # Of a row of six cubes of five tetrahedra, whose ends are known.
+def test_harmonic_values_are_neighbour_means() -> None:
+    """Interior values are the means of their neighbours' values."""
+    # A row of six cubes with five tetrahedra each; the values at both ends are given.
     places = np.array([(x, y, z) for x in range(7) for y in (0, 1) for z in (0, 1)], dtype=float)
     corners = [(0, 4, 2, 1), (6, 2, 4, 7), (5, 1, 7, 4), (3, 7, 1, 2), (1, 2, 4, 7)]
     tets = np.array([[4 * cube + corner for corner in one] for cube in range(6) for one in corners])
@@ -45,13 +47,14 @@ def test_values_inside_are_the_means_of_their_neighbours() -> None:
     inner = np.flatnonzero((places[:, 0] > 0.0) & (places[:, 0] < 6.0))
     values[inner] = _harmonic(tets, values, inner)
     beside = [np.setdiff1d(tets[(tets == node).any(axis=1)], node) for node in range(len(places))]
-    # Rounding, and the part that is left of a search for them.
+    # Rounding and the solver's tolerance.
     for node in inner:
         assert abs(values[node] - values[beside[node]].mean()) < 1e-12
     assert 0.1 < values[inner].mean() < 0.9
 
 
-def test_steps_with_other_eigenvalues_are_those_of_a_stepper_made_for_them() -> None:
+def test_with_regions_matches_new_stepper() -> None:
+    """A stepper with other eigenvalues takes the steps of a new one and reuses its factorisation."""
     system, h = made(True), 1 / 24
     regions = tuple(replace(region, weight=0.5 * region.eigenvalue) for region in system.regions)
     weighed, before = replace(system, regions=regions), Stepper(system)
@@ -65,5 +68,5 @@ def test_steps_with_other_eigenvalues_are_those_of_a_stepper_made_for_them() -> 
         found.append(advance(stepper, state, moving(moved, moved), h, dials))
     for name in ("positions", "velocities", "reference"):
         np.testing.assert_array_equal(*(getattr(state, name) for state in found))
-    # The point of it: what is factored is not factored again.
+    # The existing factorisation is reused.
     assert before.among(regions)._factors is before._factors

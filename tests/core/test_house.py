@@ -1,4 +1,4 @@
-"""Bodies of one scene that nothing joins: each moves as if it was alone, to the last bit."""
+"""Independent bodies in one scene: each moves bit for bit as if it were alone."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from shapes import box
 
 
 def shaken(name: str, place: float = 0.0, size: float = 1.0, **more: object) -> Body:
-    """A bar held at one end, which is shaken to and fro."""
+    """Return a bar whose pinned end is shaken to and fro."""
     surface = box()
     surface = replace(surface, name=name, vertices=size * surface.vertices + np.array([place, 0.0, 0.0]))
     pins = (box().vertices[:, 0] < 0.01).astype(float)
@@ -33,7 +33,7 @@ def shaken(name: str, place: float = 0.0, size: float = 1.0, **more: object) -> 
 
 
 def keyed(body: Body) -> Body:
-    """With a stiffness that doubles and a Settle that falls, in ten frames."""
+    """Return the body with keyframes: within ten frames, Stiffness doubles and Settle falls to half."""
 
     def dials(frame: float) -> Settings:
         part = min((frame - 1.0) / 10.0, 1.0)
@@ -47,7 +47,7 @@ def falling(name: str = "Falling") -> Body:
     return still(gridded(name, (3.0, 0.0, 0.0), (3.6, 0.3, 0.3), 0.15), stiffness=50.0, resolution=100)
 
 
-# All of them with as many substeps a frame, which is what a frame of many takes: the most that any asks for.
+# Both bodies of a pair take the same number of substeps: the larger of their two numbers.
 PAIRS = {
     "two alike": (shaken("A"), shaken("B", 2.0)),
     "other dials": (shaken("A"), shaken("B", 2.0, stiffness=90.0, follow_through=0.3, density=300.0)),
@@ -78,7 +78,7 @@ PAIRS = {
 
 
 def alike(body: Body, substeps: int) -> Body:
-    """With that many substeps a frame."""
+    """Return the body with this number of substeps per frame."""
     fewest, dials = replace(body.settings, substeps=substeps), body.dials
     if dials is None:
         return replace(body, settings=fewest)
@@ -91,7 +91,8 @@ def frames(one: Scene) -> list[Frame]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PAIRS)
-def test_each_of_two_bodies_that_nothing_joins_moves_as_if_it_was_alone(name: str) -> None:
+def test_unlinked_body_moves_as_if_alone(name: str) -> None:
+    """Each of two unlinked bodies has the same frames, bit for bit, as in a scene of its own."""
     bodies = PAIRS[name]
     simulation = Simulation(scene(*bodies))
     most = simulation.dials.most_substeps(tuple(body.at(12.0) for body in bodies))
@@ -110,7 +111,7 @@ def test_each_of_two_bodies_that_nothing_joins_moves_as_if_it_was_alone(name: st
         assert np.abs(own[-1].surface - body.surface.vertices).max() > 1e-5 * body.surface.size, "nothing moved"
 
 
-def test_the_order_of_bodies_does_not_matter() -> None:
+def test_body_order_does_not_matter() -> None:
     one, other = shaken("A"), shaken("B", 2.0, stiffness=900.0)
     for a, b in zip(frames(scene(one, other)), frames(scene(other, one)), strict=True):
         assert {name: shape.tobytes() for name, shape in a.shapes.items()} == {
@@ -118,23 +119,25 @@ def test_the_order_of_bodies_does_not_matter() -> None:
         }
 
 
-def test_a_body_takes_as_many_substeps_as_the_one_that_asks_for_most() -> None:
+def test_substeps_follow_most_demanding_body() -> None:
+    """All bodies of a scene take the largest number of substeps that any of them requires."""
     one, other = shaken("A"), shaken("B", 2.0, bounce=80.0, settle=4.0)
     simulation = Simulation(scene(one, other))
     counts = [simulation.substeps(body.name, body.settings).count for body in (one, other)]
     assert counts[0] < counts[1]
-    # Whatever the frame before it took.
+    # The number does not depend on the substeps of the frame before.
     for before in (1, counts[1]):
         assert len(simulation.sampled(2, before).animated) == counts[1]
 
 
-def test_two_bodies_of_one_name_are_refused() -> None:
+def test_duplicate_object_names_are_refused() -> None:
     with pytest.raises(SceneError, match="A: two objects of this name"):
         Simulation(scene(shaken("A"), shaken("A", 2.0)))
 
 
 @pytest.mark.slow
-def test_a_bake_of_several_bodies_resumes_to_the_same_bytes_and_gives_each_shape(tmp_path: Path) -> None:
+def test_multi_body_bake_resumes_identically(tmp_path: Path) -> None:
+    """An interrupted bake of several bodies ends in the same bytes, and the cache returns each body's shape."""
     bodies = (keyed(shaken("A")), shaken("B", 1000.0, size=3.0), net(4), falling())
 
     def baked(folder: Path, stop: int | None) -> list[bytes]:

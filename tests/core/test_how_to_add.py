@@ -1,4 +1,4 @@
-"""What "How to add" in CONTRIBUTING.md promises, tried in a copy; for the add-on see tests/addon/test_newcomer.py."""
+"""The instructions "How to add" in CONTRIBUTING.md, tried in a copy; add-on: tests/addon/test_newcomer.py."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from dampsim.core.energies import ELASTIC_MODELS
 from dampsim.core.integrators import INTEGRATORS
 from newcomer import NEWS, ROOT, copy_with_news
 
-# A test of each sort that has to find what is new there, and does by itself.
+# For each file, tests that must find the additions by themselves.
 FOUND = {
     "test_parameters.py": [
-        "test_every_parameter_says_what_it_is_and_accepts_its_default[ballast]",
-        "test_every_number_refuses_what_is_out_of_range[calm]",
-        "test_every_parameter_is_read_somewhere",
-        "test_the_page_of_parameters_is_up_to_date",
+        "test_parameter_description_and_default[ballast]",
+        "test_number_out_of_range_is_refused[calm]",
+        "test_every_parameter_is_read",
+        "test_parameter_page_is_up_to_date",
     ],
     "test_fingerprint.py": [
         f"{test}[{name}]"
@@ -40,11 +40,11 @@ FOUND = {
         "test_projected_hessian_never_curves_down[Mooney]",
     ],
     "test_kinds.py": [
-        "test_kinds_have_a_row_in_the_docs",
-        "test_every_section_is_shown_with_some_kind_and_no_kind_names_one_that_is_not_there",
-        "test_the_forces_of_a_kind_are_slopes_of_its_energies_and_its_stiffness_theirs[CLOUD]",
-        "test_a_body_of_every_kind_is_thrown_follows_its_pins_and_hangs_farther_when_softer[CLOUD]",
-        "test_every_damping_damps_a_kind_or_refuses_it_with_a_sentence[CLOUD]",
+        "test_body_types_listed_in_docs",
+        "test_parameter_sections_match_body_types",
+        "test_forces_and_stiffness_match_differences[CLOUD]",
+        "test_type_follows_pins_and_sags[CLOUD]",
+        "test_damping_works_or_is_refused[CLOUD]",
     ],
     "test_damping.py": [],
     "test_combinations.py": ["test_every_parameter_that_a_method_reads_is_shown_with_it_and_no_other[HALF]"],
@@ -70,14 +70,14 @@ def lag(calm):
     return np.abs(last.surface - first.surface - np.array([0.0, 0.15, 0.0])).max()
 
 sag = [-(low(**dials) - low(stiffness=1e6))[:, 2].min() for dials in ({}, {"ballast": 1.0}, {"material": "MOONEY"})]
-# Twice the mass hangs twice as low, but for the bend; where strains are small all energies are Hooke's law.
+# Twice the mass sags about twice as far; for small strains, every energy obeys Hooke's law.
 assert 1.7 < sag[1] / sag[0] < 2.1 and 0.9 < sag[2] / sag[0] < 1.1 and sag[2] != sag[0], sag
 assert lag(1.0) < 0.05 * lag(0.0), (lag(1.0), lag(0.0))
 """
 
 
 def entry(sort: str) -> str:
-    """The line of "How to add" about it."""
+    """Return the entry of "How to add" about a sort of addition."""
     page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     found = re.search(rf"^- {sort}: .*?(?=^- |^$)", page, re.MULTILINE | re.DOTALL)
     assert found, sort
@@ -85,13 +85,14 @@ def entry(sort: str) -> str:
 
 
 @pytest.mark.parametrize("registry", [DAMPINGS, ELASTIC_MODELS, INTEGRATORS, KINDS], ids=lambda one: one[0].__name__)
-def test_no_name_is_there_twice(registry: tuple[type, ...]) -> None:
+def test_registry_names_are_unique(registry: tuple[type, ...]) -> None:
     assert len({one.name for one in registry}) == len(registry)
     assert len({one.label for one in registry}) == len(registry)
 
 
 @pytest.mark.parametrize("sort", NEWS)
-def test_every_place_that_is_touched_is_named(sort: str) -> None:
+def test_contributing_names_touched_files(sort: str) -> None:
+    """The section "How to add" names every file that an addition creates or edits."""
     new, said = NEWS[sort], entry(sort)
     for path in new.files:
         assert f"one file in `{Path(path).parent}/`" in said
@@ -101,7 +102,8 @@ def test_every_place_that_is_touched_is_named(sort: str) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_new_is_found_by_the_tests_the_page_and_the_command_line(tmp_path: Path) -> None:
+def test_additions_found_by_tests_and_tools(tmp_path: Path) -> None:
+    """Tests, the page of parameters and the command line of a copy find its additions by themselves."""
     copy_with_news(tmp_path)
     settings = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
 

@@ -1,4 +1,4 @@
-"""Every integrator: its order, its pins, and the experiments of [SRD] under more than one of them."""
+"""Integrators: order of accuracy, pins, and the experiments of [SRD] with several of them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from dampsim.core.system.state import State
 from dampsim.core.system.system import System, build_system
 from dampsim.core.system.term import Potential
 
-# Of the oscillator: 1 kg at the end of 40 N/m and 1.5 N s/m.
+# Oscillator: 1 kg on a spring of 40 N/m and a damper of 1.5 N s/m.
 STIFFNESS, DRAG = 40.0, 1.5
 
 
@@ -63,7 +63,8 @@ def run(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("integrator", INTEGRATORS, ids=lambda one: one.name)
-def test_the_observed_order_on_a_damped_oscillator_is_the_declared_one(integrator: type[Integrator]) -> None:
+def test_observed_order_matches_declared_order(integrator: type[Integrator]) -> None:
+    """On a damped oscillator, the error falls with the integrator's declared order."""
     rest = np.zeros((2, 3))
     rest[1, 0] = 1.0
     system = build_system(
@@ -84,7 +85,8 @@ def test_the_observed_order_on_a_damped_oscillator_is_the_declared_one(integrato
 
 
 @pytest.mark.parametrize("integrator", INTEGRATORS, ids=lambda one: one.name)
-def test_hard_pins_are_where_they_have_to_be_and_the_rest_comes_along(integrator: type[Integrator]) -> None:
+def test_hard_pins_reach_their_targets(integrator: type[Integrator]) -> None:
+    """Hard pins reach their targets, and a free node keeps up with a uniform motion."""
     system = orbit(length=1.0)
     speed = np.array([0.5, 1.0, 0.0])
     stepping = Integration(integrator, system)
@@ -99,10 +101,11 @@ def test_hard_pins_are_where_they_have_to_be_and_the_rest_comes_along(integrator
 @pytest.mark.slow
 @pytest.mark.parametrize(("integrator", "count"), [("SYMPLECTIC_EULER", 6000), ("NEWMARK", 3000)])
 @pytest.mark.parametrize("beta", [0.01, 0.05, 0.1])
-def test_a_spun_spring_ends_turning_under_strain_rate_and_still_under_rayleigh(
-    integrator: str, count: int, beta: float
-) -> None:
-    """[SRD] 3.6: L = 2 m, k = 100, m = 1 kg, 20 m/s across, h = 0.01 s."""
+def test_spun_spring_strain_rate_and_rayleigh(integrator: str, count: int, beta: float) -> None:
+    """Strain-rate damping leaves a steady rotation, and Rayleigh damping stops it.
+
+    [SRD] 3.6: L = 2 m, k = 100, m = 1 kg, 20 m/s across, h = 0.01 s.
+    """
     system = orbit()
     (energy,) = system.blocks[0].energies
     assert isinstance(energy, StrainEnergy)
@@ -111,11 +114,11 @@ def test_a_spun_spring_ends_turning_under_strain_rate_and_still_under_rayleigh(
     rate = ByPotential(Dissipation(energy.strain, beta * energy.moduli, energy.weights, 2))
     states = run(by(integrator), system, rate, start, 0.01, count, tolerance=1e-9)
     kinetic = np.array([energies(system, state).kinetic for state in states])
-    # The swing along the spring dies at a rate of at least beta k / (2 m L) = beta 25/s; what is left is constant.
+    # The oscillation along the spring decays at a rate of at least beta k / (2 m L) = beta 25/s.
     last = kinetic[-500:]
     left = np.exp(-25.0 * beta * 0.01 * (count - 500))
     assert np.ptp(last) < (0.01 + 2.0 * left) * last.mean()
-    # Uniform circular motion with the angular momentum it began with: m v r = 40, and k (r/L - 1) = m v^2/r.
+    # Uniform circular motion with the initial angular momentum: m v r = 40, and k (r/L - 1) = m v^2/r.
     r = max(np.roots([50.0, -100.0, 0.0, 0.0, -1600.0]).real)
     assert 0.5 * (40.0 / r) ** 2 == pytest.approx(83.9, abs=0.05)
     assert last.mean() == pytest.approx(0.5 * (40.0 / r) ** 2, rel=0.02)
@@ -123,19 +126,19 @@ def test_a_spun_spring_ends_turning_under_strain_rate_and_still_under_rayleigh(
         by(integrator), system, ByPotential(StiffnessDrag(system.blocks[0].energies, beta)), start, 0.01, count, 1e-9
     )
     kinetic = np.array([energies(system, state).kinetic for state in slowed])
-    # It falls and goes on falling, as 1/t in the end: the slower it turns the less it is stretched.
+    # The kinetic energy decays like 1/t in the end: a slower rotation stretches the spring less.
     thirds = [kinetic[k * count // 3 - 200 : k * count // 3].mean() for k in (1, 2, 3)]
     assert thirds[0] > 1.15 * thirds[1] > 1.15**2 * thirds[2]
     assert thirds[2] < 0.5 * last.mean()
 
 
 def with_energy(system: System, energy: Energy) -> System:
-    """A system of one block with this energy alone."""
+    """Return the system with this energy as its only force term."""
     return replace(system, blocks=(replace(system.blocks[0], terms=(Potential(energy),)),))
 
 
 class _Raw:
-    """An energy whose Hessian is never made positive."""
+    """Energy whose Hessian is never projected."""
 
     def __init__(self, energy: StrainEnergy) -> None:
         self._energy, self.rounding = energy, energy.rounding
@@ -148,7 +151,8 @@ class _Raw:
 
 
 @pytest.mark.slow
-def test_newton_with_clamped_stress_is_no_slower_than_without_and_never_ends_at_a_maximum() -> None:
+def test_newton_clamped_stress_finds_minimum() -> None:
+    """Newton with clamped stress needs no more iterations than without, and always ends at a minimum."""
     system = cloth(7, np.arange(7))
     (energy,) = system.blocks[0].energies
     assert isinstance(energy, StrainEnergy)
@@ -163,7 +167,7 @@ def test_newton_with_clamped_stress_is_no_slower_than_without_and_never_ends_at_
             place = x[system.pinned]
             for name, one in (("clamped", replace(energy, clamped=True)), ("raw", _Raw(energy))):
                 made = with_energy(system, one)
-                # As long as it takes.
+                # The limit of iterations is never reached.
                 stepper = Stepper(made, partial(minimise_newton, most=400))
                 state = State(0.0, x, v, np.zeros_like(x))
                 after, report = stepper.step(state, (BlockInputs(place, place),), 1.0 / fps, controls(made, 1e-8))
@@ -173,21 +177,21 @@ def test_newton_with_clamped_stress_is_no_slower_than_without_and_never_ends_at_
                     assert report.substeps == 1
                     K = energy.hessian(after.positions, False).toarray()[np.ix_(stepper.dof, stepper.dof)]
                     mass = np.diag(system.mass[stepper.free].repeat(3))
-                    # A minimum of the step's potential: it curves up in every direction.
+                    # At a minimum of the step potential, the Hessian is positive semi-definite.
                     assert np.linalg.eigvalsh(mass * fps + K / fps).min() > -1e-9 * np.abs(K).max() / fps
     assert np.mean(counts["clamped"]) <= np.mean(counts["raw"])
 
 
 def swinging(damping: Damping | None, system: System, count: int, h: float) -> Array:
-    """Kinetic energies of a cloth that starts level, is held at one edge, and swings down."""
+    """Return the kinetic energies of a cloth that starts level, pinned at one edge, and swings down."""
     start = State(0.0, system.rest, np.zeros_like(system.rest), np.zeros_like(system.rest))
-    # A membrane has no stiffness across itself at rest, from which L-BFGS takes its metric.
+    # L-BFGS cannot be used: a flat membrane at rest has no transverse stiffness for its preconditioner.
     states = run(by("BACKWARD_EULER"), system, damping, start, h, count, 1e-3, minimise_newton)
     return np.array([energies(system, state).kinetic for state in states])
 
 
 def turning_points(kinetic: Array) -> list[int]:
-    """Where a curve of kinetic energy turns down from a large value."""
+    """Return the indices of the large local maxima of a curve of kinetic energy."""
     high = [
         k for k in range(1, len(kinetic) - 1) if kinetic[k] > max(kinetic[k - 1], kinetic[k + 1], 0.3 * kinetic.max())
     ]
@@ -195,13 +199,13 @@ def turning_points(kinetic: Array) -> list[int]:
 
 
 def lost(plain: Array, kinetic: Array, k: int) -> float:
-    """How much lower the other curve turns near there."""
+    """Return by how much the other curve's maximum near index k is lower."""
     near = slice(max(k - 8, 0), k + 9)
     return float(plain[near].max() - kinetic[near].max())
 
 
 def hung(potential: object, system: System, h: float, count: int) -> Array:
-    """The hem's mean height of a cloth that hangs down unstretched, and is let go; overdamped."""
+    """Return the mean heights of the hem of an overdamped cloth that is released hanging, unstretched."""
     x = np.column_stack([np.zeros(len(system.rest)), system.rest[:, 1], -system.rest[:, 0]])
     hem = system.rest[:, 0] > 0.999
     start = State(0.0, x, np.zeros_like(x), np.zeros_like(x))
@@ -210,7 +214,7 @@ def hung(potential: object, system: System, h: float, count: int) -> Array:
 
 
 def potentials(system: System, beta: float) -> tuple[Dissipation, StiffnessDrag]:
-    """Strain rate and Rayleigh of one strength."""
+    """Return strain-rate and Rayleigh damping of equal strength."""
     (energy,) = system.blocks[0].energies
     assert isinstance(energy, StrainEnergy)
     rate = Dissipation(energy.strain, beta * energy.moduli, energy.weights, len(system.rest))
@@ -218,8 +222,11 @@ def potentials(system: System, beta: float) -> tuple[Dissipation, StiffnessDrag]
 
 
 @pytest.mark.slow
-def test_strain_rate_damps_a_hanging_cloth_as_rayleigh_does_and_a_swinging_one_half_as_much() -> None:
-    """On 9 x 9 nodes; docs/validation/srd.md has 33 x 33."""
+def test_strain_rate_damping_of_cloth() -> None:
+    """Strain-rate damping acts on a sinking cloth like Rayleigh damping, and half as much on a swinging one.
+
+    9 x 9 nodes; docs/validation/srd.md has 33 x 33.
+    """
     system = cloth(9, np.arange(9))
     plain = swinging(None, system, 80, 0.01)
     strained, dragged = (swinging(ByPotential(one), system, 80, 0.01) for one in potentials(system, 0.05))
@@ -228,7 +235,7 @@ def test_strain_rate_damps_a_hanging_cloth_as_rayleigh_does_and_a_swinging_one_h
     for k in points:
         assert lost(plain, strained, k) <= 0.5 * lost(plain, dragged, k)
     heights = [hung(one, system, 0.02, 40) for one in potentials(system, 0.5)]
-    # It sinks without swinging back, and both alike.
+    # The cloth sinks without swinging back, in the same way under both.
     way = float(np.ptp(heights[1]))
     assert way > 0.003
     assert (np.diff(heights[0]) < 1e-3 * way).all()

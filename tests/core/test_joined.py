@@ -1,4 +1,4 @@
-"""Bodies of one material are evaluated as one, and come to what each of them comes to alone."""
+"""Batched energies: bodies of one material are evaluated together with an unchanged result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FACTORS = np.array([1.7, 0.6, 1.0, 2.3])
 
 
 def blocks(*young: float) -> System:
-    """Boxes of so many pascals, beside each other, some of their elements half full."""
+    """Return boxes side by side with these Young's moduli, in Pa, and partly filled elements."""
     made, none = [], np.zeros(0, dtype=np.int64)
     for k, one in enumerate(young):
         nodes, tets = box_tets((1.0, 0.5, 0.4 + 0.1 * k), (2, 1, 1 + k % 2))
@@ -31,7 +31,7 @@ def blocks(*young: float) -> System:
 
 
 def compared(system: System, theta: float | np.ndarray) -> tuple[Potentials, tuple[float, np.ndarray]]:
-    """The potentials, and what their blocks come to one by one at places away from rest."""
+    """Return the step potential and its value and gradient at deformed positions, checked block by block."""
     rng = np.random.default_rng(0)
     x = system.rest + 0.05 * rng.normal(size=system.rest.shape)
     factors = FACTORS[: len(system.blocks)]
@@ -46,7 +46,7 @@ def compared(system: System, theta: float | np.ndarray) -> tuple[Potentials, tup
         slope[part] += factor * pull
     found = potentials.value_gradient(x)
     scale = theta if np.ndim(theta) == 0 else 1.0
-    # Sums of a hundred terms in another order.
+    # The order of summation of a hundred terms differs.
     assert found[0] == pytest.approx(scale * value, rel=1e-13)
     np.testing.assert_allclose(found[1], scale * slope, atol=1e-13 * np.abs(slope).max())
     np.testing.assert_allclose(
@@ -58,18 +58,20 @@ def compared(system: System, theta: float | np.ndarray) -> tuple[Potentials, tup
 @pytest.mark.parametrize(
     ("young", "groups"), [((1e4, 1e4, 1e4), [3]), ((1e4, 2e4, 1e4, 2e4), [2, 2]), ((1e4, 2e4), [])]
 )
-def test_bodies_of_one_material_come_to_what_each_comes_to(young: tuple[float, ...], groups: list[int]) -> None:
+def test_batched_energies_match_separate_ones(young: tuple[float, ...], groups: list[int]) -> None:
+    """Bodies of one material are batched; value and gradient equal the sums over the bodies."""
     system = blocks(*young)
     assert sorted(len(one.parts) for one in system.joined) == groups
     compared(system, 0.7)
 
 
-def test_what_counts_in_parts_is_evaluated_body_by_body() -> None:
+def test_nodal_theta_is_evaluated_per_body() -> None:
+    """With a theta for each node, the bodies are evaluated one by one."""
     system = blocks(1e4, 1e4)
     compared(system, np.linspace(0.4, 0.9, len(system.rest)))
 
 
-def test_one_material_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_material_is_evaluated_once(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
     ask = TetElasticity.value_gradient
     monkeypatch.setattr(TetElasticity, "value_gradient", lambda self, x: calls.append(x.shape) or ask(self, x))

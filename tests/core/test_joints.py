@@ -1,4 +1,4 @@
-"""The energy of links, against its formula and its differences."""
+"""Energy of links, compared with its formula and with finite differences."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dampsim.core.system.links import Joints
 
 
 def joints(lengths: np.ndarray, stiffness: np.ndarray) -> Joints:
-    """Links of a point between two nodes with a third one."""
+    """Return links that join a point between two nodes to a third node."""
     count = len(lengths)
     rows = np.repeat(np.arange(count), 3)
     columns = np.arange(3 * count)
@@ -19,14 +19,14 @@ def joints(lengths: np.ndarray, stiffness: np.ndarray) -> Joints:
     return Joints(difference, stiffness, lengths, np.arange(count) % 2 == 0, owners)
 
 
-# Of the second link's length: stretched and compressed ones, and in the middle one that has no length.
+# Rest lengths, m: some links are stretched, some are compressed, and the first has no length.
 LENGTHS = np.array([0.0, 0.7, 2.5, 0.2, 1.4])
 STIFFNESS = np.array([3.0, 50.0, 7.0, 20.0, 11.0])
 FACTORS = np.array([2.0, 5.0])
 
 
 def energy_of(x: np.ndarray) -> float:
-    """Half of k (|d| - L)^2; links with even numbers are rigid, and as stiff as the stiffer of two blocks."""
+    """Return k (|d| - L)^2 / 2 over all links; even ones are rigid, scaled like the stiffer of two blocks."""
     total = 0.0
     for k, (length, stiffness) in enumerate(zip(LENGTHS, STIFFNESS, strict=True)):
         a, b, c = x[3 * k : 3 * k + 3]
@@ -35,7 +35,7 @@ def energy_of(x: np.ndarray) -> float:
     return total
 
 
-def test_a_links_energy_is_half_its_stiffness_times_the_squared_change_of_length() -> None:
+def test_link_energy_matches_formula() -> None:
     made, x = joints(LENGTHS, STIFFNESS), np.random.default_rng(1).standard_normal((15, 3))
     stretches = made.gaps(x)
     assert stretches.min() < -0.1
@@ -50,7 +50,8 @@ def test_a_links_energy_is_half_its_stiffness_times_the_squared_change_of_length
         assert gradient[node, axis] == pytest.approx(slope, abs=1e-7)  # Rounding of energies of 100 J over the step.
 
 
-def test_a_links_hessian_is_the_gradients_derivative_and_its_positive_part_is_positive() -> None:
+def test_link_hessian_matches_differences() -> None:
+    """The Hessian is the derivative of the gradient; its projection is positive and changes compressed links only."""
     made, x = joints(LENGTHS, STIFFNESS), np.random.default_rng(1).standard_normal((15, 3))
     step, columns = 1e-6, []
     for k in range(45):
@@ -69,7 +70,8 @@ def test_a_links_hessian_is_the_gradients_derivative_and_its_positive_part_is_po
     assert np.abs(change[~long]).max() > 1.0
 
 
-def test_a_link_of_no_length_pulls_alike_in_every_direction_even_where_its_ends_meet() -> None:
+def test_zero_length_link_is_isotropic() -> None:
+    """A link without length is equally stiff in every direction, even where its ends coincide."""
     made = joints(np.zeros(1), np.array([4.0]))
     x = np.array([[1.0, 2.0, 3.0]] * 3)
     assert made.value_gradient(x, FACTORS)[0] == pytest.approx(0.0, abs=1e-29)  # Rounding of the mean, squared.

@@ -1,4 +1,4 @@
-"""Keep Modelled Shape, and what Sag is a part of."""
+"""Keep Shape (sag compensation), and the size to which Sag refers."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from shapes import belly, box, ear, tail, tube
 
 
 def held(surface: Any, part: float = 0.15, **dials: Any) -> Body:
-    """Held at one end along its longest side."""
+    """Return a body that is pinned at the lower end of its longest axis."""
     x = surface.vertices[:, np.ptp(surface.vertices, axis=0).argmax()]
     return still(surface, (x <= x.min() + part * np.ptp(x)).astype(float), **dials)
 
 
 def off(made: Scene) -> float:
-    """How far the first frame is from what was modelled, in parts of the size."""
+    """Return the distance of the first frame from the modelled shape, relative to the size."""
     frame = Simulation(made).first_frame()
     (body,) = made.bodies
     away = frame.shapes[body.name] - body.motion(1.0)
@@ -35,8 +35,11 @@ def off(made: Scene) -> float:
 
 
 @pytest.mark.parametrize("model", [model.name for model in ELASTIC_MODELS])
-def test_the_rest_shape_s_part_in_the_forces_is_their_derivative(model: str) -> None:
-    """Central differences of second order; where C is not smooth is left out by taking large strains at random."""
+def test_rest_jacobian_matches_differences(model: str) -> None:
+    """The force's derivative with respect to the rest shape matches central differences.
+
+    Large random strains avoid the points where C is not smooth.
+    """
     rng = np.random.default_rng(3)
     rest = rng.normal(size=(7, 3))
     tets = np.array([[0, 1, 2, 3], [1, 2, 3, 4], [2, 3, 4, 5], [3, 4, 5, 6]])
@@ -64,22 +67,23 @@ def rod() -> Surface:
         pytest.param(4.0, rod, marks=pytest.mark.slow),
     ],
 )
-def test_what_was_modelled_stands_at_the_first_frame(make: Any, sag: float) -> None:
+def test_first_frame_has_modelled_shape(make: Any, sag: float) -> None:
     dials = {"stiffness_by": "SAG", "sag": sag, "resolution": 700}
     assert off(scene(held(make(), **dials))) > 0.004
-    # The issue's bound; the static shape itself is solved to 1e-9 of the size.
+    # The static shape itself is solved to 1e-9 of the size.
     assert off(scene(held(make(), keep_shape=True, **dials))) < 1e-4
 
 
-def test_it_goes_on_standing_still() -> None:
+def test_kept_shape_stays_at_rest() -> None:
+    """The modelled shape stays at rest in later frames."""
     made = scene(held(tail(), keep_shape=True, stiffness_by="SAG", sag=5.0, resolution=700), last=10)
     (body,) = made.bodies
     for frame in Simulation(made).frames():
         assert np.abs(frame.shapes[body.name] - body.motion(1.0)).max() < 1e-4 * body.surface.size
 
 
-def test_it_hangs_the_right_way_when_it_is_turned_over() -> None:
-    """Turned upside down it hangs by its own sag and by as much as was taken out: twice the sag of a small one."""
+def test_kept_shape_sags_when_upside_down() -> None:
+    """Upside down, a body hangs by twice its sag: its own and the compensated one."""
     surface = box((1.0, 0.2, 0.2))
     over = Rotation.from_euler("x", 180.0, degrees=True).as_matrix()
 
@@ -94,11 +98,12 @@ def test_it_hangs_the_right_way_when_it_is_turned_over() -> None:
     fell = (last.shapes[kept.name] - surface.vertices @ over.T)[tip, 2].mean()
     plain = held(surface, **dials)
     hangs = (Simulation(scene(plain)).first_frame().shapes[plain.name] - surface.vertices)[tip, 2].mean()
-    # What is bent twice as far is a little stiffer.
+    # A bar that is bent twice as far is slightly stiffer.
     assert fell == pytest.approx(2.0 * hangs, rel=0.03)
 
 
-def test_the_stiffness_stays_that_of_the_dialled_sag() -> None:
+def test_keep_shape_does_not_change_stiffness() -> None:
+    """The stiffness found for a dialled Sag is the same with and without Keep Shape."""
     plain, kept = (
         Simulation(scene(held(tail(), keep_shape=keep, stiffness_by="SAG", sag=3.0, resolution=700)))
         for keep in (False, True)
@@ -106,7 +111,8 @@ def test_the_stiffness_stays_that_of_the_dialled_sag() -> None:
     assert kept.young("Tail") == plain.young("Tail")
 
 
-def test_linked_bodies_keep_their_shapes_where_their_own_pins_hold_them() -> None:
+def test_linked_body_compensates_own_weight_only() -> None:
+    """A pinned body's own sag is compensated; the sag from the weight of a linked body is not."""
     frames = []
     for keep in (False, True):
         dials = {"stiffness_by": "SAG", "sag": 3.0, "keep_shape": keep, "resolution": 60}
@@ -114,19 +120,21 @@ def test_linked_bodies_keep_their_shapes_where_their_own_pins_hold_them() -> Non
         made = scene(one, two, links=weld("weld", "Left", "Right", 1.0))
         frames.append(Simulation(made).first_frame())
     assert np.isfinite(frames[1].shapes["Right"]).all()
-    # What the left one's own weight bends it by is taken out, and nothing of what hangs on it.
+    # Only the sag of the left bar under its own weight is compensated.
     end = one.surface.vertices[:, 0] > 0.99
     sunk, kept = (float((one.surface.vertices - frame.shapes["Left"])[end, 2].mean()) for frame in frames)
     assert sunk - kept == pytest.approx(0.03, rel=0.1)
 
 
-def test_what_is_no_solid_says_nothing_and_does_nothing() -> None:
+def test_keep_shape_ignored_without_solid() -> None:
+    """Keep Shape has no effect on bodies that are not solids, and raises no error."""
     plain, kept = (Simulation(scene(strutted(keep_shape=keep))).first_frame() for keep in (False, True))
     np.testing.assert_array_equal(plain.state.positions, kept.state.positions)
 
 
 @pytest.mark.parametrize("part", [pytest.param(0.15, marks=pytest.mark.slow), 0.6, 0.9])
-def test_sag_is_a_part_of_what_is_free(part: float) -> None:
+def test_sag_is_relative_to_unpinned_size(part: float) -> None:
+    """Sag is a percentage of the size of the unpinned part."""
     body = held(tube(1.0, 0.1, 24, 10), part, stiffness_by="SAG", sag=3.0, resolution=900)
     faces = body.surface.triangles
     free = body.surface.vertices[faces[(body.pins[faces] < 1.0).any(axis=1)].ravel()]
@@ -136,14 +144,18 @@ def test_sag_is_a_part_of_what_is_free(part: float) -> None:
 
 
 @pytest.mark.parametrize("gravity", [np.array([0.0, 0.0, -9.81]), np.zeros(3)])
-def test_a_body_that_falls_has_the_stiffness_of_a_column_of_its_size(gravity: np.ndarray) -> None:
-    """Of height L it is shortened by rho g L^2 / (2 E) = sag L."""
+def test_sag_stiffness_of_unpinned_body(gravity: np.ndarray) -> None:
+    """An unpinned body has the stiffness of a column of its size.
+
+    Its weight shortens a column of height L by rho g L^2 / (2 E) = sag L.
+    """
     body = still(box((1.0, 0.25, 0.25)), stiffness_by="SAG", sag=2.0, density=900.0)
     wanted = 900.0 * 9.81 * body.surface.size / (2.0 * 0.02)
     assert Simulation(scene(body, gravity=gravity)).young(body.name) == pytest.approx(wanted)
 
 
-def test_without_gravity_sag_means_what_it_would_be_with_it() -> None:
+def test_sag_stiffness_without_gravity() -> None:
+    """Without gravity, a dialled Sag gives the same stiffness as with standard gravity."""
     body = held(tail(), stiffness_by="SAG", sag=3.0, resolution=700)
     there, away = (Simulation(scene(body, gravity=g)) for g in (np.array([0.0, 0.0, -9.81]), np.zeros(3)))
     assert away.young(body.name) == pytest.approx(there.young(body.name), rel=1e-2)

@@ -1,4 +1,4 @@
-"""Every kind of bodies: what it says of itself, its model at rest and bent, what follows the animation, and a shot."""
+"""Every body type: its description, its model at rest and deformed, its kinematic parts, and a shot."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from dampsim.core.scene.parameters import PARAMETERS, Settings
 from dampsim.core.simulation.simulation import Simulation
 from shapes import sphere
 
-# What panels show of every kind; tests/addon/test_panel.py looks whether they do.
+# Sections that panels show for every body type; tests/addon/test_panel.py checks the panels.
 COMMON = {"dials", "advanced", "shot", "papers", "fields", "contact"}
-# Drawn taut by a little weight: a net of springs that stood on its foot would fold.
+# A little gravity upwards keeps bodies taut: a net of springs that stood on its foot would fold.
 UP = np.array([0.0, 0.0, 0.5])
 TURN = Rotation.from_rotvec([0.3, -1.0, 0.7]).as_matrix()
 
 
 def body(what: type[Kind], **more: object) -> Body:
-    """A ball of a metre, held firmly at its foot and softly around; of what is woven a panel."""
+    """Return a ball of 1 m with hard pins at its foot and soft ones above; for woven cloth, a panel."""
     if what.name == "WEAVE":
         return panel(**more)
     surface = sphere(120)
@@ -42,7 +42,7 @@ def body(what: type[Kind], **more: object) -> Body:
 
 
 def panel(**more: object) -> Body:
-    """Woven, upright, a metre each way, held firmly at its foot and softly around."""
+    """Return an upright woven panel of 1 m x 1 m with hard pins at its foot and soft ones above."""
     surface, edges = swatch(6, 6, 1.0 / 7.0)
     surface = replace(surface, name="Sphere", vertices=surface.vertices[:, [0, 2, 1]] - np.array([0.5, 0.0, 0.5]))
     low = surface.vertices[:, 2]
@@ -51,33 +51,35 @@ def panel(**more: object) -> Body:
 
 
 def sections(what: type[Kind]) -> set[str]:
-    """With any choice of its own."""
+    """Return all sections that a body type shows, over all values of its choices."""
     lists = {name: [choice.name for choice in p.choices] for name, p in PARAMETERS.items() if p.section not in COMMON}
     lists = {name: values for name, values in lists.items() if values}
     every = (Settings(**dict(zip(lists, values, strict=True))) for values in product(*lists.values()))
     return {section for settings in every for section in what.sections(settings)}
 
 
-def test_kinds_have_a_row_in_the_docs() -> None:
+def test_body_types_listed_in_docs() -> None:
     page = (Path(__file__).parents[2] / "docs" / "explanation" / "solids-cloth-ropes.md").read_text(encoding="utf-8")
     for one in KINDS:
         assert f"\n| **{one.label}** |" in page
 
 
-def test_every_section_is_shown_with_some_kind_and_no_kind_names_one_that_is_not_there() -> None:
+def test_parameter_sections_match_body_types() -> None:
+    """Every section of parameters is shown for some body type, and every section that a type names exists."""
     named = set().union(*(sections(one) for one in KINDS))
     assert named | COMMON == {parameter.section for parameter in PARAMETERS.values()}
 
 
 @pytest.mark.parametrize("what", KINDS, ids=lambda one: one.name)
-def test_at_rest_nothing_pushes_and_the_skin_is_the_surface(what: type[Kind]) -> None:
+def test_rest_shape_has_no_forces(what: type[Kind]) -> None:
+    """At rest, energies and forces vanish and the skin reproduces the surface."""
     one = body(what)
     model = what.build(one)
     block, vertices = model.block, one.surface.vertices
     inputs = block.still()
     for term in block.terms:
         value, gradient = term.prepare(inputs, {}).value_gradient(block.rest)
-        # Of a modulus of 1e5 Pa in a metre: rounding of forces of 1e5 N.
+        # A modulus of 1e5 Pa over a metre gives forces of 1e5 N, and their rounding error.
         assert abs(value) < 1e-8
         assert np.abs(gradient).max() < 1e-8
     assert (block.mass > 0.0).all()
@@ -88,7 +90,8 @@ def test_at_rest_nothing_pushes_and_the_skin_is_the_surface(what: type[Kind]) ->
 
 
 @pytest.mark.parametrize("what", KINDS, ids=lambda one: one.name)
-def test_what_goes_along_with_the_animation_turns_with_it(what: type[Kind]) -> None:
+def test_pins_and_skin_follow_rigid_motion(what: type[Kind]) -> None:
+    """Pin targets, nodes and skin follow a rigid motion of the animation, which adds no elastic energy."""
     one = body(what)
     model = what.build(one)
     block, shift = model.block, np.array([1.0, 2.0, 3.0])
@@ -96,13 +99,13 @@ def test_what_goes_along_with_the_animation_turns_with_it(what: type[Kind]) -> N
     there = block.rest @ TURN.T + shift
     np.testing.assert_allclose(model.pins(turned), there[block.pinned], atol=1e-9)
     np.testing.assert_allclose(model.nodes(turned), there, atol=1e-9)
-    # Turned with its pins, a body is as it was.
+    # A rotation together with the pins adds no energy.
     np.testing.assert_allclose(model.skin(there, turned), turned, atol=1e-9)
     assert abs(block.elastic_energy(there)) < 1e-8
 
 
 @pytest.mark.parametrize("what", KINDS, ids=lambda one: one.name)
-def test_the_forces_of_a_kind_are_slopes_of_its_energies_and_its_stiffness_theirs(what: type[Kind]) -> None:
+def test_forces_and_stiffness_match_differences(what: type[Kind]) -> None:
     block = what.build(body(what)).block
     rng, step = np.random.default_rng(2), 1e-6
     bent = block.rest @ np.array([[1.1, 0.2, 0.0], [-0.1, 0.95, 0.1], [0.1, 0.0, 1.05]])
@@ -111,14 +114,15 @@ def test_the_forces_of_a_kind_are_slopes_of_its_energies_and_its_stiffness_their
         energy = term.prepare(block.still(), {})
         (ahead, high), (behind, low) = (energy.value_gradient(bent + sign * step * way) for sign in (1.0, -1.0))
         slope = float(np.vdot(energy.value_gradient(bent)[1], way))
-        # Central differences: rounding of eps/step and the third derivative times step^2.
+        # Errors of central differences: rounding, eps/step, and the third derivative times step^2.
         assert (ahead - behind) / (2.0 * step) == pytest.approx(slope, rel=1e-6, abs=1e-6 * ahead)
         product_ = energy.hessian(bent, False) @ way.ravel()
         np.testing.assert_allclose((high - low).ravel() / (2.0 * step), product_, atol=1e-6 * np.abs(product_).max())
 
 
 @pytest.mark.parametrize("what", KINDS, ids=lambda one: one.name)
-def test_models_are_made_for_one_modulus_whatever_is_dialled(what: type[Kind]) -> None:
+def test_model_independent_of_stiffness_dial(what: type[Kind]) -> None:
+    """Models are built with the base modulus, whatever Stiffness is dialled; the mass is proportional to Density."""
     soft, hard = (what.build(body(what, stiffness=stiffness)).block for stiffness in (10.0, 1000.0))
     assert (soft.stiffness_at_rest(True) != hard.stiffness_at_rest(True)).nnz == 0
     assert soft.mass.tobytes() == hard.mass.tobytes()
@@ -127,7 +131,8 @@ def test_models_are_made_for_one_modulus_whatever_is_dialled(what: type[Kind]) -
 
 
 @pytest.mark.parametrize("what", KINDS, ids=lambda one: one.name)
-def test_a_painted_settle_is_the_pace_of_the_nodes(what: type[Kind]) -> None:
+def test_painted_settle_sets_settle_scale(what: type[Kind]) -> None:
+    """A painted Settle map becomes the settle scale of the nodes."""
     one = body(what)
     assert what.build(one).block.pace is None
     pace = what.build(replace(one, settle_map=np.full(len(one.pins), 0.5))).block.pace
@@ -140,7 +145,8 @@ def test_a_painted_settle_is_the_pace_of_the_nodes(what: type[Kind]) -> None:
     [pytest.param(one, marks=pytest.mark.slow if one.name == "WEAVE" else ()) for one in KINDS],
     ids=lambda one: one.name,
 )
-def test_a_body_of_every_kind_is_thrown_follows_its_pins_and_hangs_farther_when_softer(what: type[Kind]) -> None:
+def test_type_follows_pins_and_sags(what: type[Kind]) -> None:
+    """A body of each type follows its pins, lags behind a motion, and sags more when it is softer."""
     one = body(what)
     rest = one.surface.vertices
 
@@ -163,7 +169,8 @@ def test_a_body_of_every_kind_is_thrown_follows_its_pins_and_hangs_farther_when_
     [pytest.param(one, marks=pytest.mark.slow if one.name in ("ROPE", "WEAVE") else ()) for one in KINDS],
     ids=lambda one: one.name,
 )
-def test_every_damping_damps_a_kind_or_refuses_it_with_a_sentence(what: type[Kind]) -> None:
+def test_damping_works_or_is_refused(what: type[Kind]) -> None:
+    """Each damping simulates each body type, or refuses it with an error that names the object."""
     for method in DAMPINGS:
         one, frames, said = body(what, damping_by=method.name), [], ""
         try:

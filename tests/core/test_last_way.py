@@ -1,4 +1,4 @@
-"""A search begins with what the last step told of the Hessian (docs/physics.md section 1)."""
+"""Warm start: a search begins with a secant of the Hessian from the last step (docs/physics.md section 1)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def shot(body: Body, last: int = 16) -> Scene:
 
 
 def told(monkeypatch: pytest.MonkeyPatch, scene: Scene) -> list[tuple[StepProblem, np.ndarray, np.ndarray, np.ndarray]]:
-    """Of each step of a shot that begins with a secant: the problem, where its search begins, the way, the change."""
+    """Return problem, initial point, direction and gradient change of each step that starts with a secant."""
     found, plain = [], StepProblem.secant
 
     def spied(problem: StepProblem, v: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
@@ -38,7 +38,7 @@ def told(monkeypatch: pytest.MonkeyPatch, scene: Scene) -> list[tuple[StepProble
 
 
 def cube(**more: float) -> Body:
-    """A tenth as stiff at its middle as at its pins, a hundredth at its top."""
+    """Return a cube whose stiffness falls to a tenth at mid-height and to a hundredth at its top."""
     surface = gridded("Cube", (0, 0, 0), (1, 1, 1), 0.125)
     pins = (surface.vertices[:, 2] < 0.3).astype(float)
     body = shaken(still(surface, pins, **{"resolution": 1500, "stiffness": 300.0, "bounce": 0.0, **more}))
@@ -46,7 +46,7 @@ def cube(**more: float) -> Body:
 
 
 def turned_block() -> Body:
-    """As heavy to follow as it gets: its pins turn by two rounds a second and shake."""
+    """Return a block whose pins rotate twice per second and shake, which is hard to predict."""
     surface = tube(0.6, 0.3, 8, 10)
     pins = (surface.vertices[:, 2] < 0.1).astype(float)
 
@@ -59,23 +59,23 @@ def turned_block() -> Body:
 
 
 @pytest.mark.parametrize("body", [cube, turned_block])
-def test_it_is_how_the_gradient_changes_along_the_last_way(
-    monkeypatch: pytest.MonkeyPatch, body: Callable[[], Body]
-) -> None:
+def test_secant_matches_gradient_change(monkeypatch: pytest.MonkeyPatch, body: Callable[[], Body]) -> None:
+    """The secant of the last step approximates the change of the gradient along that step."""
     pairs = told(monkeypatch, shot(body()))
     assert len(pairs) >= 4
     for problem, v, way, change in pairs:
         if np.abs(way).max() < 1e-3:
             continue
         exact = float(way.ravel() @ (problem.hessian(v, False) @ way.ravel()))
-        # A secant of the last step, not the tangent of this one: what a step's own bend makes of the stiffness.
+        # The secant of the last step differs from this step's tangent by the deformation of one step.
         assert abs(float(np.vdot(way, change)) - exact) < 0.1 * exact
 
 
 @pytest.mark.slow
-def test_what_goes_on_as_it_went_takes_a_twentieth_fewer_iterations_by_it_and_come_to_the_same_places(
+def test_secant_saves_iterations(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """The secant saves at least 5% of the iterations of a smooth motion and does not change its frames."""
     body = cube()
     exact = replace(body, settings=replace(body.settings, accuracy="TIGHT"))
     runs = [list(Simulation(shot(one)).frames()) for one in (body, exact)]
@@ -84,18 +84,20 @@ def test_what_goes_on_as_it_went_takes_a_twentieth_fewer_iterations_by_it_and_co
     counts = [sum(frame.iterations for frame in one[0]) for one in (runs, without)]
     assert 20 * counts[0] < 19 * counts[1]
     for one, other in zip(runs[1], without[1], strict=True):
-        # Solved to 1e-8 of each step's motion, both are the same minima.
+        # Both solve for the same minima, to 1e-8 of each step's motion.
         np.testing.assert_allclose(one.surface, other.surface, atol=1e-7)
 
 
-def test_a_slender_body_whose_prediction_stretches_it_begins_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Of 15 steps, those at the turning points, where a prediction hardly leads anywhere.
+def test_stretching_prediction_skips_secant(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slender body whose prediction stretches it starts most steps without a secant."""
+    # Of 15 steps, only those at the turning points, where the prediction hardly moves the body.
     assert len(told(monkeypatch, shot(rod()))) <= 5
 
 
-def test_what_nothing_holds_begins_without_since_no_direction_may_change_its_momenta(
+def test_free_body_skips_secant(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """A free body starts without a secant, since no search direction may change its momenta."""
     surface = tube(0.6, 0.3, 6, 8)
     loose = still(surface, np.zeros(len(surface.vertices)), resolution=400, stiffness=50.0)
     assert not told(monkeypatch, scene(loose, last=6))

@@ -1,4 +1,4 @@
-"""Links: what holds bodies together, and what it does to their motion."""
+"""Links between bodies and their effect on motion."""
 
 from __future__ import annotations
 
@@ -37,27 +37,28 @@ def whole(resolution: int, **more: object) -> Scene:
 
 
 def cut(resolution: int, **more: object) -> Scene:
-    """The bar in two pieces that are welded together."""
+    """Return the bar in two pieces that are welded together."""
     dials = {"resolution": resolution // 2, "stiffness": 5000.0, **more}
     pieces = (bar("Left", 0.0, 0.5, True, **dials), bar("Right", 0.5, 1.0, False, **dials))
     return scene(*pieces, last=2, links=weld("Weld", "Left", "Right", 0.5))
 
 
 def hung(resolution: int, **more: object) -> Scene:
-    """The bar without pins, welded to a wall by its end."""
+    """Return the bar without pins, welded to a wall by its end."""
     wall = fixed_frame("Wall", gridded("Wall", (-0.1, 0.0, 0.0), (0.0, 0.1, 0.1), 0.05).vertices)
     body = bar("Whole", 0.0, 1.0, False, resolution=resolution, **{"stiffness": 5000.0, **more})
     return scene(body, last=2, links=weld("Weld", "Whole", "Wall", 0.0), colliders=(wall,))
 
 
 @pytest.mark.slow
-def test_a_bar_cut_in_two_and_welded_hangs_and_calms_as_the_whole_one() -> None:
+def test_welded_halves_match_whole_bar() -> None:
+    """Two welded halves sag and settle like one bar."""
     for fps in (24.0, 60.0):
         one, two = (Simulation(replace(made(2400), fps=fps)) for made in (whole, cut))
         assert len(two.islands) == 1
         assert len(two.islands[0].system.regions) == 1
         low = [one.first_frame().shapes["Whole"][:, 2].min(), two.first_frame().shapes["Right"][:, 2].min()]
-        assert low[1] == pytest.approx(low[0], rel=0.01)  # The pieces' lattices are not the whole one's.
+        assert low[1] == pytest.approx(low[0], rel=0.01)  # The lattices differ.
         joints = two.islands[0].system.joints
         assert joints is not None
         assert np.abs(joints.gaps(two.first_frame().state.positions)).max() < 1e-4
@@ -67,14 +68,14 @@ def test_a_bar_cut_in_two_and_welded_hangs_and_calms_as_the_whole_one() -> None:
 
 
 @pytest.mark.parametrize("resolution", [600, pytest.param(4800, marks=pytest.mark.slow)])
-def test_a_bar_that_only_links_hold_hangs_as_a_pinned_one(resolution: int) -> None:
-    # Pins hold whole cells at the end, a weld only points on it: the finer one is 3% off, in between it is up to 8%.
+def test_linked_bar_sags_like_pinned(resolution: int) -> None:
+    # Pins fix whole cells at the end, a weld only points on it: 3% off at the finer resolution, up to 8% between.
     sags = [Simulation(made(resolution)).sag("Whole") for made in (whole, hung)]
     assert sags[1] == pytest.approx(sags[0], rel=0.05)
 
 
 def pair(points: int, stiffness: float | None, gravity: np.ndarray) -> Scene:
-    """Two bars of other densities and stiffnesses that fly: welded by four points, hinged by two, or joined by one."""
+    """Return two different bars in flight: welded at four points, hinged at two, or linked at one."""
     a = bar("A", 0.0, 0.5, False, resolution=60, bounce=0.0, settle=12.0)
     surface = gridded("B", (0.5, 0.0, 0.0), (1.0, 0.1, 0.2), 0.05)
     b = still(surface, **{**a.settings.as_dict(), "density": 400.0, "stiffness": 100.0})
@@ -87,9 +88,8 @@ def pair(points: int, stiffness: float | None, gravity: np.ndarray) -> Scene:
 @pytest.mark.parametrize("gravity", [np.zeros(3), DOWN], ids=["weightless", "falling"])
 @pytest.mark.parametrize("stiffness", [None, 300.0], ids=["rigid", "soft"])
 @pytest.mark.parametrize("points", [4, 2, 1])
-def test_linked_bodies_in_flight_keep_their_momentum_and_never_gain_energy(
-    points: int, stiffness: float | None, gravity: np.ndarray
-) -> None:
+def test_linked_flight_momentum_and_energy(points: int, stiffness: float | None, gravity: np.ndarray) -> None:
+    """Linked bodies in flight conserve momentum, and their energy never exceeds its initial value."""
     simulation = Simulation(pair(points, stiffness, gravity))
     (island,) = simulation.islands
     system, joints_, first = island.system, island.system.joints, simulation.first_frame()
@@ -106,15 +106,15 @@ def test_linked_bodies_in_flight_keep_their_momentum_and_never_gain_energy(
         expected = begin + system.mass.sum() * gravity * time
         assert np.abs(linear_momentum(system, now) - expected).max() < 1e-12 * scale
         turned = moment(system.mass, now.positions, now.velocities)
-        # The velocities that it starts with are a tangent, those of the steps are chords: what is left is between them.
+        # The initial velocities are tangents and those of the steps are chords: compare from the first step on.
         turning = turned if step == 1 else turning
-        # Where links leave bodies free to turn about each other, the first law rules, which does not set it right.
+        # Bodies that can turn about each other use the first law, which does not correct angular momentum.
         lost = 1e-9 if all(region.stiff for region in system.regions) else 0.01 * max(time, 1.0)
         assert np.linalg.norm(turned - turning) < lost * np.linalg.norm(turning)
         drift = system.mass @ now.velocities / system.mass.sum()
         inner = energies(system, now).kinetic - 0.5 * float(system.mass.sum() * drift @ drift)
         inner += system.elastic_energy(now.positions, factors)
-        # A deformation's swing gives its energy back: it may come again, but never more than there was.
+        # An oscillation may return stored energy, but the total never exceeds the initial value.
         assert inner <= most * (1.0 + 1e-4)
         most = max(inner, 0.0) if most == np.inf else most
     assert step == 50
@@ -123,12 +123,12 @@ def test_linked_bodies_in_flight_keep_their_momentum_and_never_gain_energy(
 
 
 def moment(mass: np.ndarray, x: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Angular momentum about the centre of mass."""
+    """Return the angular momentum about the centre of mass."""
     centre, drift = mass @ x / mass.sum(), mass @ v / mass.sum()
     return np.asarray(mass @ np.cross(x - centre, v - drift))
 
 
-def test_each_body_of_a_linked_pair_keeps_its_own_dials() -> None:
+def test_linked_bodies_keep_own_dials() -> None:
     made = cut(200)
     left, right = made.bodies
     right = replace(right, settings=replace(right.settings, settle=60.0, bounce=0.0, stiffness=2500.0))
@@ -142,12 +142,12 @@ def test_each_body_of_a_linked_pair_keeps_its_own_dials() -> None:
     found = law.coefficients(h)
     for k, body in enumerate((left, right)):
         settings: Settings = body.settings
-        # One lambda_1 for what swings together; decay and swing are each body's own: roots of e^{(-a +- i w) h}.
+        # Linked bodies share one lambda_1, but each has its own decay and frequency: roots of e^{(-a +- i w) h}.
         own = law.parts[k][0]
         assert isinstance(own, WaveformLaw)
         system = simulation.islands[0].system
         assert own.eigenvalue == pytest.approx(system.eigenvalue_at(region, np.array([50.0, 25.0])))
-        # Softer than both as stiff as the stiffer one, and stiffer than both as the softer one.
+        # The eigenvalue lies between those with both bodies soft and with both bodies stiff.
         alike = [system.eigenvalue_at(region, np.full(2, factor)) for factor in (25.0, 50.0)]
         assert 1.05 * alike[0] < own.eigenvalue < 0.99 * alike[1]
         c = {name: getattr(found, name)[owner == k] for name in ("kappa", "s", "theta", "sigma")}
@@ -157,7 +157,7 @@ def test_each_body_of_a_linked_pair_keeps_its_own_dials() -> None:
         A, B = (kappa + sigma * q) / (1.0 + theta * q), q / (1.0 + theta * q)
         assert np.log(np.abs(np.roots([1.0, -(1.0 + A - B), A])).max()) / h == pytest.approx(-own.decay, rel=1e-9)
         if settings.bounce == 0.0:
-            # 5.989: the last time at which e^-t - e^-2t is 1% of its largest value.
+            # 5.989 is the last time at which e^-t - e^-2t is 1% of its maximum.
             assert own.decay == pytest.approx(5.989 / (settings.settle / 24.0), rel=1e-4)
     named = [
         replace(body, settings=replace(body.settings, damping_by="TAU_KAPPA", tau=tau, kappa=kappa))
@@ -170,7 +170,7 @@ def test_each_body_of_a_linked_pair_keeps_its_own_dials() -> None:
     assert FixedLaw(0.1, 0.2) in [one for one, _ in controls.laws[0].parts]  # type: ignore[attr-defined]
 
 
-def test_a_body_that_hangs_by_one_link_swings_as_a_pendulum() -> None:
+def test_single_link_swings_as_pendulum() -> None:
     wall = fixed_frame("Wall", np.array([[0.0, 0.05, 0.05], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]))
     body = bar("Rod", 0.0, 1.0, False, resolution=100, stiffness=1e6)
     end = np.array([0.0, 0.05, 0.05])
@@ -178,14 +178,14 @@ def test_a_body_that_hangs_by_one_link_swings_as_a_pendulum() -> None:
     simulation = Simulation(replace(made, fps=240.0))
     nodes = simulation.assembly.nodes_of(0)
     mass, arm = simulation.islands[0].system.mass[nodes], simulation.islands[0].system.rest[nodes] - end
-    # From the horizontal a pendulum hangs down after K(sin 45 degrees)/omega, K the elliptic integral.
+    # A pendulum released horizontally is lowest after K(sin 45 degrees)/omega; K is the elliptic integral.
     omega = np.sqrt(9.81 * float(mass @ arm[:, 0]) / float(mass @ (arm[:, 0] ** 2 + arm[:, 2] ** 2)))
     heights = [float(frame.shapes["Rod"][:, 2].mean()) for frame in simulation.frames()]
-    # First order in a step of a 240th.
+    # The integrator is of first order, with steps of 1/240 s.
     assert np.argmin(heights) / 240.0 == pytest.approx(1.8541 / omega, rel=0.02)
 
 
-def test_two_bodies_joined_at_a_point_hang_and_start_at_rest() -> None:
+def test_point_link_starts_at_rest() -> None:
     left, right = (bar("A", 0.0, 0.5, True, resolution=100, stiffness=5000.0),
                    bar("B", 0.5, 1.0, False, resolution=100, stiffness=5000.0))  # fmt: skip
     point = np.array([0.5, 0.05, 0.05])
@@ -193,13 +193,13 @@ def test_two_bodies_joined_at_a_point_hang_and_start_at_rest() -> None:
     simulation = Simulation(made)
     assert simulation.is_held("B")
     frames = list(simulation.frames())
-    # The second one hangs down from the first one's end.
+    # The second bar hangs down from the end of the first.
     assert frames[0].shapes["B"][:, 2].min() < -0.3
-    # What the start's solver leaves, as for a single body: parts of a millimetre.
+    # The tolerance of the static start, as for a single body: less than a millimetre.
     assert np.abs(frames[-1].shapes["B"] - frames[0].shapes["B"]).max() < 1e-3
 
 
-def test_linked_bodies_of_other_integrators_are_refused_before_anything_is_solved() -> None:
+def test_linked_mixed_integrators_are_refused() -> None:
     made = cut(200)
     left, right = made.bodies
     other = replace(right.settings, damping_by="RAYLEIGH")
@@ -207,28 +207,29 @@ def test_linked_bodies_of_other_integrators_are_refused_before_anything_is_solve
         Simulation(replace(made, bodies=(left, replace(right, settings=other))))
 
 
-def test_bodies_that_are_pinned_all_over_may_be_linked() -> None:
+def test_fully_pinned_bodies_can_be_linked() -> None:
     a, b = (wire(name, np.array([[x, 0.0, 0.0], [x + 0.4, 0.0, 0.0]]), (0, 1)) for name, x in (("A", 0.0), ("B", 1.0)))
     ends = Place("A", np.array([0.4, 0.0, 0.0])), Place("B", np.array([1.0, 0.0, 0.0]))
     for frame in Simulation(scene(a, b, last=4, links=(Link("Joint", *ends),))).frames():
         np.testing.assert_array_equal(frame.shapes["A"], a.surface.vertices.astype(np.float32))
 
 
-def test_what_is_pinned_all_over_sags_by_nothing_whatever_swings_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fully_pinned_body_has_no_sag(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fully pinned body has no sag, whatever is linked to it."""
     beads = [bar(f"Bead {k}", 0.2 * k, 0.2 * k + 0.2, False, resolution=60) for k in range(3)]
     beads[0] = replace(beads[0], pins=np.ones(len(beads[0].surface.vertices)))
     links = tuple(
         Link(f"Joint {k}", *(Place(f"Bead {n}", np.array([0.2 * k, 0.05, 0.05])) for n in (k - 1, k))) for k in (1, 2)
     )
     simulation = Simulation(scene(*beads, last=2, links=links))
-    # A chain of beads turns about its points; where it hangs is not asked for.
+    # The beads turn freely about their links; their hanging shape must not be computed.
     monkeypatch.setattr(type(simulation.statics), "hanging", None)
     assert simulation.is_held("Bead 0")
     assert simulation.sag("Bead 0") == 0.0
 
 
-def test_a_linked_body_whose_stiffness_is_keyed_ends_at_the_sag_of_its_last_value() -> None:
-    """Rigid links stay rigid beside a body that became stiff."""
+def test_keyed_stiffness_of_linked_bodies() -> None:
+    """Linked bodies with a keyed Stiffness end at the sag of its last value, and rigid links stay rigid."""
     soft, hard = 1000.0, 50000.0
     begin, end = cut(200, stiffness=soft, settle=8.0, bounce=0.0), cut(200, stiffness=hard, settle=8.0)
 
@@ -249,13 +250,13 @@ def test_a_linked_body_whose_stiffness_is_keyed_ends_at_the_sag_of_its_last_valu
     last = next(Simulation(end).frames())
     way = np.abs(frames[0].shapes["Right"] - last.shapes["Right"]).max()
     assert way > 0.1
-    # Thirty frames are nearly four settle times.
+    # Thirty frames are almost four settle times.
     assert np.abs(frames[-1].shapes["Right"] - last.shapes["Right"]).max() < 1e-3 * way
 
 
 @pytest.mark.parametrize("damping_by", ["DIALS", "FIRST_MODE"])
-def test_a_rigid_link_to_what_stands_still_holds_while_the_pins_move_away(damping_by: str) -> None:
-    """It is no part of the dialled motion: it would give way by a tenth of a metre, and calm down in Settle frames."""
+def test_rigid_link_holds_when_pins_move(damping_by: str) -> None:
+    """A rigid link to a static object is not subject to Settle: it would open by 0.1 m and close in Settle frames."""
     surface = sphere(200)
     z = surface.vertices[:, 2]
     top = surface.vertices[z.argmax()]
@@ -271,12 +272,12 @@ def test_a_rigid_link_to_what_stands_still_holds_while_the_pins_move_away(dampin
     joint = simulation.islands[0].system.joints
     assert joint is not None
     gaps = [float(np.abs(joint.gaps(frame.state.positions)).max()) for frame in simulation.frames()]
-    # A ten-thousandth of what the nodes around it give: the pins move 0.4 m, and the body is pulled by that.
+    # The pins move 0.4 m and pull the body; the link opens by less than a thousandth of that.
     assert max(gaps) < 1e-4
 
 
-def test_two_bodies_that_hold_on_to_one_object_apart_remember_each_their_own() -> None:
-    """Alone each moves to the bit as beside the other, though they hold on to it by other numbers of points."""
+def test_bodies_on_one_anchor_stay_independent() -> None:
+    """Two bodies on one anchor each move bit for bit as alone, even with different numbers of links."""
     wall = fixed_frame("Wall", gridded("Wall", (-0.1, 0.0, 0.0), (0.0, 0.1, 0.1), 0.05).vertices)
     bodies = [bar(name, 0.0, 1.0, False, resolution=100, stiffness=500.0) for name in ("One", "Two")]
     links = [weld("Weld", body.name, "Wall", 0.0) for body in bodies]

@@ -1,4 +1,4 @@
-"""What a long shot takes of the memory: no more at its end than at its beginning."""
+"""Memory use of long shots: it does not grow with the number of frames."""
 
 from __future__ import annotations
 
@@ -29,12 +29,11 @@ ROOT = Path(__file__).parents[2]
 STATM = Path("/proc/self/statm")
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not STATM.exists(), reason="the system does not tell what is resident in /proc"),
+    pytest.mark.skipif(not STATM.exists(), reason="the system has no /proc/self/statm"),
 ]
-# MB that a shot of which each substep asks for factors of its own may grow: what allocators leave between them. The
-# factors of one substep of it are 2 MB.
+# Largest growth in MB of a shot that factorises at each substep, from fragmentation. One substep's factors take 2 MB.
 FACTORS = 50.0
-# MB that 950 frames may: their numbers in lists; a kept frame of the smallest body here is 6 kB.
+# Largest growth in MB over 950 frames: lists of numbers. A retained frame of the smallest body takes 6 kB.
 FLAT = 1.5
 
 
@@ -49,7 +48,7 @@ def bar(**dials: float | str) -> Body:
 
 
 def stiffening(**dials: float | str) -> Body:
-    """A bar with another stiffness at each substep."""
+    """Return a bar with a different stiffness at each substep."""
     body = bar(substeps=2, **dials)
     return replace(body, dials=lambda frame: replace(body.settings, stiffness=500.0 + frame))
 
@@ -70,12 +69,15 @@ SHOTS: dict[str, Callable[[], Body]] = {
 
 
 def resident() -> float:
-    """MB."""
+    """Return the resident memory of this process, MB."""
     return int(STATM.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 def measure(shot: str, first: int, last: int, kept: str, folder: Path) -> None:
-    """Bake a shot, and print by how many MB the process grew between two frames. kept: what is let go nowhere."""
+    """Bake a shot and print the growth of the process between two frames, MB.
+
+    kept: "factors" or "frames" to retain them on purpose, else "".
+    """
     leak: list[object] = []
     if kept == "factors":
         factorised = step.metric_of
@@ -102,15 +104,15 @@ def measure(shot: str, first: int, last: int, kept: str, folder: Path) -> None:
 
 
 def growth(folder: Path, shot: str, first: int, last: int, kept: str = "") -> float:
-    """MB between two frames of a shot that a process of its own bakes."""
+    """Return the memory growth in MB between two frames of a shot that a separate process bakes."""
     script = (
         "import sys; sys.path[:0] = ['tests', 'tests/core']; import conftest; from pathlib import Path\n"
         "import test_memory as t\n"
         "t.measure(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4], Path(sys.argv[5]))"
     )
     command = [sys.executable, "-c", script, shot, str(first), str(last), kept, str(folder / "cache")]
-    # Threads have stacks and buffers of their own. Large blocks are mapped singly, so that they go back to the system:
-    # holes that the allocator keeps between others come to 10 MB in one run of three.
+    # One thread avoids stacks and buffers per thread. Mapping large blocks singly returns them to the system:
+    # fragmentation would otherwise reach 10 MB in one run of three.
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "MALLOC_MMAP_THRESHOLD_": "30000"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -119,26 +121,27 @@ def growth(folder: Path, shot: str, first: int, last: int, kept: str = "") -> fl
     return grown
 
 
-def test_a_keyframed_stiffness_with_rayleigh_damping_keeps_no_factors_of_its_substeps(tmp_path: Path) -> None:
-    # 150 substeps: what would keep a hundred of its factors is seen as well.
+def test_keyed_stiffness_retains_no_factors(tmp_path: Path) -> None:
+    """A keyed Stiffness with Rayleigh damping does not retain the factorisations of its substeps."""
+    # 150 substeps also reveal a cache that retains only a hundred factorisations.
     assert growth(tmp_path, "stiffening", 5, 80) < FACTORS
 
 
-def test_factors_that_were_kept_would_be_seen(tmp_path: Path) -> None:
+def test_retained_factors_are_detected(tmp_path: Path) -> None:
     assert growth(tmp_path, "stiffening", 5, 30, "factors") > FACTORS
 
 
 @pytest.mark.parametrize("shot", ["solid", "rope", "keyframed"])
-def test_a_thousand_frames_take_no_more_memory_than_fifty(tmp_path: Path, shot: str) -> None:
+def test_memory_flat_over_thousand_frames(tmp_path: Path, shot: str) -> None:
     assert growth(tmp_path, shot, 50, 1000) < FLAT
 
 
 @pytest.mark.parametrize("method", DAMPINGS, ids=lambda one: one.name)
-def test_no_damping_takes_more_memory_as_the_shot_goes_on(tmp_path: Path, method: type) -> None:
+def test_memory_flat_with_every_damping(tmp_path: Path, method: type) -> None:
     assert growth(tmp_path, method.name, 50, 250) < FLAT
 
 
 @pytest.mark.parametrize("shot", ["solid", "rope"])
-def test_frames_that_were_kept_would_be_seen(tmp_path: Path, shot: str) -> None:
-    # Half of the shot above is enough.
+def test_retained_frames_are_detected(tmp_path: Path, shot: str) -> None:
+    # Half of the shot of the flat-memory test is enough.
     assert growth(tmp_path, shot, 50, 525, "frames") > FLAT

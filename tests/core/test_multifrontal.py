@@ -1,4 +1,4 @@
-"""The metric's factors: an inverse in single precision, eliminated in the order of nested dissection."""
+"""Multifrontal factorisation of the preconditioner: single precision, ordered by nested dissection."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Case = tuple[csr_matrix, np.ndarray]
 
 
 def grid(*sides: int) -> Case:
-    """A scalar Laplacian on a box of nodes, three times, with something on the diagonal."""
+    """Return a Laplacian with a small diagonal shift on a grid of nodes, coupled over three components."""
     lines = [diags([-1.0, 2.0, -1.0], [-1, 0, 1], shape=(k, k)) for k in sides]
     total = csr_matrix((1, 1))
     for line in lines:
@@ -43,13 +43,13 @@ def made(pins: bool, sides: tuple[float, float, float] = (1.0, 0.5, 0.5), **more
 
 
 def body(pins: bool, weight: float = 1.0) -> Case:
-    """A block's stiffness, with a part of its inertia."""
+    """Return the stiffness of a block plus its mass times a weight, 1/s^2."""
     system = made(pins)
     free = np.flatnonzero(~system.fixed)
     dof = (3 * free[:, None] + np.arange(3)).ravel()
     stiffness = system.stiffness_at_rest(np.ones(1), True).tocsr()[dof][:, dof]
     mass = system.mass[free].repeat(3)
-    # The first deformation swings with some hundreds per second squared.
+    # The smallest eigenvalue is some hundreds per second squared.
     return csr_matrix(stiffness + weight * diags(mass)), system.rest[free]
 
 
@@ -59,7 +59,7 @@ def apart() -> Case:
 
 
 def together() -> Case:
-    """Two pieces at the same places, and a link between their ends."""
+    """Return two pieces at the same positions with a link between their ends."""
     (one, here), (two, there) = grid(9, 9, 5), grid(9, 9, 5)
     matrix = csr_matrix(block_diag([one, two])).tolil()
     a, b = 0, len(here) + 300
@@ -70,7 +70,7 @@ def together() -> Case:
 
 
 def tangle() -> Case:
-    """What no plane cuts well, at places that say nothing."""
+    """Return a random graph with random positions, which no plane separates well."""
     rng = np.random.default_rng(2)
     half = random(400, 400, 0.01, random_state=3)
     pattern = half @ half.T + 5.0 * eye(400)
@@ -91,7 +91,7 @@ CASES: dict[str, Callable[[], Case]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_it_is_the_inverse_to_single_precision(name: str) -> None:
+def test_multifrontal_inverse_to_single_precision(name: str) -> None:
     matrix, places = CASES[name]()
     solve = multifrontal(matrix, places)
     assert solve is not None
@@ -102,13 +102,13 @@ def test_it_is_the_inverse_to_single_precision(name: str) -> None:
     exact, inverse = np.split(np.linalg.solve(matrix.toarray(), np.hstack([right, few])), [3], axis=1)
     assert np.linalg.norm(matrix @ answer - right) < 1e-4 * np.linalg.norm(right)
     assert np.linalg.norm(answer - exact) < 1e-3 * np.linalg.norm(exact)
-    # Of a vector, of several, of any size, and in lots.
+    # One vector, several vectors, tiny vectors, and columns in batches.
     np.testing.assert_allclose(solve(right[:, 0]), answer[:, 0], rtol=0, atol=1e-5 * np.abs(answer).max())
     np.testing.assert_allclose(solve(1e-60 * right), 1e-60 * answer, rtol=1e-5, atol=1e-66 * np.abs(answer).max())
     columns = solve.columns(few.astype(np.float32))
     np.testing.assert_allclose(columns, inverse, rtol=0, atol=1e-3 * np.abs(columns).max())
     assert not solve(0.0 * right).any()
-    # A metric is symmetric, and the same each time.
+    # A preconditioner is symmetric and reproducible.
     x, y = right[:, 0], right[:, 1]
     assert abs(x @ solve(y) - y @ solve(x)) < 1e-6 * abs(x @ solve(x))
     again = multifrontal(matrix, places)
@@ -117,7 +117,7 @@ def test_it_is_the_inverse_to_single_precision(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_nodes_of_two_branches_are_not_coupled(name: str) -> None:
+def test_dissection_decouples_branches(name: str) -> None:
     matrix, places = CASES[name]()
     links = matrix.tocoo()
     pattern = csr_matrix((np.ones(links.nnz), (links.row // 3, links.col // 3)))
@@ -128,7 +128,7 @@ def test_nodes_of_two_branches_are_not_coupled(name: str) -> None:
         owner[part.nodes] = number
         assert all(child < number for child in part.children)
         above[list(part.children)] = number
-    # Every part but the last belongs to one.
+    # Every elimination block except the last has a parent.
     assert (above[:-1] >= 0).all()
     assert above[-1] == -1
 
@@ -146,30 +146,34 @@ def test_nodes_of_two_branches_are_not_coupled(name: str) -> None:
 
 
 @pytest.mark.parametrize("pieces", [1, 3, _RUNS, 2 * _RUNS])
-def test_what_a_child_leaves_is_added_in_its_place_however_many_pieces_it_falls_into(pieces: int) -> None:
+def test_child_update_with_any_run_count(pieces: int) -> None:
+    """A child's update matrix is added at its rows, for any number of contiguous runs."""
     rng = np.random.default_rng(pieces)
     rows = np.concatenate([10 * k + np.arange(k % 4 + 2) for k in range(pieces)])
     child, front = (rng.normal(size=(k, k)) for k in (len(rows), 10 * pieces))
     child, expected = child + child.T, front.copy()
     expected[np.ix_(rows, rows)] += child
     _add(front, child, rows)
-    # Below the diagonal alone it is read; the sums are the same two numbers.
+    # Only the lower triangle is read; each sum has the same two terms.
     np.testing.assert_array_equal(np.tril(front), np.tril(expected))
 
 
 @pytest.mark.slow
-def test_what_fills_in_is_little() -> None:
+def test_fill_in_is_small() -> None:
     matrix, places = grid(20, 20, 20)
     solve = multifrontal(matrix, places)
     assert solve is not None
-    # No more than minimum degree, whose two factors have each entry twice; here half of a front may be zeros.
+    # Compare with minimum degree: its two factors store each entry twice, and half of a front may be zeros.
     factors = splu(matrix.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
     assert solve.entries < 1.05 * (factors.L.nnz + factors.U.nnz)
     assert solve.entries < 0.03 * matrix.shape[0] ** 2
 
 
-def test_what_single_precision_cannot_factor_is_factored_in_double() -> None:
-    """A long rod held at one end: it resists its first bending a hundred million times less than its highest mode."""
+def test_multifrontal_falls_back_to_double() -> None:
+    """A matrix too ill-conditioned for single precision is factorised in double precision.
+
+    A long rod pinned at one end: its bending stiffness is 1e-8 of that of its highest mode.
+    """
     places = np.stack([np.arange(700.0), np.zeros(700), np.zeros(700)], axis=1)
     second = diags([1.0, -2.0, 1.0], [0, 1, 2], shape=(698, 700))
     bend = csr_matrix(second.T @ second) + diags(np.r_[1.0, 1.0, np.zeros(698)])
@@ -179,12 +183,13 @@ def test_what_single_precision_cannot_factor_is_factored_in_double() -> None:
     assert isinstance(multifrontal(matrix, places), Multifrontal)
 
 
-def test_a_metric_falls_back_where_single_precision_is_not_enough() -> None:
+def test_preconditioner_falls_back_to_double() -> None:
+    """The preconditioner uses double precision where single precision is too inaccurate."""
     matrix, places = body(False, 1e-7)
     right = np.random.default_rng(1).normal(size=matrix.shape[0])
     exact = factorise(matrix)(right)
     np.testing.assert_array_equal(metric_of(matrix, places)(right), exact)
-    # Nor is it worth it for a few nodes, and what is not positive has none.
+    # Small matrices do not use it either, and an indefinite matrix has no such factorisation.
     few, there = grid(5, 5, 5)
     assert not isinstance(metric_of(few, there), Multifrontal)
     wide, there = grid(10, 10, 5)
@@ -204,9 +209,7 @@ def test_a_metric_falls_back_where_single_precision_is_not_enough() -> None:
         (False, (1.0, 0.5, 0.5), {}),
     ],
 )
-def test_the_first_eigenvalue_of_a_large_body_is_that_of_the_dense_problem(
-    pins: bool, sides: tuple[float, float, float], more: dict[str, float]
-) -> None:
+def test_first_eigenvalue_of_large_body(pins: bool, sides: tuple[float, float, float], more: dict[str, float]) -> None:
     system = made(pins, sides, **more)
     free = np.flatnonzero(~system.fixed)
     dof = (3 * free[:, None] + np.arange(3)).ravel()
@@ -218,19 +221,20 @@ def test_the_first_eigenvalue_of_a_large_body_is_that_of_the_dense_problem(
     )  # fmt: skip
     found = smallest_eigenvalue(K, system.mass, free, rigid, places=system.rest)
     assert found == pytest.approx(values[rigid], rel=1e-7)
-    # What weight and pressure make of it may not be positive: then it is the one nearest to none, as of a small one.
+    # Geometric stiffness can make the matrix indefinite: then the eigenvalue of smallest magnitude is returned.
     lower = csr_matrix(K - diags(0.5 * (values[rigid] + values[rigid + 1]) * system.mass.repeat(3)))
     if pins:
         found = smallest_eigenvalue(lower, system.mass, free, 0, places=system.rest)
         assert abs(found) == pytest.approx(0.5 * (values[1] - values[0]), rel=1e-6)
 
 
-def test_a_metric_that_cancels_to_the_last_digit_solves_what_it_resists() -> None:
-    # Two springs of a free chain along one axis.
+def test_singular_preconditioner_is_shifted() -> None:
+    """A numerically singular matrix still gives a preconditioner that solves for its stiff directions."""
+    # A free chain of two springs along one axis.
     matrix = csr_matrix(np.array([[1.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 1.0]]))
     with pytest.raises(RuntimeError, match="singular"):
         factorise(matrix)
     way = np.array([1.0, 0.0, -1.0])
     found = metric_of(matrix, np.zeros((1, 3)))(way)
-    # But for the shift that nothing resists; what was added is 1e-12 of it.
+    # The result is exact except for the free translation; the added shift is 1e-12 of the matrix.
     assert matrix @ found == pytest.approx(way, abs=1e-3)

@@ -1,4 +1,4 @@
-"""Muscles and sensors: the machine is [Ctl]'s rule, its springs do as their formulas, and a kill changes no byte."""
+"""Muscles and sensors: the controller rule of [Ctl], spring forces, and identical bytes after a kill."""
 
 from __future__ import annotations
 
@@ -30,12 +30,13 @@ from references.muscles import Wanting, damped_spring
 NOTHING = np.zeros(3)
 
 
-def test_five_hundred_random_machines_resumed_in_the_middle_are_the_rule() -> None:
+def test_random_controllers_match_reference() -> None:
+    """500 random controllers follow the rule of [Ctl], even when their state is saved and restored halfway."""
     rng = np.random.default_rng(5)
     switched = 0
     for _ in range(500):
         muscles, sensors = int(rng.integers(1, 6)), int(rng.integers(0, 6))
-        # Quarters add up exactly, so that sums often equal the threshold.
+        # Quarters add up exactly, so sums often equal the threshold.
         weights = rng.integers(-4, 9, (muscles, sensors)) / 4.0
         thresholds = rng.integers(-2, 5, muscles) / 4.0
         delays = rng.integers(0, 5, muscles)
@@ -58,7 +59,7 @@ def test_five_hundred_random_machines_resumed_in_the_middle_are_the_rule() -> No
             values = rng.uniform(0.4, 1.6, sensors) * (rng.random(sensors) < 0.8)
             forced = rng.choice(3, muscles, p=[0.9, 0.05, 0.05])
             if frame == 20:
-                # As a cache gives it back.
+                # Restore the state as from a cache.
                 kept = np.frombuffer(kept.tobytes()).reshape(kept.shape)
             after = next_tick(controller, kept, values, Watched(forced), 24.0)
             reads = [
@@ -71,12 +72,12 @@ def test_five_hundred_random_machines_resumed_in_the_middle_are_the_rule() -> No
             kept = after
             assert kept[:, 0].tolist() == [float(one.on) for one in reference]
             assert kept[:, 1].tolist() == [float(one.wished) for one in reference]
-    # Else nothing would have been compared.
+    # Make sure that switching was compared.
     assert switched > 5000
 
 
 def hung(muscle: Muscle, forced: Force = Force.ON, **more: object) -> Body:
-    """A wire of a metre that hangs from a pin and is a muscle, forced from the second frame on."""
+    """Return a hanging wire of 1 m that is one muscle, with an override from the second frame on."""
     points = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, -1.0]])
     watched = Watched(np.array([FORCES.index(forced)]))
     dials = {"stiffness": 1000.0, "thickness": 20.0, "density": 1000.0, **more}
@@ -88,40 +89,41 @@ EDGE = np.array([[0, 1]])
 
 
 def stiffness(body: Body) -> float:
-    """N/m of a wire of a metre: E A / L."""
+    """Return the stiffness E A / L of a wire of 1 m, N/m."""
     return 1e3 * body.settings.stiffness * np.pi * (0.5e-3 * body.settings.thickness) ** 2
 
 
 def mass(body: Body) -> float:
-    """kg of its lower half."""
+    """Return the mass of its lower half, kg."""
     return 0.5 * body.settings.density * np.pi * (0.5e-3 * body.settings.thickness) ** 2
 
 
 @pytest.mark.parametrize("kind", ["SPRINGS", "ROPE"])
 @pytest.mark.parametrize("forced", [Force.ON, Force.OFF])
-def test_a_muscle_hangs_as_long_as_its_spring_is(forced: Force, kind: str) -> None:
+def test_muscle_hangs_at_spring_length(forced: Force, kind: str) -> None:
     body = hung(Muscle("Pull", EDGE, 0.6, stiffness=0.5, stiffness_on=0.25), forced, settle=4.0, bounce=0.0)
     body = replace(body, kind=kind)
     found = frames(scene(body, last=60))[-1].surface[1, 2]
     length, part = (0.6, 0.25) if forced is Force.ON else (1.0, 0.5)
-    # What it settles to at the tolerance of a bake.
+    # The tolerance is that of a bake.
     assert found == pytest.approx(-length - 9.81 * mass(body) / (part * stiffness(body)), abs=1e-5)
 
 
 @pytest.mark.parametrize("integrator", ["BACKWARD_EULER", "LINEAR_BACKWARD_EULER"])
 @pytest.mark.parametrize(("kind", "damper"), [("SPRINGS", 0.0), ("SPRINGS", 0.05), ("SPRINGS", 0.4), ("ROPE", 0.05)])
-def test_a_muscle_pulls_as_its_spring_and_damper(kind: str, damper: float, integrator: str) -> None:
+def test_muscle_matches_damped_spring(kind: str, damper: float, integrator: str) -> None:
     muscle = Muscle("Pull", EDGE, 0.7, stiffness_on=0.1, damping=9.0, damping_on=damper)
     body = replace(hung(muscle, damping_by="POINT", gamma=0.0, integrator=integrator, accuracy="TIGHT"), kind=kind)
     found = [-one.surface[1, 2] for one in frames(scene(body, last=40, gravity=NOTHING))]
     k = 0.1 * stiffness(body)
     want = damped_spring(mass(body), k, k * damper, 0.7, 1.0, 1.0 / 24.0, 39)
-    # Frames are in single precision; steps stop at an error of 1e-6 or so of the way.
+    # Frames are in single precision; steps stop at an error of about 1e-6 of the displacement.
     assert np.abs(np.array(found) - want).max() < 2e-5
     assert np.ptp(want) > 0.2
 
 
-def test_a_rope_is_shorter_by_what_its_muscles_are_and_as_long_as_before_after() -> None:
+def test_rope_shortens_and_recovers() -> None:
+    """A rope becomes shorter with its muscles, and recovers its length when they are off."""
     z = -np.linspace(0.0, 1.0, 11)
     k = np.arange(10)
     surface = Surface("Worm", np.column_stack([0.0 * z, 0.0 * z, z]), np.zeros((0, 3), dtype=np.int64))
@@ -136,14 +138,15 @@ def test_a_rope_is_shorter_by_what_its_muscles_are_and_as_long_as_before_after()
     simulation = Simulation(scene(body, last=60))
     found = list(simulation.frames())
     low = np.array([one.surface[10] for one in found])
-    # Four tenths of it are half as long; its weight stretches it by less than a thousandth.
+    # Four tenths of the rope become half as long; its weight stretches it by less than a thousandth.
     assert low[28] == pytest.approx([0.0, 0.0, -0.8], abs=1e-3)
     assert low[-1] == pytest.approx([0.0, 0.0, -1.0], abs=1e-3)
-    # A muscle that is told to be long is not stretched.
+    # A muscle at its new rest length counts as unstretched.
     assert touched(simulation, found[28].state, "Worm") == Touched()
 
 
-def test_a_damper_neither_turns_nor_pushes_what_moves_as_a_whole() -> None:
+def test_muscle_damper_ignores_rigid_motion() -> None:
+    """Muscle dampers exert no force under a rigid motion; else their power is c times the squared length rate."""
     body = looper(2, damping=0.3)
     block = Simulation(walk(body, 1.0)).system_of("Looper").blocks[0]
     (term,) = (one for one in block.terms if isinstance(one, Muscular))
@@ -154,7 +157,7 @@ def test_a_damper_neither_turns_nor_pushes_what_moves_as_a_whole() -> None:
     spin = np.cross(rng.standard_normal(3), x) + rng.standard_normal(3)
     size = np.abs(drag).max()
     assert np.abs(drag @ spin.ravel()).max() < 1e-13 * size * 100.0
-    # Of one edge: c times the rate of its length.
+    # The force along an edge is c times the rate of its length.
     speed = rng.standard_normal(x.shape)
     force = (drag @ speed.ravel()).reshape(-1, 3)
     power = 0.0
@@ -168,7 +171,8 @@ def test_a_damper_neither_turns_nor_pushes_what_moves_as_a_whole() -> None:
     assert float(np.vdot(force, speed)) == pytest.approx(power, rel=1e-10)
 
 
-def test_the_metric_has_the_stiffer_of_both_and_the_first_mode_that_of_what_is_off() -> None:
+def test_muscle_stiffness_at_rest() -> None:
+    """The preconditioner uses the stiffer of both states, and the first mode uses the state that is off."""
     soft, hard = (hung(Muscle("Pull", EDGE, 0.7, stiffness_on=part)) for part in (0.2, 8.0))
     for body, most in ((soft, 1.0), (hard, 8.0)):
         block = Simulation(scene(body)).system_of("Wire").blocks[0]
@@ -181,7 +185,7 @@ def test_the_metric_has_the_stiffer_of_both_and_the_first_mode_that_of_what_is_o
 
 
 @pytest.mark.slow
-def test_sensors_measure_what_the_frame_shows() -> None:
+def test_sensors_measure_displayed_frame() -> None:
     target = np.array([1.0, 2.0, 0.5])
     feet, top = np.array([0, 1]), np.array([4, 5])
     sensors = (
@@ -204,10 +208,10 @@ def test_sensors_measure_what_the_frame_shows() -> None:
         values, x = one.state.memory[f"Looper{OF}{SENSORS}"], one.surface
         rest = body.surface.vertices
         long, before = (np.linalg.norm(p[0] - p[2]) + np.linalg.norm(p[1] - p[3]) for p in (x, rest))
-        # Shapes are in single precision.
+        # Stored shapes are in single precision.
         assert values[0] == pytest.approx(long / before, abs=1e-6)
         assert values[3] == pytest.approx(np.linalg.norm(x[top].mean(axis=0) - target - 0.01 * one.number), abs=1e-6)
-        # Contact begins at a two-hundredth of its size above the floor.
+        # Contact begins at a height of 0.5% of the body's size.
         reach = 0.005 * np.linalg.norm(np.ptp(rest, axis=0))
         assert values[1] == 0.0 or x[feet, 2].min() < reach
         assert values[2] == 0.0
@@ -215,14 +219,15 @@ def test_sensors_measure_what_the_frame_shows() -> None:
     assert stood
 
 
-def test_a_delay_lasts_as_long_at_other_frame_rates() -> None:
+def test_delay_scales_with_frame_rate() -> None:
+    """A delay has the same duration in seconds at every frame rate."""
     controller = Controller((Muscle("A", EDGE, delay=6), Muscle("B", EDGE, delay=2, fps=48.0)))
     assert controller.delays(24.0).tolist() == [6.0, 1.0]
     assert controller.delays(60.0).tolist() == [15.0, 3.0]
     assert controller.delays(12.0).tolist() == [3.0, 1.0]
 
 
-def test_in_a_preroll_nothing_is_switched() -> None:
+def test_preroll_switches_no_muscle() -> None:
     body = creatures.other(looper(delay=0), preroll=12)
     first = Simulation(walk(body, 0.5)).first_frame()
     assert f"Looper{OF}{MUSCLES}" not in first.state.memory
@@ -239,17 +244,18 @@ def roped() -> Scene:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shot", ["short_walk", "roped"])
-def test_a_killed_bake_of_muscles_ends_in_the_same_bytes(shot: str, tmp_path: Path) -> None:
+def test_killed_muscle_bake_resumes_identically(shot: str, tmp_path: Path) -> None:
     folder, made = tmp_path / "killed", globals()[shot]
     assert 15 <= kill_bake(folder, "test_muscles", shot, 15) < 36
     whole = bytes_of(tmp_path / "whole", made())
     on = [FrameCache(tmp_path / "whole", "Looper").read(k).state.memory[f"Looper{OF}{MUSCLES}"] for k in range(2, 36)]
-    # They switch before it is killed, and after.
+    # Muscles switch both before and after the kill.
     assert all(len({one.tobytes() for one in part}) > 1 for part in (on[:14], on[15:]))
     assert bytes_of(folder, made()) == whole
 
 
-def test_a_changed_muscle_is_named_and_what_has_none_is_as_before() -> None:
+def test_changed_muscle_is_reported() -> None:
+    """A changed muscle is named among the changed inputs; a body without muscles has no such input."""
     body = looper()
     assert body.controller is not None
     muscles = (replace(body.controller.muscles[0], delay=9), *body.controller.muscles[1:])
@@ -261,7 +267,7 @@ def test_a_changed_muscle_is_named_and_what_has_none_is_as_before() -> None:
     assert "the muscles" not in none
 
 
-def test_what_is_told_to_a_machine_is_in_the_frames_digest() -> None:
+def test_muscle_override_changes_frame_digest() -> None:
     body = hung(Muscle("Pull", EDGE))
     there = Simulation(scene(body)).sampled(3).digests["Wire"]
     off = replace(body, watched=lambda frame: Watched(np.array([FORCES.index(Force.OFF)])))
@@ -278,19 +284,19 @@ def test_what_is_told_to_a_machine_is_in_the_frames_digest() -> None:
         (Muscle("Pull", np.array([[0, 0]])), "Wire: no edge of muscle Pull is simulated"),
     ],
 )
-def test_what_cannot_be_a_muscle_is_said(muscle: Muscle, words: str) -> None:
+def test_invalid_muscle_is_refused(muscle: Muscle, words: str) -> None:
     with pytest.raises(DampSimError, match=words):
         Simulation(scene(hung(muscle)))
 
 
-def test_an_edge_of_two_muscles_is_refused_by_name() -> None:
+def test_shared_muscle_edge_is_refused() -> None:
     body = hung(Muscle("Pull", EDGE))
     both = replace(body, controller=Controller((Muscle("Pull", EDGE), Muscle("Push", EDGE))))
     with pytest.raises(DampSimError, match="muscles Pull and Push share an edge"):
         Simulation(scene(both))
 
 
-def test_sensors_without_what_they_look_at_are_refused_by_name() -> None:
+def test_incomplete_sensor_is_refused() -> None:
     for sensor, words in (
         (Sensor("Eye"), "sensor Eye has no edges"),
         (Sensor("Eye", Sense.CONTACT), "sensor Eye has no vertices"),
@@ -301,15 +307,16 @@ def test_sensors_without_what_they_look_at_are_refused_by_name() -> None:
 
 
 @pytest.mark.slow
-def test_a_looper_walks_five_metres_in_twelve_seconds_by_its_one_way_feet_alone() -> None:
+def test_looper_walks_by_directional_friction() -> None:
+    """A looper walks five metres in twelve seconds, and only because of the directional friction of its feet."""
     found = frames(walk(looper(2)))
     assert way(found) > 5.0
-    # Half of the time tells as much of the others.
+    # For the other cases, half of the time is enough.
     half = 6.0
     there = way(found[: 1 + round(half * 24)])
-    # Where it is as rough both ways, what it wins in one half of a stride it loses in the other.
+    # With isotropic friction, each half of a stride undoes the other.
     for rough in (0.15, 0.9):
         assert abs(way(frames(walk(creatures.other(looper(2), friction=rough, friction_back=rough), half)))) < 0.25
-    # As the issue asks: at twice the substeps within a tenth.
+    # Twice the number of substeps changes the distance by less than a tenth.
     finer = way(frames(walk(looper(2, substeps=4), half)))
     assert abs(finer - there) < 0.1 * there

@@ -1,4 +1,4 @@
-"""tools/mutate.py: what it plants is still there to be broken, and breaks as meant."""
+"""Faults that tools/mutate.py plants: their lines still exist, and each fault changes the program."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def loaded() -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    # Its dataclasses look themselves up.
+    # Dataclasses look up their own module.
     sys.modules["mutate"] = module
     spec.loader.exec_module(module)
     return module
@@ -28,7 +28,7 @@ MUTATE = loaded()
 
 
 @pytest.mark.parametrize("fault", MUTATE.NAMED, ids=lambda fault: fault.name)
-def test_what_was_once_unseen_can_still_be_planted(fault: object) -> None:
+def test_named_fault_can_be_planted(fault: object) -> None:
     source = (ROOT / fault.file).read_text(encoding="utf-8")  # type: ignore[attr-defined]
     planted = fault.planted(source)  # type: ignore[attr-defined]
     assert planted != source
@@ -36,7 +36,8 @@ def test_what_was_once_unseen_can_still_be_planted(fault: object) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_drawn_is_another_program_that_can_be_read_and_the_same_each_time() -> None:
+def test_random_faults_parse_and_repeat() -> None:
+    """Random faults change the program, parse, and are the same each time."""
     drawn = MUTATE.faults([], False)[len(MUTATE.NAMED) :]
     assert drawn == MUTATE.faults([], False)[len(MUTATE.NAMED) :]
     assert len(drawn) >= 60
@@ -45,13 +46,13 @@ def test_what_is_drawn_is_another_program_that_can_be_read_and_the_same_each_tim
         assert ast.dump(ast.parse(fault.planted(source))) != ast.dump(ast.parse(source))
 
 
-def test_every_test_that_is_to_see_a_fault_is_there() -> None:
+def test_files_of_assigned_tests_exist() -> None:
     for file in MUTATE.DRAWN:
         assert (ROOT / file).exists()
         for test in MUTATE.tests_for(file):
             assert (ROOT / test).exists(), test
 
 
-def test_a_fault_whose_line_has_gone_is_said_to_have() -> None:
+def test_missing_fault_line_is_reported() -> None:
     with pytest.raises(ValueError, match="0 times"):
-        MUTATE.Fault("core/memo.py", "what is not there", "").planted("another text")
+        MUTATE.Fault("core/memo.py", "a missing line", "").planted("another text")

@@ -1,4 +1,4 @@
-"""The compiled kernel finds what numpy does, and is left out where it is not there or not right."""
+"""The compiled kernel: it gives numpy's results, and is ignored where it is missing or inaccurate."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def kernel() -> native.Library:
 
 
 def by_numpy(found: Callable[[], Any]) -> Any:
-    """What is made, and what that finds, where there is no kernel."""
+    """Return the result of a call without the kernel."""
     with pytest.MonkeyPatch.context() as patch:
         for user in (tetrahedra, fronts, two_level):
             patch.setattr(user, "library", lambda: None)
@@ -61,7 +61,7 @@ def by_numpy(found: Callable[[], Any]) -> Any:
 
 
 def soup(count: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Tetrahedra of any shape that share nodes, (n, 3), (m, 4) and (m,) m^3."""
+    """Return random tetrahedra that share nodes: nodes (n, 3) m, corners (m, 4) and volumes (m,) m^3."""
     rng = np.random.default_rng(seed)
     rest, found = rng.standard_normal((12 + count // 2, 3)), []
     while len(found) < count:
@@ -71,10 +71,10 @@ def soup(count: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return rest, np.array(found), rng.uniform(0.1, 1.0, count)
 
 
-# Lots are of eight: less than one, whole ones, and what is left of one.
+# The kernel works on batches of eight: test partial, whole and remaining batches.
 @pytest.mark.parametrize("count", [1, 7, 8, 9, 64, 203])
 @pytest.mark.parametrize("far", [0.0, 1e3])
-def test_tetrahedra_have_the_forces_that_numpy_finds(kernel: native.Library, count: int, far: float) -> None:
+def test_kernel_tetrahedra_match_numpy(kernel: native.Library, count: int, far: float) -> None:
     rest, tets, weights = soup(count, count)
     rng = np.random.default_rng(0)
     energy = TetElasticity(rest + far, tets, weights, StableNeoHookean(Material(3e4, 0.4, 1000.0)))
@@ -84,29 +84,30 @@ def test_tetrahedra_have_the_forces_that_numpy_finds(kernel: native.Library, cou
     for one in (energy, energy.times(rng.uniform(0.5, 2.0, count)), energy.with_flow(flow)):
         for name, amount in ways.items():
             x = far + (rest * [1, 1, 0] if name == "flat" else rest) + amount * rng.standard_normal(rest.shape)
-            # Twice, so that what is kept is asked too.
+            # Evaluate twice to test cached values too.
             one.value_gradient(x + 1.0)
             value, gradient = one.value_gradient(x)
             known, wanted = by_numpy(lambda one=one, x=x: one.value_gradient(x))
-            # A thousand metres away places are known to 1e-13, and their differences to no more.
+            # At a distance of 1000 m, positions and their differences are exact to 1e-13 m only.
             near = 1e-12 if not far else 1e-9
             assert abs(value - known) <= near * abs(known) + 10 * energy.rounding
             assert np.abs(gradient - wanted).max() <= near * np.abs(wanted).max() + near * 3e4
 
 
-def test_copies_with_other_weights_or_shapes_have_their_own_forces(kernel: native.Library) -> None:
+def test_scaled_copies_have_own_forces(kernel: native.Library) -> None:
     rest, tets, weights = soup(20, 3)
     energy = TetElasticity(rest, tets, weights, StableNeoHookean(Material(3e4, 0.3, 1000.0)))
     x = rest + 0.1 * np.random.default_rng(1).standard_normal(rest.shape)
     value, gradient = energy.value_gradient(x)
     twice = energy.times(np.full(20, 2.0))
-    # Doubled exactly: powers of two change no digit.
+    # Doubling is exact in floating point.
     assert twice.value_gradient(x)[0] == 2.0 * value
     assert np.array_equal(twice.value_gradient(x)[1], 2.0 * gradient)
     assert np.array_equal(energy.value_gradient(x)[1], gradient)
 
 
-def test_other_materials_go_their_own_way(kernel: native.Library) -> None:
+def test_other_materials_use_numpy(kernel: native.Library) -> None:
+    """Materials that the kernel does not implement are evaluated by numpy."""
     rest, tets, weights = soup(9, 1)
     energy = TetElasticity(rest, tets, weights, StVK(Material(3e4, 0.3, 1000.0)))
     x = rest + 0.1 * np.random.default_rng(1).standard_normal(rest.shape)
@@ -114,7 +115,7 @@ def test_other_materials_go_their_own_way(kernel: native.Library) -> None:
 
 
 @pytest.mark.parametrize("wrong", [np.inf, np.nan, 1e200])
-def test_what_went_too_far_has_no_finite_value(kernel: native.Library, wrong: float) -> None:
+def test_extreme_deformation_is_not_finite(kernel: native.Library, wrong: float) -> None:
     rest, tets, weights = soup(20, 4)
     energy = TetElasticity(rest, tets, weights, StableNeoHookean(Material(3e4, 0.3, 1000.0)))
     x = rest.copy()
@@ -122,7 +123,8 @@ def test_what_went_too_far_has_no_finite_value(kernel: native.Library, wrong: fl
     assert not np.isfinite(energy.value_gradient(x)[0])
 
 
-def test_wrong_sizes_are_refused_before_memory_is_read(kernel: native.Library) -> None:
+def test_wrong_sizes_are_refused(kernel: native.Library) -> None:
+    """Arrays of wrong sizes are refused before the kernel reads memory."""
     rest, tets, weights = soup(9, 1)
     energy = TetElasticity(rest, tets, weights, StableNeoHookean(Material(3e4, 0.3, 1000.0)))
     with pytest.raises(ValueError, match="instead of"):
@@ -148,18 +150,18 @@ def made(matrix: csr_matrix, places: np.ndarray) -> Multifrontal:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_solves_are_those_of_numpy_to_the_last_digits_of_single_precision(kernel: native.Library, name: str) -> None:
+def test_kernel_solves_match_numpy(kernel: native.Library, name: str) -> None:
     matrix, places = CASES[name]()
     b = np.random.default_rng(2).standard_normal(matrix.shape[0])
     found, wanted = made(matrix, places)(b), by_numpy(lambda: made(matrix, places)(b))
-    # Sums of some hundred numbers, each off by 6e-8 of itself, in another order.
+    # Some hundred numbers, each exact to 6e-8, are summed in another order.
     assert np.linalg.norm(found - wanted) <= 3e-6 * np.linalg.norm(wanted)
-    # Several at a time go the other way, from the same numbers.
+    # Several right-hand sides use another code path with the same factors.
     several = made(matrix, places)(np.stack([b, -b], axis=1))
     assert np.linalg.norm(found - several[:, 0]) <= 3e-6 * np.linalg.norm(wanted)
 
 
-def test_two_levels_are_those_of_numpy_to_the_last_digits_of_single_precision(kernel: native.Library) -> None:
+def test_kernel_two_levels_match_numpy(kernel: native.Library) -> None:
     matrix, places = body(True)
     b = np.random.default_rng(2).standard_normal(matrix.shape[0])
     one, other = TwoLevel.of(matrix, places), by_numpy(lambda: TwoLevel.of(matrix, places))
@@ -167,7 +169,8 @@ def test_two_levels_are_those_of_numpy_to_the_last_digits_of_single_precision(ke
     assert np.linalg.norm(one(b) - other(b)) <= 3e-6 * np.linalg.norm(other(b))
 
 
-def test_frames_with_it_and_without_are_the_same_as_far_as_steps_are_exact(kernel: native.Library) -> None:
+def test_frames_with_and_without_kernel(kernel: native.Library) -> None:
+    """Frames with and without the kernel agree to the tolerance of the steps."""
     surface = gridded("Block", (0, 0, 0), (1, 0.5, 0.5), 0.1)
     pins = (surface.vertices[:, 0] < 1e-6).astype(float)
 
@@ -179,19 +182,19 @@ def test_frames_with_it_and_without_are_the_same_as_far_as_steps_are_exact(kerne
         return [frame.surface for frame in Simulation(Scene((block,), 24.0, np.array([0, 0, -9.81]), 1, 16)).frames()]
 
     off = np.abs(np.array(frames()) - by_numpy(lambda: np.array(frames()))).max()
-    # A bake's tolerance is a thousandth of the motion.
+    # The tolerance of a bake is a thousandth of the motion.
     assert off <= 1e-3 * 0.1
 
 
 @pytest.mark.parametrize("planted", ["neo_hookean", "solve", "blocks"])
-def test_a_kernel_that_is_wrong_in_one_digit_is_not_taken(kernel: native.Library, planted: str) -> None:
+def test_inaccurate_kernel_is_rejected(kernel: native.Library, planted: str) -> None:
     assert native.is_right(kernel)
 
     def broken(*given: Any) -> Any:
         found = getattr(kernel, planted)(*given)
         if planted == "neo_hookean":
             return found * (1.0 + 1e-9)
-        # The last place of the answer: of solves before their rooms.
+        # Pointer to the result; for solves, the work arrays follow it.
         place = given[7] if planted == "solve" else given[5]
         ctypes.cast(place, ctypes.POINTER(ctypes.c_float))[2] *= 1.0 + 1e-6
         return found
@@ -200,9 +203,8 @@ def test_a_kernel_that_is_wrong_in_one_digit_is_not_taken(kernel: native.Library
     assert not native.is_right(SimpleNamespace(**{**functions, planted: broken}))  # type: ignore[arg-type]
 
 
-def test_a_library_of_another_source_or_none_at_all_is_left_out(
-    kernel: native.Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unsuitable_library_is_ignored(kernel: native.Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A library of other source code, a file that is no library, and a disabled library are not used."""
     path = where.found()
     assert path is not None
     assert where.digest() in path.name
@@ -212,7 +214,7 @@ def test_a_library_of_another_source_or_none_at_all_is_left_out(
     assert where.file_name() == path.name
     source.write_bytes(source.read_bytes() + b"/* newer */")
     assert where.found() is None
-    # What is no library.
+    # A file that is no library.
     text = tmp_path / "kernel.so"
     text.write_text("no library")
     native.library.cache_clear()
@@ -229,7 +231,8 @@ def test_a_library_of_another_source_or_none_at_all_is_left_out(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("target", ["linux-x64", "windows-x64", "macos-arm64"])
-def test_compiling_twice_gives_the_same_bytes_with_all_that_is_called(target: str, tmp_path: Path) -> None:
+def test_compilation_is_reproducible(target: str, tmp_path: Path) -> None:
+    """Compiling twice gives the same bytes, which contain every function that is called."""
     python = ROOT / f".venv-kernel-{sys.version_info[0]}.{sys.version_info[1]}/bin/python"
     if not python.exists() and not os.environ.get("DAMPSIM_CI"):
         pytest.skip("there is no compiler here")
@@ -243,6 +246,6 @@ def test_compiling_twice_gives_the_same_bytes_with_all_that_is_called(target: st
         (wheel,) = (copy / "wheels").iterdir()
         made.append(wheel.read_bytes())
     assert made[0] == made[1]
-    # Stored as it is, so that names can be seen; Windows' linker finds what is called by them.
+    # The wheel is uncompressed, so exported names are visible; the Windows linker resolves calls by them.
     for name in ("runs", "neo_hookean", "solve", "blocks"):
         assert f"dampsim_{name}".encode() in made[0]

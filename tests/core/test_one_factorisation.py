@@ -1,4 +1,4 @@
-"""The metric of what is held is its stiffness alone, so that keyed dials factorise nothing anew."""
+"""The preconditioner of pinned bodies has no inertia, so keyed dials need no new factorisation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ KEYED: dict[str, Callable[[Settings, float], dict[str, float]]] = {
 
 
 def shaken(dial: str, **more: Any) -> Body:
-    """A bar that its pins shake while one of its dials is keyed at every frame."""
+    """Return a bar with shaking pins and one dial that is keyed at every frame."""
     body = bar("Bar", 0.0, 1.0, True, resolution=600, **more)
     rest, at = body.surface.vertices, body.settings
     return replace(
@@ -39,7 +39,7 @@ def shaken(dial: str, **more: Any) -> Body:
 
 
 def simulated(body: Body, monkeypatch: pytest.MonkeyPatch) -> tuple[int, np.ndarray, float]:
-    """How often frames factorised a metric, the surfaces, and the iterations of a frame on the mean."""
+    """Return the number of factorisations, the surfaces (frames, v, 3) and the mean iterations per frame."""
     taken, plain = [0], step.metric_of
 
     def counted(*what: Any) -> Any:
@@ -58,26 +58,26 @@ def simulated(body: Body, monkeypatch: pytest.MonkeyPatch) -> tuple[int, np.ndar
 
 
 @pytest.mark.parametrize("dial", KEYED)
-def test_a_keyed_dial_of_what_is_held_takes_one_factorisation(dial: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keyed_dial_factorises_once(dial: str, monkeypatch: pytest.MonkeyPatch) -> None:
     count, _, _ = simulated(shaken(dial), monkeypatch)
-    # Bounce decides on how many substeps a frame has: here their lengths are two.
+    # Bounce changes the number of substeps: two step lengths occur here.
     assert count <= (2 if dial == "bounce" else 1)
 
 
-def test_what_has_inertia_in_its_metric_is_factorised_at_each_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    # With Whip the first mode resists by its inertia most; so the test before this one sees what it should.
+def test_whip_factorises_at_each_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A preconditioner with inertia is factorised at each key."""
+    # With Whip, inertia dominates the first mode, so this case shows that factorisations are counted.
     count, _, _ = simulated(shaken("settle", whip=3.0), monkeypatch)
     assert count == LAST - 1
 
 
 @pytest.mark.parametrize("dial", KEYED)
-def test_frames_are_those_of_a_metric_with_all_of_the_inertia_in_as_many_iterations(
-    dial: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_inertia_free_preconditioner_keeps_frames(dial: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A preconditioner without inertia gives the same frames as one with it, in about as many iterations."""
     _, light, few = simulated(shaken(dial), monkeypatch)
     monkeypatch.setattr(inertia, "_LIGHT", np.inf)
     count, heavy, most = simulated(shaken(dial), monkeypatch)
     assert count > 1
-    # Baking leaves a thousandth of the motion in each of the two.
+    # Each of the two has an error of up to a thousandth of the motion.
     assert np.abs(light - heavy).max() < 2e-3 * np.abs(heavy - heavy[0]).max()
     assert few <= 1.1 * most

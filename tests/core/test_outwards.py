@@ -1,4 +1,4 @@
-"""Faces look outwards, however they were modelled."""
+"""Outward orientation of faces, whatever their modelled orientation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def box(size: float, place: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.6, 1.0])
-def test_a_closed_surface_looks_outwards_however_many_of_its_faces_did_not(share: float) -> None:
+def test_closed_surface_orients_outward(share: float) -> None:
+    """A closed surface is oriented outward, whatever share of its faces was flipped."""
     vertices, triangles = box(1.0)
     assert volume(vertices, triangles) == pytest.approx(8.0)
     chance = np.random.default_rng(1)
@@ -35,20 +36,20 @@ def test_a_closed_surface_looks_outwards_however_many_of_its_faces_did_not(share
         np.testing.assert_array_equal(found, triangles)
 
 
-def test_each_piece_looks_outwards_and_a_cavity_inwards() -> None:
+def test_pieces_orient_outward_cavity_inward() -> None:
     (large, a), (other, b), (hole, c) = box(1.0), box(0.5, 4.0), box(0.5)
     vertices = np.concatenate([large, other, hole])
     pieces = [a, b + len(large), c + len(large) + len(other)]
     inside_out = np.concatenate([piece[:, [0, 2, 1]] for piece in pieces])
     found = turned_outwards(vertices, inside_out)
-    # Of what is turned inwards as it was modelled, the hole is one only where what is around it looks outwards.
+    # The inner box counts as a cavity only if the box around it was modelled with outward faces.
     assert volume(vertices, found[: len(a)]) == pytest.approx(8.0)
     assert volume(vertices, found[len(a) : len(a) + len(b)]) == pytest.approx(1.0)
     hollow = np.concatenate([pieces[0], pieces[1], pieces[2][:, [0, 2, 1]]])
     np.testing.assert_array_equal(turned_outwards(vertices, hollow), hollow)
 
 
-def test_an_open_sheet_is_one_way_round_as_most_of_it_was() -> None:
+def test_open_sheet_follows_majority() -> None:
     vertices, triangles = box(1.0)
     sheet = triangles[vertices[triangles][:, :, 2].min(axis=1) < 0.9]
     which = np.zeros(len(sheet), dtype=bool)
@@ -58,7 +59,7 @@ def test_an_open_sheet_is_one_way_round_as_most_of_it_was() -> None:
         np.testing.assert_array_equal(turned_outwards(vertices, flipped(wanted, which)), wanted)
 
 
-def test_a_moebius_strip_stays_as_it_is() -> None:
+def test_moebius_strip_is_unchanged() -> None:
     count = 12
     strip = np.array([[2 * k, 2 * k + 1, 2 * k + 2, 2 * k + 3] for k in range(count)])
     ends = {2 * count: 1, 2 * count + 1: 0}

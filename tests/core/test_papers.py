@@ -1,4 +1,4 @@
-"""The scenes and steps behind the pages about the papers, and the table of what of each paper is where."""
+"""Scenes and steps behind the pages about the papers, and the table that maps each paper to the code."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ def damped(scene: Dropped, method: type[Damping], gamma: float) -> list[Damping]
 
 @pytest.mark.parametrize("ratio", [0.0, 0.3, 1.0, 1.5])
 @pytest.mark.parametrize("integrator", EXPLICIT, ids=lambda one: one.name)
-def test_explicit_steps_of_a_damped_spring_are_stable_up_to_what_is_known_on_paper(
-    integrator: type[Integrator], ratio: float
-) -> None:
-    # The search ends within 1e-4.
+def test_explicit_stability_limit_matches_theory(integrator: type[Integrator], ratio: float) -> None:
+    """Explicit steps of a damped spring are stable up to the analytical limit."""
+    # The tolerance of the search is 1e-4.
     assert longest(integrator, ratio) == pytest.approx(known_limit(integrator.name, ratio), rel=2e-4, abs=1e-12)
 
 
 @pytest.mark.parametrize("integrator", [one for one in INTEGRATORS if one.implicit], ids=lambda one: one.name)
-def test_implicit_steps_of_a_damped_spring_are_stable_at_any_length_and_only_eulers_decay_where_it_is_stiff(
+def test_implicit_stability_and_stiff_decay(
     integrator: type[Integrator],
 ) -> None:
+    """Implicit steps of a damped spring are stable at any length; only Euler's damp a stiff one."""
     assert max(growth(integrator, ratio, h) for ratio in (0.0, 0.5, 2.0) for h in (1e-2, 1.0, 1e3)) <= 1.0 + 1e-9
     # 1/(1 + h omega) for backward Euler; the trapezoid and the midpoint go to -1.
     assert (growth(integrator, 0.1, 1e3) < 2e-3) == ("EULER" in integrator.name)
     assert (growth(integrator, 0.1, 1e3) > 0.99) == ("EULER" not in integrator.name)
 
 
-def test_the_matrix_of_a_step_is_that_of_the_formula() -> None:
+def test_step_matrix_matches_formula() -> None:
     h, ratio = 0.4, 0.2
     by_name = {one.name: one for one in INTEGRATORS}
     force = np.array([-1.0, -2.0 * ratio])
@@ -64,12 +64,13 @@ def test_the_matrix_of_a_step_is_that_of_the_formula() -> None:
         ("FORWARD_EULER", forward), ("SYMPLECTIC_EULER", symplectic), ("BACKWARD_EULER", backward),
         ("IMPLICIT_MIDPOINT", trapezoid), ("NEWMARK", trapezoid),
     ):  # fmt: skip
-        # What the solver's tolerance of 1e-12 leaves.
+        # The solver's tolerance is 1e-12.
         np.testing.assert_allclose(step_matrix(by_name[name], ratio, h), wanted, atol=1e-9)
 
 
 @pytest.mark.parametrize("make", [shoe, membrane, bridge], ids=lambda make: make.__name__)
-def test_the_papers_scenes_push_without_a_sum_and_run_calmly_in_short_steps(make: object) -> None:
+def test_paper_scenes_balance_and_run_stably(make: object) -> None:
+    """Internal forces of the papers' scenes add up to zero, and short steps are stable."""
     scene: Dropped = make()  # type: ignore[operator]
     one = run(scene, [], scene.step, times=[0.0, scene.seconds])
     assert one.held
@@ -78,7 +79,7 @@ def test_the_papers_scenes_push_without_a_sum_and_run_calmly_in_short_steps(make
     assert one.most > 0.0
     if scene.ball[1] or make is bridge:
         force = scene.push(one.shots[-1] * 0.98, 0.0)
-        # Who pushes is pushed.
+        # Every action has an equal reaction.
         assert np.abs(force.sum(axis=0)).max() < 1e-9 * max(float(np.abs(force).max()), 1.0)
     objects = {shoe: 1, membrane: 2, bridge: 3}[make]  # type: ignore[index]
     from dampsim.core.damping.clusters import Mesh
@@ -86,35 +87,37 @@ def test_the_papers_scenes_push_without_a_sum_and_run_calmly_in_short_steps(make
     assert pieces(Mesh.of(scene.block.mass, scene.block.groups)).count == objects
 
 
-def test_the_ball_is_thrown_back_and_energy_is_kept_while_nothing_damps() -> None:
+def test_ball_rebounds_without_damping() -> None:
+    """Without damping, the membrane throws the ball back, no higher than its energy allows."""
     scene = membrane()
     node = scene.ball[0]
     one = run(scene, [], 0.25 * scene.step, times=[0.1, scene.seconds])
     assert one.shots[0][node, 2] < scene.start[node, 2] < one.shots[1][node, 2]
-    # Higher than it would be without the weight's work it does not come: 3 m/s are good for 0.46 m.
+    # A speed of 3 m/s allows a rebound of at most 0.46 m.
     assert one.shots[1][node, 2] < scene.start[node, 2] + 0.46
 
 
-def test_a_shoe_falls_under_springs_as_undamped_and_hangs_in_the_air_under_point_damping() -> None:
+def test_shoe_with_spring_or_point_damping() -> None:
+    """The shoe falls under spring damping as without damping, and stays in the air under point damping."""
     scene = shoe()
     mass = scene.block.mass
 
     def fallen(dampings: list[Damping]) -> float:
         return float(mass @ (scene.start - run(scene, dampings, scene.step).last)[:, 2] / mass.sum())
 
-    # Let alone it falls as symplectic Euler has it, h^2 g n (n + 1)/2 after n steps, however it swings.
+    # Without the dragger it falls by h^2 g n (n + 1)/2 in n steps of symplectic Euler, however it deforms.
     alone = replace(scene, push=lambda positions, time: 0.0 * positions)
     steps = round(scene.seconds / scene.step) + 1
     wanted = 0.5 * 9.81 * scene.step**2 * steps * (steps + 1)
     assert (scene.start - run(alone, [], scene.step).last)[:, 2] == pytest.approx(wanted, rel=1e-9)
     free = fallen([])
     assert free > 0.5
-    # Internal forces change the dragger's pull a little.
+    # Internal forces change the dragger's force slightly.
     assert fallen(damped(scene, Spring, 1.0)) == pytest.approx(free, rel=0.02)
     assert abs(fallen(damped(scene, Point, 1.0))) < 0.01 * free
 
 
-def test_the_longest_step_of_a_scene_holds_and_a_longer_one_does_not() -> None:
+def test_largest_scene_step_is_sharp() -> None:
     scene = shoe()
     limit = calm(scene)
     found = largest_step(scene, [], limit)
@@ -122,12 +125,12 @@ def test_the_longest_step_of_a_scene_holds_and_a_longer_one_does_not() -> None:
     failing = run(scene, [], 1.03 * found, limit)
     assert not failing.held
     assert failing.failed < scene.seconds
-    # Springs carry a longer one.
+    # Spring damping allows a longer step.
     assert run(scene, damped(scene, Spring, 1.0), 1.1 * found, limit).held
 
 
 def rows(text: str) -> list[list[str]]:
-    """The cells of all rows of tables, but for their heads."""
+    """Return the cells of all table rows except the headers."""
     lines = [line for line in text.splitlines() if line.startswith("|")]
     found = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     heads = {k - 1 for k, cells in enumerate(found) if set(cells[0]) <= set("- ")}
@@ -135,7 +138,7 @@ def rows(text: str) -> list[list[str]]:
 
 
 def missing(text: str) -> list[str]:
-    """What is wrong with a table of papers: rows without a place, and files that are not there."""
+    """Return the faults of a table about papers: rows without a place, and files that do not exist."""
     wrong = [" | ".join(cells) for cells in rows(text) if len(cells) != 3 or not all(cells)]
     for name in re.findall(r"`((?:core|tests|tools|dampsim_addon|docs)/[\w./-]+)`", text):
         if not (ROOT / name).exists():
@@ -146,7 +149,8 @@ def missing(text: str) -> list[str]:
     return wrong
 
 
-def test_every_row_of_the_papers_has_a_place_and_every_file_that_it_names_exists() -> None:
+def test_paper_rows_have_existing_places() -> None:
+    """Every row of the table about the papers has a place, and every file that it names exists."""
     text = PAGE.read_text(encoding="utf-8")
     assert missing(text) == []
     heads = re.findall(r"^## \[(\w+)\]", text, re.MULTILINE)
@@ -166,11 +170,12 @@ def test_every_row_of_the_papers_has_a_place_and_every_file_that_it_names_exists
         ("| (1) | done | `core/damping/point.py` |", []),
     ],
 )
-def test_a_row_without_a_place_or_with_a_wrong_one_is_found(line: str, wrong: list[str]) -> None:
+def test_wrong_paper_row_is_found(line: str, wrong: list[str]) -> None:
     assert missing(f"| what | how | where |\n|---|---|---|\n{line}\n") == wrong
 
 
-def test_every_equation_of_schmedding_and_of_the_slides_has_a_row() -> None:
+def test_every_paper_equation_has_row() -> None:
+    """Every equation of Schmedding and of the slides has a row."""
     text = PAGE.read_text(encoding="utf-8")
     for tag, last in (("Sch", 14), ("MSS", 4)):
         part = next(one for one in re.split(r"^## ", text, flags=re.MULTILINE) if one.startswith(f"[{tag}]"))

@@ -1,4 +1,4 @@
-"""One source for every parameter."""
+"""Parameters: each is defined once, described, validated, used and documented."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NUMBERS = [p for p in PARAMETERS.values() if not p.choices and not isinstance(p.
 
 
 @pytest.mark.parametrize("parameter", PARAMETERS.values(), ids=PARAMETERS)
-def test_every_parameter_says_what_it_is_and_accepts_its_default(parameter: Parameter) -> None:
+def test_parameter_description_and_default(parameter: Parameter) -> None:
     assert parameter.label
     assert len(parameter.text) > 20
     assert not parameter.text.endswith(".")
@@ -24,7 +24,7 @@ def test_every_parameter_says_what_it_is_and_accepts_its_default(parameter: Para
 
 
 @pytest.mark.parametrize("parameter", NUMBERS, ids=lambda p: p.name)
-def test_every_number_refuses_what_is_out_of_range(parameter: Parameter) -> None:
+def test_number_out_of_range_is_refused(parameter: Parameter) -> None:
     for value in (parameter.least, parameter.most):
         assert parameter.checked(value) == pytest.approx(value)
     with pytest.raises(ParameterError, match=parameter.name):
@@ -35,8 +35,8 @@ def test_every_number_refuses_what_is_out_of_range(parameter: Parameter) -> None
         parameter.checked(float("nan"))
 
 
-def test_every_parameter_is_read_somewhere() -> None:
-    """As an attribute, or by the name that a damping gives."""
+def test_every_parameter_is_read() -> None:
+    """Some module reads each parameter, as an attribute or by the name in a damping's list."""
     core, found = Path(__file__).parents[2] / "core", set()
     for path in core.rglob("*.py"):
         if path.parent.name != "parameters" or path.name == "settings.py":
@@ -46,11 +46,11 @@ def test_every_parameter_is_read_somewhere() -> None:
     assert set(PARAMETERS) <= found
 
 
-def test_single_precision_limits_read_back_as_dialled() -> None:
+def test_single_precision_limit_reads_back() -> None:
     assert Settings(poisson=0.49500000476837158).poisson == 0.495
 
 
-def test_the_page_of_parameters_is_up_to_date() -> None:
+def test_parameter_page_is_up_to_date() -> None:
     root = Path(__file__).parents[2]
     spec = importlib.util.spec_from_file_location("parameters_page", root / "tools" / "parameters_page.py")
     assert spec is not None

@@ -1,4 +1,4 @@
-"""Consistent depths: exact behind a flat face however deep, smooth, and never silent about what they do not reach."""
+"""Consistent penetration depths: exact behind a flat face at any depth, smooth, with unreached points marked."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from shapes import box, sphere
 
 
 def lattice(count: int, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Points of a grid in a box, and the edges along its axes and one diagonal of each square."""
+    """Return the points of a grid in a box, and its edges along the axes and one diagonal of each square."""
     axes = [np.linspace(a, b, count) for a, b in zip(low, high, strict=True)]
     points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
     number = np.arange(count**3).reshape(count, count, count)
@@ -26,7 +26,7 @@ def lattice(count: int, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, 
 
 
 def block(size: float, cells: int) -> tuple[np.ndarray, np.ndarray]:
-    """A closed box around the origin whose faces are grids: vertices within a face have that face's normal."""
+    """Return a closed box around the origin whose faces are grids, so inner vertices have the face's normal."""
     grid = np.linspace(-0.5 * size, 0.5 * size, cells + 1)
     u, v = (x.ravel() for x in np.meshgrid(grid, grid, indexing="ij"))
     i, j = (x.ravel() for x in np.meshgrid(np.arange(cells), np.arange(cells), indexing="ij"))
@@ -45,7 +45,7 @@ def block(size: float, cells: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def by_hand(points, edges, inside, crossings):
-    """The formulas, point by point. crossings: edge -> (place, normal)."""
+    """Return depths and exit directions by the formulas, point by point. crossings: edge -> (position, normal)."""
     depth, way_out = {}, {}
     for p in np.flatnonzero(inside):
         here = [crossings[e] for e, (i, j) in enumerate(edges) if p in (i, j) and inside[i] != inside[j]]
@@ -79,10 +79,10 @@ def by_hand(points, edges, inside, crossings):
 
 
 @pytest.mark.parametrize("part", [0.05, 0.25, 0.55])
-def test_behind_a_flat_face_the_depth_is_that_of_the_face_however_deep(part: float) -> None:
+def test_depth_behind_flat_face_is_exact(part: float) -> None:
     vertices, triangles = block(2.0, 16)
     points, edges = lattice(9, np.array([-0.3, -0.3, 1.0 - part]), np.array([0.3, 0.3, 2.0 - part]))
-    # A little aside, so that no edge lies in one of the face's.
+    # A small offset keeps every edge away from the edges of the face.
     points += np.array([0.013, 0.029, 1e-3])
     inside = points[:, 2] < 1.0
     found = consistent_depth(points, edges, inside, Triangles(vertices, triangles))
@@ -95,7 +95,7 @@ def test_behind_a_flat_face_the_depth_is_that_of_the_face_however_deep(part: flo
 
 
 @pytest.mark.slow
-def test_depths_are_those_of_the_formulas_point_by_point() -> None:
+def test_depths_match_pointwise_formulas() -> None:
     shape = sphere(400)
     points, edges = lattice(7, np.array([-0.7, -0.6, -0.1]), np.array([0.5, 0.6, 1.7]))
     inside = np.abs(WindingNumber(shape.vertices, shape.triangles)(points)) > 0.5
@@ -122,7 +122,8 @@ def test_depths_are_those_of_the_formulas_point_by_point() -> None:
         assert found.direction[p] == pytest.approx(way_out[p], abs=1e-9)
 
 
-def test_pushed_in_by_more_than_half_all_points_agree_where_closest_points_do_not() -> None:
+def test_exit_directions_agree_at_deep_penetration() -> None:
+    """When more than half of a body is inside, its points agree on an exit direction; closest points do not."""
     vertices, triangles = block(2.0, 16)
     surface = Triangles(vertices, triangles)
     points, edges = lattice(9, np.array([-0.6, -0.6, -0.7]), np.array([0.6, 0.6, 1.2]))
@@ -140,7 +141,8 @@ def test_pushed_in_by_more_than_half_all_points_agree_where_closest_points_do_no
     assert turn(found.direction) < 1.0
 
 
-def test_what_no_crossing_leads_to_has_the_closest_point_and_says_so() -> None:
+def test_unreached_points_use_closest_point() -> None:
+    """Points that no intersected edge reaches use the closest surface point and are marked."""
     shape = box((1.0, 1.0, 1.0))
     points, edges = lattice(3, np.array([0.1, 0.4, 0.4]), np.array([0.3, 0.6, 0.6]))
     outside = points + np.array([3.0, 0.0, 0.0])
@@ -154,9 +156,10 @@ def test_what_no_crossing_leads_to_has_the_closest_point_and_says_so() -> None:
     assert (found.depth[~inside] == 0.0).all()
 
 
-def test_ways_out_that_cancel_lead_nowhere_and_end() -> None:
+def test_opposite_exit_directions_cancel() -> None:
+    """Opposite exit directions cancel; the point counts as not reached, and the propagation ends."""
     vertices, triangles = block(1.0, 8)
-    # Through the middle of the box: halfway, one neighbour would have it go up and the other down.
+    # A line through the centre of the box: the middle point's neighbours exit up and down.
     points = np.array([[0.013, 0.029, z] for z in (-0.75, -0.25, 0.0, 0.25, 0.75)])
     edges = np.array([[0, 1], [1, 2], [2, 3], [3, 4]])
     inside = np.array([False, True, True, True, False])
@@ -165,7 +168,7 @@ def test_ways_out_that_cancel_lead_nowhere_and_end() -> None:
     assert found.depth[2] == pytest.approx(0.471)
 
 
-def test_nothing_inside_is_nothing_deep() -> None:
+def test_depth_without_inside_points() -> None:
     shape = box()
     surface = Triangles(shape.vertices, shape.triangles)
     points, edges = lattice(3, np.zeros(3) + 5.0, np.ones(3) + 5.0)
@@ -173,6 +176,6 @@ def test_nothing_inside_is_nothing_deep() -> None:
     assert (found.depth == 0.0).all()
     none = consistent_depth(np.zeros((0, 3)), np.zeros((0, 2), np.int64), np.zeros(0, dtype=bool), surface)
     assert none.direction.shape == (0, 3)
-    # Said to be inside, while the surface is nothing.
+    # Points marked as inside of an empty surface.
     nothing = Triangles(np.zeros((0, 3)), np.zeros((0, 3), np.int64))
     assert not consistent_depth(points, edges, points[:, 0] > 5.5, nothing).reached.any()

@@ -1,4 +1,4 @@
-"""Plasticity: a dent, a crease and a stretch stay, whatever the frame rate; the dials hold about what has flowed."""
+"""Plasticity: dents, creases and stretches remain at any frame rate; the dials hold for the flowed shape."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ def frames(given: Scene) -> list[Frame]:
         {"settle": 2.0},
         {"plastic_creep": 5.0},
         {"plastic_creep": 1000.0},
-        # Where it creeps as slowly as it is pressed, and where it swings long, when the tool is drawn back is seen.
+        # Slow creep and long oscillations make the result depend on when the tool is withdrawn.
         {"plastic_creep": 1.0, "keys": ON_FRAMES},
         {"settle": 1.0, "bounce": 60.0, "keys": ON_FRAMES},
         {"resolution": 2000, "vertices": 1500},
     ],
 )
-def test_a_dent_stays_and_is_as_deep_at_any_frame_rate(dials: dict[str, Any]) -> None:
+def test_dent_depth_at_any_frame_rate(dials: dict[str, Any]) -> None:
     ways = {name: dials[name] for name in dials if name in Pressed.__dataclass_fields__}
     more = {name: dials[name] for name in dials if name not in ways}
     depths, volumes = [], []
@@ -69,28 +69,29 @@ def test_a_dent_stays_and_is_as_deep_at_any_frame_rate(dials: dict[str, Any]) ->
         triangles, rest = case.surface().triangles, case.surface().vertices
         depths.append(case.depth(frame.surface))
         volumes.append(volume(frame.surface, triangles) / volume(rest, triangles))
-    # It was pressed 35 mm deep for half a second, by a surface that gives way.
+    # A compliant surface pressed it 35 mm deep for half a second.
     flowed = -np.expm1(-0.5 * more.get("plastic_creep", 20.0))
     assert min(depths) > 0.4 * flowed * 0.1 * ways.get("deep", 0.35)
     assert spread(depths) < 0.02
     assert max(abs(one - 1.0) for one in volumes) < 0.02
 
 
-def test_without_yield_nothing_stays_and_nothing_is_kept() -> None:
+def test_zero_yield_disables_flow() -> None:
+    """Without Yield, no dent remains and no flow is stored."""
     case = Pressed(settle=0.25)
     _, frame = last_frame(case.scene(calm=6.0, plastic_yield=0.0))
     assert case.depth(frame.surface) < 1e-6
     assert not any("flow" in name for name in frame.state.memory)
 
 
-def test_what_is_strained_less_than_yield_does_not_flow() -> None:
+def test_strain_below_yield_is_elastic() -> None:
     case = Pressed(settle=0.25, deep=0.1)
     _, frame = last_frame(case.scene(calm=6.0, plastic_yield=60.0))
     assert case.depth(frame.surface) < 1e-6
 
 
 @pytest.mark.slow
-def test_maximum_is_as_far_as_it_flows() -> None:
+def test_maximum_limits_plastic_flow() -> None:
     simulation, frame = last_frame(Pressed().scene(plastic_most=10.0))
     found = flowed_at(simulation, frame, "Ball")
     assert found is not None
@@ -101,22 +102,22 @@ def test_maximum_is_as_far_as_it_flows() -> None:
     assert wide.most > 0.3
 
 
-def test_the_volume_of_every_element_stays() -> None:
+def test_plastic_flow_conserves_element_volume() -> None:
     _, frame = last_frame(Pressed(deep=0.7).scene())
     assert np.abs(np.linalg.det(frame.state.memory[FLOW]) - 1.0).max() < 1e-13
 
 
 @pytest.mark.slow
-def test_a_wire_stays_stretched_at_any_frame_rate() -> None:
+def test_stretched_wire_at_any_frame_rate() -> None:
     lengths = [dents.stretched_wire(*one) for one in RATES]
-    # All but what is within yield: 1.5 e^-0.05, and a little that the weight pulls.
+    # The elastic part within Yield springs back, 1.5 e^-0.05; the weight adds a little.
     assert lengths[0] == pytest.approx(1.5 * np.exp(-0.05), rel=2e-3)
     assert spread(lengths) < 1e-3
     assert dents.stretched_wire(24.0, 1, plastic_yield=0.0) < 1.01
 
 
 @pytest.mark.slow
-def test_a_rod_of_springs_stays_bent_at_any_frame_rate() -> None:
+def test_bent_rod_at_any_frame_rate() -> None:
     ways = [dents.bent_frame(*one) for one in RATES]
     assert min(ways) > 0.35
     assert spread(ways) < 0.02
@@ -124,19 +125,20 @@ def test_a_rod_of_springs_stays_bent_at_any_frame_rate() -> None:
 
 
 @pytest.mark.slow
-def test_a_card_stays_creased_at_any_frame_rate_and_on_any_mesh() -> None:
+def test_creased_card_at_any_frame_rate() -> None:
+    """A card keeps its crease at any frame rate and on any mesh."""
     angles = [dents.card(*one) for one in RATES]
     assert min(angles) > 65.0
     assert spread(angles) < 0.02
     assert spread([angles[0], dents.card(24.0, 1, count=17), dents.card(24.0, 1, turn=40.0)]) < 0.02
-    # What its weight alone bends it by.
+    # The bend under its weight alone.
     assert dents.card(24.0, 1, plastic_yield=0.0) < 17.0
 
 
 def stopped(
     yielding: float, settle: float, bounce: float, monkeypatch: Any = None
 ) -> tuple[Outcome, Simulation, Frame]:
-    """Of a ball that was dented deep, or not, whose pins then move by 3 cm and stop."""
+    """Return the outcome of a ball whose pins move by 2 cm and stop, after a deep dent if it yields."""
     case = Pressed(deep=0.7, settle=settle / 24.0)
     begin = 1 + round(24 * case.away + 3 * settle)
     rest = case.surface().vertices
@@ -154,26 +156,28 @@ def stopped(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("settle", "bounce"), [(24.0, 0.0), (24.0, 30.0), (48.0, 30.0)])
-def test_the_dials_hold_about_the_flowed_shape(settle: float, bounce: float) -> None:
+def test_dials_hold_for_flowed_shape(settle: float, bounce: float) -> None:
+    """A deeply dented body settles as the dials say, like one that was never dented."""
     flowed, simulation, frame = stopped(5.0, settle, bounce)
     as_modelled, *_ = stopped(0.0, settle, bounce)
     found = flowed_at(simulation, frame, "Ball")
     assert found is not None
     assert found.mean > 0.15
-    # As a body that was never dented, by a frame and a twentieth.
+    # Compare with a body that was never dented, to one frame plus 5% of Settle.
     assert flowed.rest == pytest.approx(as_modelled.rest, abs=1.0 + 0.05 * settle)
-    # Thrown about as far: its shape is another one.
+    # The amplitude is similar, although the shape differs.
     assert 0.6 < flowed.largest / as_modelled.largest < 1.4
 
 
 @pytest.mark.slow
-def test_what_flowed_far_is_worked_out_anew_and_takes_fewer_iterations(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_flow_updates_stiffness(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a large flow, stiffness and eigenvalues are computed anew, which saves more than half of the iterations."""
     fresh, simulation, frame = stopped(5.0, 24.0, 30.0)
     assert SETTLED in frame.state.memory
     before = simulation.system_of("Ball").regions[0].eigenvalue
     stage = simulation._stages.of(frame.state.memory)
     after = stage.statics.islands[0].system.regions[0].eigenvalue
-    # It is wider and lower now.
+    # The flowed body is wider and lower, therefore stiffer.
     assert after > 1.2 * before
     monkeypatch.setattr(flowing, "_STALE", np.inf)
     stale, *_ = stopped(5.0, 24.0, 30.0)
@@ -181,7 +185,8 @@ def test_what_flowed_far_is_worked_out_anew_and_takes_fewer_iterations(monkeypat
 
 
 @pytest.mark.slow
-def test_the_stiffness_is_found_anew_at_a_mean_strain_of_a_fifth_at_the_end_of_a_frame() -> None:
+def test_stiffness_update_at_strain_threshold() -> None:
+    """The stiffness is updated at the end of a frame, once the mean plastic strain exceeds a fifth."""
     case = Pressed(substeps=3, deep=0.7)
     simulation = Simulation(case.scene(calm=0.0))
     (term,) = [one for one in simulation.system_of("Ball").blocks[0].terms if isinstance(one, Plastic)]
@@ -200,12 +205,13 @@ def test_the_stiffness_is_found_anew_at_a_mean_strain_of_a_fifth_at_the_end_of_a
 
 
 @pytest.mark.slow
-def test_found_anew_is_what_the_flowed_shape_itself_has() -> None:
+def test_updated_rest_shape_is_equilibrium() -> None:
+    """The updated rest shape is the equilibrium of the flowed body without load."""
     simulation, frame = last_frame(Pressed(deep=0.7).scene())
     stage = simulation._stages.of(frame.state.memory)
     there = stage.statics.islands[0].system
     modelled = simulation.system_of("Ball")
-    # Without load, and held where it was modelled, it lies still about where the simulation ended, after it flowed on.
+    # Without load, its equilibrium is close to the end of the simulation, which flowed on a little.
     assert np.abs(there.rest - frame.state.positions).max() < 5e-3
     assert np.abs(there.rest - modelled.rest).max() > 0.02
     assert there.contact is modelled.contact
@@ -217,7 +223,7 @@ def test_found_anew_is_what_the_flowed_shape_itself_has() -> None:
 
 
 def keyed(case: Pressed, change: Callable[[float], dict[str, Any]], **dials: Any) -> Scene:
-    """With dials that are others at some frames."""
+    """Return the case with keyframed settings. change: settings at a frame that differ."""
     first = case.body(**dials)
 
     def at(frame: float) -> Settings:
@@ -227,7 +233,8 @@ def keyed(case: Pressed, change: Callable[[float], dict[str, Any]], **dials: Any
 
 
 @pytest.mark.slow
-def test_reset_brings_the_modelled_shape_back_as_settle_says() -> None:
+def test_reset_returns_within_settle() -> None:
+    """Reset returns the body to its modelled shape within Settle frames."""
     case = Pressed()
     when = 1 + round(24 * 2.5)
     given = keyed(case, lambda frame: {"plastic_reset": frame >= when})
@@ -235,7 +242,7 @@ def test_reset_brings_the_modelled_shape_back_as_settle_says() -> None:
     dent = {frame.number: case.depth(frame.surface) for frame in seen}
     assert dent[when - 1] > 0.015
     settle = round(24 * case.settle)
-    # From a release it takes 0.8 to 1 of the dial; half a way before, it is not there yet.
+    # A release takes 0.8 to 1 of Settle; after 0.3 of it, the dent is still visible.
     assert dent[when + round(0.3 * settle)] > 0.1 * dent[when - 1]
     assert dent[when + settle] < 0.012 * dent[when - 1]
     assert dent[seen[-1].number] < 1e-6
@@ -243,7 +250,8 @@ def test_reset_brings_the_modelled_shape_back_as_settle_says() -> None:
 
 
 @pytest.mark.slow
-def test_reset_of_what_was_worked_out_anew_is_as_modelled_again() -> None:
+def test_reset_after_stiffness_update() -> None:
+    """Reset after a stiffness update restores the modelled shape and its stiffness."""
     case = Pressed(deep=0.7)
     when = 1 + round(24 * 2.5)
     simulation = Simulation(keyed(case, lambda frame: {"plastic_reset": when <= frame < when + 12}))
@@ -256,9 +264,9 @@ def test_reset_of_what_was_worked_out_anew_is_as_modelled_again() -> None:
 
 
 @pytest.mark.slow
-def test_with_creep_keyed_to_nothing_the_dent_stays_as_it_is() -> None:
+def test_creep_keyed_to_zero_keeps_flow() -> None:
     case = Pressed()
-    # Before it is let go.
+    # The key is set while the tool still presses.
     seen = frames(keyed(case, lambda frame: {"plastic_creep": 20.0 if frame < 10.0 else 0.0}))
     flows = [frame.state.memory[FLOW] for frame in seen]
     assert not np.array_equal(flows[8], flows[0])
@@ -266,7 +274,7 @@ def test_with_creep_keyed_to_nothing_the_dent_stays_as_it_is() -> None:
 
 
 @pytest.mark.slow
-def test_yield_may_be_keyed_from_none() -> None:
+def test_yield_keyed_from_zero() -> None:
     case = Pressed()
     given = keyed(case, lambda frame: {"plastic_yield": 0.0 if frame < 12 else 5.0}, plastic_yield=0.0)
     _, frame = last_frame(given)
@@ -274,7 +282,8 @@ def test_yield_may_be_keyed_from_none() -> None:
 
 
 @pytest.mark.slow
-def test_the_remembered_force_is_that_of_what_has_flowed() -> None:
+def test_force_history_matches_flowed_shape() -> None:
+    """The elastic gradient in the history is the one after the flow."""
     simulation = Simulation(Pressed(deep=0.7).scene(calm=0.0))
     inputs_now = simulation.posing.held(simulation.islands[0], simulation.sampled(1).animated[0])
     for frame in simulation.frames():
@@ -289,7 +298,7 @@ def test_the_remembered_force_is_that_of_what_has_flowed() -> None:
 
 
 def lying(**dials: Any) -> Scene:
-    """A bar that hangs at its end under its weight, beyond yield."""
+    """Return a scene with a bar that sags from its pinned end, strained beyond Yield."""
     surface = box()
     pins = (surface.vertices[:, 0] < 0.01).astype(float)
     given = {"stiffness_by": "SAG", "sag": 10.0, "settle": 6.0, "bounce": 0.0, "resolution": 150, **dials}
@@ -297,7 +306,7 @@ def lying(**dials: Any) -> Scene:
 
 
 @pytest.mark.slow
-def test_what_creeps_under_its_weight_does_not_sleep() -> None:
+def test_creeping_body_does_not_sleep() -> None:
     hung = frames(lying())
     low = [frame.surface[:, 2].min() for frame in hung]
     assert abs(low[-1] - low[0]) < 1e-6
@@ -307,7 +316,7 @@ def test_what_creeps_under_its_weight_does_not_sleep() -> None:
     assert crept[-1] < low[0] - 0.05
 
 
-def test_what_sleeps_wakes_when_it_begins_to_flow() -> None:
+def test_sleeping_body_wakes_to_flow() -> None:
     given = lying()
     (body,) = given.bodies
 
@@ -319,7 +328,7 @@ def test_what_sleeps_wakes_when_it_begins_to_flow() -> None:
     assert seen[-1].surface[:, 2].min() < seen[0].surface[:, 2].min() - 0.05
 
 
-def test_what_no_longer_flows_sleeps() -> None:
+def test_body_sleeps_after_flow_ends() -> None:
     given = lying(plastic_yield=2.0)
     (body,) = given.bodies
 
@@ -348,9 +357,10 @@ def bowed() -> Scene:
 
 
 @pytest.mark.slow
-def test_a_bake_that_was_stopped_before_and_after_the_stiffness_was_found_anew_ends_in_the_same_bytes(
+def test_bake_resumes_around_stiffness_update(
     tmp_path: Path,
 ) -> None:
+    """A bake interrupted before, at or after the stiffness update ends in the same bytes."""
     whole = bytes_of(tmp_path / "whole", deep())
     cache = FrameCache(tmp_path / "whole", "Ball")
     anew = next(number for number in cache.numbers() if SETTLED in cache.read(number).state.memory)
@@ -366,13 +376,13 @@ def test_a_bake_that_was_stopped_before_and_after_the_stiffness_was_found_anew_e
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shot", ["deep", "pulled", "folded", "bowed"])
-def test_a_killed_bake_of_whatever_flows_ends_in_the_same_bytes(shot: str, tmp_path: Path) -> None:
+def test_killed_plastic_bake_resumes_identically(shot: str, tmp_path: Path) -> None:
     made = globals()[shot]
     assert 15 <= kill_bake(tmp_path / "killed", "test_plastic", shot, 15) < 25
     whole = bytes_of(tmp_path / "whole", made())
     kept = FrameCache(tmp_path / "whole", made().name)
     then, end = kept.read(15).state.memory, kept.read(made().last).state.memory
-    # It has flowed by then, and flows on.
+    # The body has flowed before the kill, and flows on after it.
     flows = [name for name in end if name.partition(OF)[2] in ("flow", "flow of folds")]
     began = kept.read(1).state.memory
     assert max(np.abs(then[name] - began[name]).max() for name in flows) > 1e-3
@@ -381,7 +391,7 @@ def test_a_killed_bake_of_whatever_flows_ends_in_the_same_bytes(shot: str, tmp_p
 
 
 @pytest.mark.slow
-def test_a_body_flows_alike_beside_another_one() -> None:
+def test_flow_is_independent_of_neighbour() -> None:
     case = Pressed(deep=0.7)
     alone = case.scene(calm=1.0)
     far = case.surface()
@@ -393,14 +403,14 @@ def test_a_body_flows_alike_beside_another_one() -> None:
     assert np.array_equal(one.shapes["Ball"], two.shapes["Ball"])
 
 
-def test_changed_plastic_dials_are_named_and_old_caches_without_them_fit() -> None:
+def test_changed_plastic_dials_are_reported() -> None:
     given, other = inputs(Pressed().scene()), inputs(Pressed().scene(plastic_most=50.0))
     (known,), (now,) = given["bodies"].values(), other["bodies"].values()
     assert {name for name in now if now[name] != known[name]} == {"Maximum"}
 
 
 @pytest.mark.slow
-def test_stages_are_made_once_for_a_flow(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rest_shape_built_once_per_flow(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[bytes] = []
     stage = Stages._stage
 

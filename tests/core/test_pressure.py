@@ -1,4 +1,4 @@
-"""The air in closed sheets: p = -dE/dV, however they were modelled; balloons bounce, and bear what weighs on them."""
+"""Air pressure in closed sheets: p = -dE/dV for any face orientation; balloons bounce and carry weight."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dampsim.core.simulation.simulation import Simulation
 from grounds import plane
 from shapes import sphere
 
-# A skin of 0.1 mm rubber that weighs 100 g per square metre.
+# A rubber skin of 0.1 mm with 100 g per square metre.
 SKIN: dict[str, Any] = {"kind": "CLOTH", "thickness": 0.1, "stiffness": 10000.0, "density": 1000.0}
 RADIUS = 0.15
 
@@ -31,7 +31,8 @@ def volume(points: np.ndarray, triangles: np.ndarray) -> float:
     return float(np.einsum("ij,ij->", a, np.cross(b, c))) / 6.0
 
 
-def test_the_air_gives_as_much_energy_as_volume_times_pressure_on_any_way() -> None:
+def test_air_energy_is_pressure_times_volume() -> None:
+    """Air does work equal to pressure times volume change on any path; its forces on a ball add up to zero."""
     rng = np.random.default_rng(5)
     shape = ball(0.0)
     energy = Pressure(shape.triangles, 40.0)
@@ -42,7 +43,7 @@ def test_the_air_gives_as_much_energy_as_volume_times_pressure_on_any_way() -> N
         work = energy.value_gradient(one)[0] - energy.value_gradient(other)[0]
         more = volume(other, shape.triangles) - volume(one, shape.triangles)
         assert work == pytest.approx(40.0 * more, rel=1e-9)
-    # Of a ball the forces are the pressure on its area, and none together.
+    # On a ball, the forces are pressure times area, and add up to zero.
     forces = -energy.value_gradient(shape.vertices)[1]
     area = ConvexHull(shape.vertices).area
     outward = float(np.einsum("ij,ij->", forces, shape.vertices / RADIUS))
@@ -51,7 +52,7 @@ def test_the_air_gives_as_much_energy_as_volume_times_pressure_on_any_way() -> N
 
 
 @pytest.mark.parametrize("part", [0.0, 0.5, 1.0])
-def test_air_is_inside_however_the_faces_are_turned(part: float) -> None:
+def test_air_pressure_ignores_face_orientation(part: float) -> None:
     shape = ball(0.0)
     turned = shape.triangles.copy()
     some = np.arange(len(turned)) < part * len(turned)
@@ -60,33 +61,34 @@ def test_air_is_inside_however_the_faces_are_turned(part: float) -> None:
     pins[0] = 1.0
     body = still(Surface("Balloon", shape.vertices, turned), pins, pressure=100.0, gravity_weight=0.0, **SKIN)
     blown = Simulation(scene(body, last=1)).first_frame().shapes["Balloon"]
-    # p r/(2 E t) (1 - nu) of a thin skin, of 1.05%: of faces that are a little flatter.
+    # Thin skin: p r/(2 E t) (1 - nu) = 1.05%; the faces are slightly flatter than a sphere.
     strain = (volume(blown, shape.triangles) / volume(shape.vertices, shape.triangles)) ** (1.0 / 3.0) - 1.0
     assert strain == pytest.approx(0.5 * 100.0 * RADIUS * 0.7 / (1e7 * 1e-4), rel=0.1)
 
 
 def fallen(last: int, high: float, count: int = 200, **dials: Any) -> tuple[Body, np.ndarray]:
-    """A balloon that falls from so high; its shapes."""
+    """Return a balloon that falls from a height in m, and its shapes (frames, v, 3) m."""
     body = still(ball(RADIUS + high, count), **{**SKIN, "start_settled": False, "friction": 0.3, **dials})
     frames = Simulation(scene(body, last=last, obstacles=(plane(),))).frames()
     return body, np.array([frame.shapes["Balloon"] for frame in frames])
 
 
 @pytest.mark.slow
-def test_a_balloon_bounces_and_comes_to_rest_on_the_foot_that_bears_it() -> None:
+def test_balloon_bounces_and_rests() -> None:
+    """A balloon bounces, and comes to rest on a contact area that carries its weight."""
     body, shapes = fallen(60, 0.3, 100, pressure=60.0, settle=30.0)
     low, middle = shapes[:, :, 2].min(axis=1), shapes[:, :, 2].mean(axis=1)
     assert low.min() > -1e-3 * body.surface.size
     touched = int((low < 0.005).argmax())
-    # It leaves the floor again, and lies still in the end, mm a frame.
+    # The balloon leaves the floor again; at the end it moves less than 1 mm per frame.
     assert low[touched:].max() > 0.01
     assert np.abs(np.diff(middle[-6:])).max() < 1e-3
-    # 28 g on 60 Pa are a foot of 46 cm^2, 4 cm wide: less than a hundredth of the volume.
-    # Without air the skin alone leaves 98.5%.
+    # 28 g on 60 Pa need a contact area of 46 cm^2, 4 cm in radius, at the cost of less than 1% of the volume.
+    # Without air, the skin alone keeps 98.5%.
     assert volume(shapes[-1], body.surface.triangles) > 0.99 * volume(body.surface.vertices, body.surface.triangles)
 
 
 @pytest.mark.slow
-def test_more_air_bears_more() -> None:
+def test_higher_pressure_flattens_less() -> None:
     heights = [float(np.ptp(fallen(20, 0.02, pressure=one, settle=12.0)[1][-1][:, 2])) for one in (20.0, 200.0)]
     assert heights[0] < heights[1] - 0.01

@@ -1,4 +1,4 @@
-"""The promise: N frames after the stop it is at rest, in any direction, on shapes that the law was not made with."""
+"""Settle: a body rests that many frames after a stop, in any direction, on shapes not used to tune the law."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ PULL = 0.02
 
 
 def broken(outcome: Outcome, settle: float, bounce: float, stopped: bool, first_mode: bool = False) -> list[str]:
-    """What an outcome does not keep of the dials. settle: frames.  bounce: percent."""
+    """Return which dials an outcome violates. settle: frames.  bounce: percent."""
     found = []
     if stopped and abs(outcome.rest - settle) > max(1.0, 0.05 * settle):
         found.append("stops")
-    # A release leaves out the time to the largest swing, 0.83 to 0.9 of the dial remain; 5% either way as for a stop.
+    # A release starts at the largest displacement, so 0.83 to 0.9 of Settle remain; 5% tolerance as for a stop.
     if not stopped and not 0.8 * settle <= outcome.rest <= 1.05 * settle:
         found.append("releases")
-    # Five points: two of them are what keeps peaks off the threshold. Other directions mix what swings alike but not
-    # quite in step.
+    # Tolerance of 5 points, two of which keep peaks off the threshold. Other directions mix modes of slightly
+    # different frequencies.
     if abs(outcome.overshoot - bounce / 100.0) > (0.05 if first_mode else 0.10):
         found.append("bounces")
     if bounce == 0.0 and outcome.overshoot > 0.02:
@@ -30,7 +30,7 @@ def broken(outcome: Outcome, settle: float, bounce: float, stopped: bool, first_
 
 
 def watched(shape: str, bounce: float, count: int) -> list[object]:
-    """What breaks the promise in so many random stops and releases, and what is pulled into the first mode."""
+    """Return the violations in a number of random stops and releases, some of them in the first mode."""
     rng = np.random.default_rng([5, list(SHAPES).index(shape)])
     surface, wrong = SHAPES[shape](), []
     for k in range(count):
@@ -47,12 +47,13 @@ def watched(shape: str, bounce: float, count: int) -> list[object]:
 @pytest.mark.slow
 @pytest.mark.parametrize("bounce", [0.0, 10.0, 30.0])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_any_stop_and_any_release_rests_at_the_dialled_frame(shape: str, bounce: float) -> None:
+def test_settle_after_stop_and_release(shape: str, bounce: float) -> None:
+    """A body rests Settle frames after any stop or release, in any direction."""
     assert not watched(shape, bounce, 16)
 
 
 @pytest.mark.parametrize("bounce", [0.0, pytest.param(30.0, marks=pytest.mark.slow)])
-def test_what_nothing_holds_calms_as_dialled_too(bounce: float) -> None:
+def test_settle_of_free_body(bounce: float) -> None:
     rng = np.random.default_rng(6)
     wrong = []
     for settle in (8.0, 24.0):

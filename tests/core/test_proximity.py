@@ -1,4 +1,4 @@
-"""Closest triangles are what looking at every pair finds, and the sign is that of the winding number."""
+"""Nearest triangles, compared with all pairs, and the side of a surface, compared with the winding number."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dampsim.core.geometry.proximity import Topology, Triangles, closed, nearest
 from dampsim.core.geometry.winding import WindingNumber
 from shapes import SHAPES, box, ring, sheet, sphere, tube
 
-# Sums of a dozen products of numbers near 1.
+# Rounding error of a sum of a dozen products of numbers near 1.
 ROUNDING = 1e-12
 
 
 def distance_to_triangle(p: np.ndarray, corners: np.ndarray) -> float:
-    """Of one point and one triangle (3, 3): the foot on the plane where it is inside, else the nearest side's."""
+    """Return the distance of a point to a triangle (3, 3): to its plane if the foot is inside, else to its sides."""
     a, b, c = corners
     system = np.stack([b - a, c - a], axis=1)
     part, *_ = np.linalg.lstsq(system, p - a, rcond=None)
@@ -35,7 +35,7 @@ def every_distance(points: np.ndarray, vertices: np.ndarray, triangles: np.ndarr
 
 
 def soup(seed: int, count: int = 60) -> tuple[np.ndarray, np.ndarray]:
-    """Triangles of all sizes anywhere, some of them without area, and one that is a thousand times larger."""
+    """Return random triangles of all sizes, including degenerate ones and one that is a thousand times larger."""
     rng = np.random.default_rng(seed)
     corners = rng.normal(size=(count, 1, 3)) + 0.3 * rng.random((count, 1, 1)) ** 4 * rng.normal(size=(count, 3, 3))
     corners[3, 2] = 0.5 * (corners[3, 0] + corners[3, 1])
@@ -61,14 +61,14 @@ def assert_nearest(points, vertices, triangles, reach, allowed, **asked):
 
 @pytest.mark.parametrize("reach", [0.05, 0.4, np.inf])
 @pytest.mark.parametrize("seed", [0, 1])
-def test_the_nearest_of_triangles_of_all_sizes_is_exact(seed: int, reach: float) -> None:
+def test_nearest_triangle_of_any_size(seed: int, reach: float) -> None:
     vertices, triangles = soup(seed)
     points = np.random.default_rng(seed + 10).normal(size=(120, 3))
     found = assert_nearest(points, vertices, triangles, reach, np.ones((120, 60), dtype=bool))
     assert 0 < len(found.point) <= 120
 
 
-def test_each_point_has_its_own_reach() -> None:
+def test_nearest_with_reach_per_point() -> None:
     vertices, triangles = soup(2)
     rng = np.random.default_rng(3)
     points, reach = rng.normal(size=(120, 3)), rng.random(120)
@@ -76,7 +76,7 @@ def test_each_point_has_its_own_reach() -> None:
 
 
 @pytest.mark.slow
-def test_of_opposing_and_not_forbidden_triangles_the_nearest_is_exact() -> None:
+def test_nearest_opposing_and_allowed_triangle() -> None:
     surface = sphere(150)
     vertices, triangles = surface.vertices, surface.triangles
     rng = np.random.default_rng(4)
@@ -94,7 +94,7 @@ def test_of_opposing_and_not_forbidden_triangles_the_nearest_is_exact() -> None:
     assert 40 < len(found.point) < 150
 
 
-def test_a_fine_ground_in_a_floor_of_two_triangles_is_exact() -> None:
+def test_nearest_on_fine_ground_and_floor() -> None:
     ground = sheet(30)
     floor = np.array([[-50.0, -50, -0.01], [50, -50, -0.01], [50, 50, -0.01], [-50, 50, -0.01]])
     vertices = np.concatenate([ground.vertices, floor])
@@ -110,7 +110,7 @@ def test_a_fine_ground_in_a_floor_of_two_triangles_is_exact() -> None:
 
 
 @pytest.mark.slow
-def test_many_slivers_are_exact() -> None:
+def test_nearest_among_slivers() -> None:
     surface = tube(1.0, 0.5, 1, 300)
     angle, height, radius = np.random.default_rng(6).random((3, 3000))
     points = np.stack([np.cos(7 * angle), np.sin(7 * angle), height], axis=1)
@@ -122,9 +122,10 @@ def test_many_slivers_are_exact() -> None:
     assert found.distance[some] == pytest.approx(np.array(expected), abs=ROUNDING)
 
 
-def test_a_tie_goes_to_the_first_triangle_whatever_else_is_asked() -> None:
+def test_nearest_tie_takes_first_triangle() -> None:
+    """Among equally near triangles the first one is returned, whichever other points are queried."""
     surface = sphere(600)
-    # Above vertices of a convex shape, where about six triangles are equally near.
+    # Points above the vertices of a convex shape are equally near to about six triangles.
     normals = Triangles(surface.vertices, surface.triangles).vertex_normals
     points = surface.vertices + 0.02 * normals
     found = nearest(Triangles(surface.vertices, surface.triangles), points, 0.1)
@@ -138,13 +139,13 @@ def test_a_tie_goes_to_the_first_triangle_whatever_else_is_asked() -> None:
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_the_sign_says_what_the_winding_number_says(name: str) -> None:
+def test_side_matches_winding_number(name: str) -> None:
     shape = SHAPES[name]
     surface = Triangles(shape.vertices, shape.triangles)
     low, high = shape.vertices.min(axis=0), shape.vertices.max(axis=0)
     rng = np.random.default_rng(7)
     points = low + (high - low) * (1.4 * rng.random((2000, 3)) - 0.2)
-    # Beside edges and vertices too, where a face's own normal would not do.
+    # Include points near edges and vertices, where a face normal gives the wrong side.
     points = np.concatenate([points, shape.vertices * 1.01, shape.vertices[shape.triangles[:, :2]].mean(axis=1) * 1.01])
     found = nearest(surface, points, np.inf)
     sign, normal = signed(surface, found)
@@ -155,7 +156,7 @@ def test_the_sign_says_what_the_winding_number_says(name: str) -> None:
     assert (normal * sign[:, None] * found.distance[:, None])[clear] == pytest.approx(found.way[clear], abs=1e-9)
 
 
-def test_a_point_on_the_surface_has_the_normal_of_the_place() -> None:
+def test_normal_of_point_on_surface() -> None:
     shape = box((1.0, 1.0, 1.0))
     surface = Triangles(shape.vertices, shape.triangles)
     points = np.array([[0.3, 0.4, 1.0], [1.0, 0.3, 1.0], [1.0, 1.0, 1.0]])
@@ -164,21 +165,22 @@ def test_a_point_on_the_surface_has_the_normal_of_the_place() -> None:
     assert normal == pytest.approx(expected, abs=ROUNDING)
 
 
-def test_a_vertex_normal_knows_not_how_many_triangles_a_face_has() -> None:
+def test_vertex_normal_ignores_triangulation() -> None:
+    """A vertex normal does not depend on the number of triangles that a face is split into."""
     points = np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0]])
     surface = Triangles(points, np.array([[0, 1, 4], [0, 4, 2], [0, 2, 3], [0, 3, 1]]))
     assert surface.vertex_normals[0] == pytest.approx(np.full(3, np.sqrt(1 / 3)), abs=ROUNDING)
 
 
-def test_the_sign_beside_triangles_without_area_is_right() -> None:
+def test_side_near_degenerate_triangles() -> None:
     shape = box((1.0, 1.0, 1.0))
-    # Sheared, so that some edges are sharp: there, one face alone has not always the right sign.
+    # Shearing makes some edges sharp; there, a single face normal may give the wrong side.
     shear = np.array([[1.0, 0, 0], [0, 1, 0], [3, 0, 1]])
     for k, side in np.ndindex(len(shape.triangles), 3):
         a, b, c = np.roll(shape.triangles[k], side)
         vertices = np.concatenate([shape.vertices, 0.5 * (shape.vertices[[a]] + shape.vertices[[b]])])
         middle = len(shape.vertices)
-        # The side ab gets a vertex in its middle, in one of its triangles only, and one without area fills the slit.
+        # Split side ab at its middle in one of its triangles only, and close the gap by a degenerate triangle.
         others = np.delete(shape.triangles, k, axis=0)
         triangles = np.concatenate([others, [[a, middle, c], [middle, b, c], [a, b, middle]]])
         assert closed(triangles)
@@ -191,7 +193,8 @@ def test_the_sign_beside_triangles_without_area_is_right() -> None:
         assert np.isfinite(normal).all()
 
 
-def test_closed_means_that_every_edge_is_run_both_ways() -> None:
+def test_closed_needs_opposite_edge_pairs() -> None:
+    """A mesh is closed if each edge belongs to triangles in both directions."""
     assert closed(ring().triangles)
     assert not closed(sheet().triangles)
     turned = ring().triangles.copy()
@@ -200,7 +203,7 @@ def test_closed_means_that_every_edge_is_run_both_ways() -> None:
     assert not closed(np.zeros((0, 3), dtype=np.int64))
 
 
-def test_a_topology_serves_the_same_triangles_elsewhere() -> None:
+def test_topology_reused_for_moved_vertices() -> None:
     shape = ring()
     before = Triangles(shape.vertices, shape.triangles)
     moved = shape.vertices @ np.diag([1.0, 2.0, 0.5])
@@ -210,7 +213,7 @@ def test_a_topology_serves_the_same_triangles_elsewhere() -> None:
     assert np.array_equal(np.sort(Topology.of(shape.triangles).ends[0]), Topology.of(shape.triangles).ends[0])
 
 
-def test_nothing_is_near_nothing() -> None:
+def test_nearest_with_empty_input() -> None:
     none, no_triangle = np.zeros((0, 3)), np.zeros((0, 3), dtype=np.int64)
     shape = box()
     for surface, points in (

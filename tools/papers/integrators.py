@@ -1,4 +1,4 @@
-"""docs/validation/integrators.md: the order of every integrator, and what [Ctl] says of them."""
+"""Page docs/validation/integrators.md: the order of every integrator, and the claims of [Ctl] about them."""
 
 from __future__ import annotations
 
@@ -47,31 +47,31 @@ def integrators() -> str:
     errors = {label: values for label, (_, values) in lines.items()}
     first, middle = errors["Backward Euler"], errors["Implicit Midpoint"]
     claims = [
-        Claim("each integrator is of the order that it declares", HOLDS if max(worst, bent) < 0.1 else PARTLY,
-              f"off by at most {worst:.2f} on a damped oscillator; below it by at most {bent:.2f} on a swinging spring, where symplectic Euler's positions "
-              f"are of order {by_name['SYMPLECTIC_EULER']:.2f}: undamped, only its velocities are half a step off"),
+        Claim("each integrator has its declared order", HOLDS if max(worst, bent) < 0.1 else PARTLY,
+              f"off by at most {worst:.2f} on a damped oscillator; below it by at most {bent:.2f} on a swinging spring. There the positions of symplectic Euler "
+              f"are of order {by_name['SYMPLECTIC_EULER']:.2f}: without damping, only its velocities are half a step off"),
         Claim("[Ctl]: midpoint and trapezoid are of second order", HOLDS if min(second.values()) > 1.9 else FAILS,
               f"{second['IMPLICIT_MIDPOINT']:.2f} and {second['NEWMARK']:.2f} on the swinging spring; at 800 steps their error is 1/{first[-1] / middle[-1]:.0f} of backward Euler's"),
-        Claim("[Ctl]: they need a closer expansion of the force than one linear solve", HOLDS,
-              "both are solved to the tolerance here, and keep their order where forces bend"),
-        Claim("one Newton iteration costs backward Euler no order", HOLDS, f"{curved[0][-1]:.2f} and {curved[1][-1]:.2f} on the swinging spring"),
+        Claim("[Ctl]: they need a more accurate expansion of the force than one linear solve", HOLDS,
+              "DampSim solves both to the tolerance, and they keep their order with nonlinear forces"),
+        Claim("backward Euler keeps its order with one Newton iteration", HOLDS, f"{curved[0][-1]:.2f} and {curved[1][-1]:.2f} on the swinging spring"),
     ]  # fmt: skip
     return (
         "# Integrators\n\n" + MADE + "\n## Verdicts\n\n" + verdicts(claims)
-        + "\nWhere each is stable, and what it loses by itself: [springs.md](springs.md).\n"
-        "\n## A damped oscillator\n\n1 kg on 40 N/m with 1.5 N s/m after a second, beside its exact solution.\n\n"
+        + "\nStability limits and numerical dissipation are on [springs.md](springs.md).\n"
+        "\n## A damped oscillator\n\n1 kg on 40 N/m with 1.5 N s/m, after a second, compared with the exact solution.\n\n"
         + picture("integrators", "Error against steps", lines=lines, title="Error of the position after a second", across="number of steps, as a power of 2",
                   up="largest error, m", log=True)
         + "\n" + table(["integrator", "declared order", "100 to 200 steps", "200 to 400", "400 to 800"], rows)
-        + "\n## A swinging spring\n\n0.5 kg on a spring of 1 m and 60 N/m, thrown across at 3 m/s, after a second, undamped: the order by how far the ends of runs with n,\n"
-        "2n and 4n steps are apart. Forces bend here.\n\n"
+        + "\n## A swinging spring\n\n0.5 kg on a spring of 1 m and 60 N/m, thrown sideways at 3 m/s, after a second, undamped. The order follows from the\n"
+        "distances between the ends of runs with n, 2n and 4n steps. The forces are nonlinear.\n\n"
         + table(["integrator", "declared order", *(f"{n} to {4 * n} steps" for n in CURVED[:-2])],
                 [[one.label, one.order, *(f"{order:.2f}" for order in orders)] for one, orders in zip(INTEGRATORS, curved, strict=True)])
     )  # fmt: skip
 
 
 def _curved() -> list[list[float]]:
-    """Orders on a spring with a mass that swings about its other end."""
+    """Return the orders on a spring whose mass swings about its fixed end."""
     rest = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
     energy = springs(np.array([[0, 1]]), np.ones(1), np.array([60.0]))
     system = stepping.build_system(

@@ -165,7 +165,7 @@ def _sweeps() -> tuple[str, Sweeps]:
         lines[name] = (counts, np.array(apart)[counts - 1])
         if one is mesh:
             rates, left = (apart[counts[-1]] / apart[counts[-1] - 1], factor), apart[counts[-1] - 1] / apart[0]
-            lines["as the spectrum says"] = (counts, apart[counts[-1] - 1] * factor ** (counts - counts[-1]))
+            lines["predicted by the spectrum"] = (counts, apart[counts[-1] - 1] * factor ** (counts - counts[-1]))
     found = Sweeps(rates[0], rates[1], needed, left)
     text = (
         "\n## Sweeps of springs converge to the direct result\n\n"
@@ -179,7 +179,7 @@ def _sweeps() -> tuple[str, Sweeps]:
             log=True,
         )
         + f"\nAlong the tetrahedra's edges the final convergence rate is {found.rate:.5f}; the largest |1 − h γ μ| over the spectrum μ of M⁻¹EEᵀ is\n"
-        f"{found.meant:.5f}. Sweeps until a millionth of the relative motion remains: "
+        f"{found.meant:.5f}. Sweeps until a millionth of the relative motion remains:\n"
         + ", ".join(f"{count} along {name}" for name, count in needed.items())
         + ".\nAll of them converge to v_cm; direct damping reaches it at once.\n"
     )
@@ -410,7 +410,7 @@ def schmedding() -> str:
               f"springs, γ = ½: {springs[0]:.3g} ms instead of {steps['springs, by the current velocities'][0]:.3g}, which is less than undamped ({none[0]:.3g})"),
         Claim("1: point damping is stable, and slows falling", HOLDS,
               f"{_more(point[1], none[1])} in step length (γ = 1); the shoe of figure 1 falls {shoe['falls']['point']:.0%} of the undamped distance"),
-        Claim("figure 1: springs do not affect the global motion", HOLDS, f"the shoe falls {shoe['falls']['springs']:.0%} of the distance without damping and with short steps"),
+        Claim("figure 1: springs do not affect the global motion", HOLDS, f"the shoe falls {shoe['falls']['springs']:.0%} of the undamped distance in short steps"),
         Claim("figure 1: springs allow a much larger step than no damping", PARTLY, f"{_more(shoe['springs'][0], shoe['undamped'][0])} (γ = ½), {_more(shoe['springs'][1], shoe['undamped'][1])} (γ = 1)"),
         Claim("figure 2: with a step at which springs fail, the membrane stays stable and the ball bounces back",
               HOLDS if figures["membrane"]["shown"]["own"] else FAILS, str(figures["membrane"]["text"])),

@@ -1,4 +1,4 @@
-"""docs/validation/springs.md: the claims of [MSS] and [Ctl] about integrating springs, beside what is measured."""
+"""Page docs/validation/springs.md: the claims of [MSS] and [Ctl] about integrating springs, and measurements."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RATIOS = (0.0, 0.1, 0.5, 1.0, 2.0)
 
 
 def _rope(count: int = 50, stiffness: float = 1e4) -> System:
-    """Masses of 0.1 kg on springs of 0.1 m, held at one end. stiffness: N/m."""
+    """Build a rope: masses of 0.1 kg on springs of 0.1 m, pinned at one end. stiffness: N/m."""
     rest = np.stack([0.1 * np.arange(count + 1), np.zeros(count + 1), np.zeros(count + 1)], axis=1)
     edges = np.stack([np.arange(count), np.arange(1, count + 1)], axis=1)
     energy = springs(edges, np.full(count, 0.1), np.full(count, 0.1 * stiffness))
@@ -32,7 +32,7 @@ def _rope(count: int = 50, stiffness: float = 1e4) -> System:
 
 
 def _first_order() -> str:
-    """The slides' picture: x' = -x, and where the straight lines of the steps lead."""
+    """Plot the slides' picture: Euler's steps for x' = -x."""
     times = np.linspace(0.0, 6.0, 121)
     lines = {"exact": (times, np.exp(-times))}
     for h in (0.75, 1.5, 2.2):
@@ -48,13 +48,13 @@ def _first_order() -> str:
 def _regions() -> str:
     angle = np.linspace(0.0, 2.0 * np.pi, 181)
     circle = np.stack([np.cos(angle), np.sin(angle)])
-    # Both ends of a damped spring's eigenvalues, h omega = 1, for every damping ratio from 0 to 1.
+    # Both eigenvalues of a damped spring, h omega = 1, for every damping ratio from 0 to 1.
     turn = np.linspace(0.5 * np.pi, 1.5 * np.pi, 91)
     lines = {
         "explicit Euler: stable within": (circle[0] - 1.0, circle[1]),
         "implicit Euler: stable outside": (circle[0] + 1.0, circle[1]),
         "hλ of a spring with hω = 1, ζ from 0 to 1": (np.cos(turn), np.sin(turn)),
-        "left of this: what decays": (np.zeros(2), np.array([-1.0, 1.0])),
+        "left of this: decay": (np.zeros(2), np.array([-1.0, 1.0])),
     }
     return picture(
         "mss_regions", "Regions of absolute stability", lines=lines, title="Where Euler's steps of x' = λ x do not grow", across="Re hλ", up="Im hλ",
@@ -68,23 +68,23 @@ def _limits() -> tuple[str, dict[str, list[float]]]:
         found[one.name] = [largest_step(one, ratio) for ratio in RATIOS]
         rows.append([one.label, *(f"{value:.4f}" if np.isfinite(value) else "any" for value in found[one.name])])
         if not one.implicit:
-            rows.append(["… on paper", *(f"{known_limit(one.name, ratio):.4f}" for ratio in RATIOS)])
+            rows.append(["… known limit", *(f"{known_limit(one.name, ratio):.4f}" for ratio in RATIOS)])
             lines[f"{one.label}, measured"] = (ratios, np.array([largest_step(one, float(r)) for r in ratios]))
-            lines[f"{one.label}, on paper"] = (ratios, np.array([known_limit(one.name, float(r)) for r in ratios]))
+            lines[f"{one.label}, known limit"] = (ratios, np.array([known_limit(one.name, float(r)) for r in ratios]))
     text = (
         "\n## The longest step of a damped spring\n\n"
-        "x″ + 2ζω x′ + ω² x = 0: the hω up to which no motion grows, from the eigenvalues of the matrix of one step as each integrator takes it; *any*:\n"
-        "up to hω = 1000. On paper: (hω)² + 4ζ hω ≤ 4 for symplectic Euler; hω ≤ 2ζ for forward Euler up to ζ = 1, beyond that hω(ζ + √(ζ² − 1)) ≤ 2.\n\n"
+        "x″ + 2ζω x′ + ω² x = 0: the largest hω for which no motion grows, from the eigenvalues of each integrator's step matrix. *any* means up to\n"
+        "hω = 1000. Known limits: (hω)² + 4ζ hω ≤ 4 for symplectic Euler; hω ≤ 2ζ for forward Euler up to ζ = 1, beyond that hω(ζ + √(ζ² − 1)) ≤ 2.\n\n"
         + table(["integrator", *(f"ζ = {ratio:g}" for ratio in RATIOS)], rows) + "\n"
         + picture("mss_limits", "The longest step against the damping ratio", lines=lines, title="The longest stable step of a damped spring",
                   across="damping ratio ζ", up="hω")
-        + "\nDamping makes the step of symplectic Euler shorter and that of forward Euler longer, up to critical damping.\n"
+        + "\nDamping shortens the stable step of symplectic Euler. It lengthens that of forward Euler, up to critical damping.\n"
     )  # fmt: skip
     return text, found
 
 
 def _lost() -> tuple[str, dict[str, float], dict[str, float]]:
-    """What an undamped swing loses in steps of a 24th of its period, and what a stiff spring keeps in one step."""
+    """Return the energy loss of an undamped swing with 24 steps per period, and the gain of one step of a stiff spring."""
     rows, lost, kept = [], {}, {}
     h = 2.0 * np.pi / 24.0
     for one in INTEGRATORS:
@@ -96,15 +96,15 @@ def _lost() -> tuple[str, dict[str, float], dict[str, float]]:
         )
         rows.append([one.label, f"{energy:.3f}", f"{kept[one.name]:.4f}" if one.implicit else "grows"])
     text = (
-        "\n## What integrators lose by themselves\n\n"
-        "Energy of an undamped spring after one swing of 24 steps, of 1 at its start; and by how much a step with hω = 100 (ζ = 0.1) multiplies what is left:\n"
-        "stiff decay is near 0.\n\n" + table(["integrator", "energy after a swing", "a stiff spring, per step"], rows)
+        "\n## Numerical dissipation\n\n"
+        "Energy of an undamped spring after one swing of 24 steps, starting from 1; and the factor by which one step with hω = 100 (ζ = 0.1) multiplies\n"
+        "the motion. Stiff decay means a factor near 0.\n\n" + table(["integrator", "energy after a swing", "a stiff spring, per step"], rows)
     )
     return text, lost, kept
 
 
 def _pulled() -> tuple[str, dict[str, int], float]:
-    """How many springs a pull at the rope's end is felt along in one step."""
+    """Return how far a pull at the rope's end propagates in one step, in springs."""
     system, reached = _rope(), {}
     x = system.rest.copy()
     x[-1, 0] += 0.01
@@ -118,15 +118,18 @@ def _pulled() -> tuple[str, dict[str, int], float]:
             tail = float(np.abs(after.velocities[1, 0]) / np.abs(after.velocities[-1, 0]))
     rows = [[one.label, reached[one.name]] for one in INTEGRATORS]
     text = (
-        "\n## How far a force goes in one step\n\n"
-        "A rope of 50 springs (10⁴ N/m, 0.1 kg each), its last mass drawn out by 1 cm: how many other masses move after one step of a 24th of a second (1 ms\n"
-        "for the explicit ones).\n\n" + table(["integrator", "of 49 that can move"], rows)
+        "\n## Propagation of a force in one step\n\n"
+        "The last mass of a rope of 50 springs (10⁴ N/m, 0.1 kg each) is pulled out by 1 cm. The table gives the number of other masses that move\n"
+        "after one step of a 24th of a second (1 ms for the explicit integrators).\n\n" + table(["integrator", "moving masses, of 49"], rows)
     )
     return text, reached, tail
 
 
 def _block() -> tuple[float, float]:
-    """How far our block of K and the slides' are from differences, in N/m, for a spring of 100 N/m drawn out by a half."""
+    """Return the errors of DampSim's and the slides' block of K against finite differences, in N/m.
+
+    The spring has 100 N/m and is stretched by a half.
+    """
     edge = np.array([[0, 1]])
     energy = springs(edge, np.array([1.0]), np.array([100.0]))
     x = np.array([[0.0, 0.0, 0.0], [1.2, 0.9, 0.0]])
@@ -143,9 +146,10 @@ def _block() -> tuple[float, float]:
 
 
 def _linear(far: float) -> tuple[float, float, float]:
-    """One step of (4), expanded about x, the same with K's positive part, and ours: how far from full backward Euler.
+    """Return the error of three linear steps relative to full backward Euler, as a fraction of the speed.
 
-    In parts of the speed.  far: m, by which masses 0.1 m apart are moved at random.
+    They are: one step of (4), expanded about x; the same with K's positive part; and DampSim's.
+    far: m, by which masses 0.1 m apart are displaced at random.
     """
     system, h = _rope(10, 200.0), 1.0 / 24.0
     (energy,) = system.blocks[0].energies
@@ -173,7 +177,7 @@ def _linear(far: float) -> tuple[float, float, float]:
 
 
 def _iterations() -> tuple[int, int]:
-    """Conjugate gradients of 24 steps of (4) to 1e-6, in all: from nothing, and from the last step's velocities."""
+    """Return the total conjugate-gradient iterations of 24 steps of (4) to 1e-6: cold start, and warm start from the last velocities."""
     system, h = _rope(), 1.0 / 240.0
     (energy,) = system.blocks[0].energies
     free = np.flatnonzero((~system.fixed).repeat(3))
@@ -203,7 +207,7 @@ def _iterations() -> tuple[int, int]:
 
 
 def _quarters() -> float:
-    """How far the masses of a box are from the density times its volume, in parts."""
+    """Return the relative error of a box's nodal masses: a quarter of each tetrahedron's mass to each corner."""
     nodes, tets = box_tets((1.0, 0.5, 0.25), (4, 2, 1))
     mass = lumped_mass(tets, tet_volumes(nodes, tets), 800.0, len(nodes))
     quarter = np.zeros(len(nodes))
@@ -226,36 +230,36 @@ def springs_page() -> str:
     steady = all(np.isinf(limits[name]).all() for name in implicit)
     claims = [
         Claim("[MSS]: explicit schemes are stable up to a step that depends on the stiffness", HOLDS,
-              f"hω ≤ {limits['SYMPLECTIC_EULER'][0]:.3f} for symplectic Euler, ζ = 0; within {paper:.0e} of what is known on paper at five ζ"),
+              f"hω ≤ {limits['SYMPLECTIC_EULER'][0]:.3f} for symplectic Euler, ζ = 0; within {paper:.0e} of the known limits at five ζ"),
         Claim("[MSS]: explicit Euler as printed is one of them", PARTLY,
               f"it is with damping (hω ≤ {limits['FORWARD_EULER'][1]:.3f} at ζ = 0.1, {limits['FORWARD_EULER'][3]:.3f} at 1); undamped no step is short enough: {limits['FORWARD_EULER'][0]:.3f}"),
         Claim("[MSS]: all schemes are only conditionally stable; implicit Euler is unconditionally so", HOLDS if steady else FAILS,
-              "all four implicit ones here hold at any hω up to 1000 and five ζ; that it is all but implicit ones is what the slides mean"),
-        Claim("[MSS]: implicit integration damps by itself", HOLDS,
-              f"a swing of 24 steps loses {lost['BACKWARD_EULER']:.0%} of its energy by backward Euler; but {abs(lost['IMPLICIT_MIDPOINT']):.1%} by the midpoint and by Newmark's"),
-        Claim("[MSS]: explicit steps carry a force by one spring, implicit ones through the whole net", HOLDS,
-              f"{reached['SYMPLECTIC_EULER']} and {reached['FORWARD_EULER']} masses of 49, all {reached['BACKWARD_EULER']} by backward Euler, the farthest with {tail:.1e} of the pulled one's speed"),
+              "all four implicit integrators here are stable for any hω up to 1000 at five ζ; by 'all schemes' the slides mean all but implicit ones"),
+        Claim("[MSS]: implicit integration has numerical damping", HOLDS,
+              f"a swing of 24 steps loses {lost['BACKWARD_EULER']:.0%} of its energy with backward Euler, but {abs(lost['IMPLICIT_MIDPOINT']):.1%} with implicit midpoint and Newmark"),
+        Claim("[MSS]: an explicit step propagates a force by one spring, an implicit one through the whole net", HOLDS,
+              f"{reached['SYMPLECTIC_EULER']} and {reached['FORWARD_EULER']} masses of 49, all {reached['BACKWARD_EULER']} with backward Euler, the farthest with {tail:.1e} of the pulled mass's speed"),
         Claim("[MSS]: K of a spring (∂fᵢ/∂xᵢ)", FAILS,
-              f"its + 2 l₀/‖x‖³ x xᵀ is off by {slides:.0f} N/m for a spring of 100 N/m drawn out by a half; with − l₀/‖x‖³ x xᵀ, as here, by {'rounding' if ours < 1e-6 else f'{ours:.0e} N/m'}"),
-        Claim("[MSS] (1) to (4): one linear solve stands for the implicit step", PARTLY,
-              f"a shaken rope (masses 10 cm apart), a 24th of a second, off the full step by: 2 mm: {near[0]:.1%} as printed (about x), {near[1]:.1%} with K's positive part, "
-              f"{near[2]:.1%} as here (that, about x + h v); 2 cm: {far[0]:.0%}, {far[1]:.0%} and {far[2]:.0%}: a compressed spring's K is negative across it"),
-        Claim("[MSS]: iterative solvers, begun with the last solution", HOLDS if warm < cold else FAILS, f"conjugate gradients of 24 steps: {warm} iterations, {cold} from nothing; DampSim factorises once instead"),
+              f"its + 2 l₀/‖x‖³ x xᵀ is off by {slides:.0f} N/m for a spring of 100 N/m stretched by a half; with − l₀/‖x‖³ x xᵀ, as in DampSim, by {'rounding' if ours < 1e-6 else f'{ours:.0e} N/m'}"),
+        Claim("[MSS] (1) to (4): one linear solve replaces the implicit step", PARTLY,
+              f"shaken rope (masses 10 cm apart), one step of a 24th of a second, deviation from the full step; displaced by 2 mm: {near[0]:.1%} as printed (about x), {near[1]:.1%} with K's positive part, "
+              f"{near[2]:.1%} in DampSim (positive part, about x + h v); by 2 cm: {far[0]:.0%}, {far[1]:.0%} and {far[2]:.0%}. K of a compressed spring is negative in transverse directions"),
+        Claim("[MSS]: iterative solvers with a warm start from the last solution", HOLDS if warm < cold else FAILS, f"conjugate gradients of 24 steps: {warm} iterations, {cold} without a warm start; DampSim factorises once instead"),
         Claim("[MSS]: each tetrahedron gives a quarter of its mass to each corner", HOLDS, f"off by {small(_quarters())}"),
-        Claim("[Ctl]: a stiff system's step is bound by stability, not by error", HOLDS,
-              f"symplectic Euler needs hω ≤ {limits['SYMPLECTIC_EULER'][0]:.3g} for the stiffest spring, however little it moves; backward Euler none"),
-        Claim("[Ctl]: all implicit methods are A-stable", HOLDS if steady else FAILS, "the four here are; methods of higher order need not be, and none is here"),
+        Claim("[Ctl]: the step of a stiff system is limited by stability, not by error", HOLDS,
+              f"symplectic Euler needs hω ≤ {limits['SYMPLECTIC_EULER'][0]:.3g} for the stiffest spring, however little it moves; backward Euler has no limit"),
+        Claim("[Ctl]: all implicit methods are A-stable", HOLDS if steady else FAILS, "the four here are; methods of higher order need not be, and DampSim has none"),
         Claim("[Ctl]: midpoint and trapezoid have no stiff decay, backward Euler has", HOLDS,
-              f"hω = 100, ζ = 0.1, per step: {kept['BACKWARD_EULER']:.3f} by backward Euler, {kept['IMPLICIT_MIDPOINT']:.3f} by the midpoint, {kept['NEWMARK']:.3f} by Newmark's, the trapezoid"),
+              f"hω = 100, ζ = 0.1, per step: {kept['BACKWARD_EULER']:.3f} with backward Euler, {kept['IMPLICIT_MIDPOINT']:.3f} with implicit midpoint, {kept['NEWMARK']:.3f} with Newmark (the trapezoid)"),
     ]  # fmt: skip
     return (
         "# Springs and steps [MSS] [Ctl]\n\n"
-        "Slides of a lecture about springs and point masses, and a course project of creatures of springs. Made by `python run.py docs`.\n"
-        "Contact, friction and controllers are not there yet, see [papers.md](../papers.md).\n\n## Verdicts\n\n" + verdicts(claims)
+        "The sources are lecture slides about springs and point masses, and a course project about creatures made of springs. Generated by\n"
+        "`python run.py docs`. Contact, friction and controllers are not tested on this page; [papers.md](../papers.md) says where they are.\n\n## Verdicts\n\n" + verdicts(claims)
         + "\n## Explicit and implicit, in one picture\n\n"
         + _first_order()
-        + "\nThe slides' picture, with numbers. An explicit step goes along the slope where it begins, and beyond h = 2 the jumps grow; an implicit one goes\n"
-        "where the slope, followed backwards, leads to where it is, and comes down in steps of any length.\n\n"
+        + "\nThe slides' picture, with numbers. An explicit step follows the slope at its start, so that beyond h = 2 the jumps grow. An implicit step ends\n"
+        "where the slope, followed backwards, leads to its start, and decays for steps of any length.\n\n"
         + _regions()
         + limits_text + lost_text + pulled_text
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""docs/validation/srd.md: the claims of [SRD] beside what DampSim measures."""
+"""Page docs/validation/srd.md: the claims of [SRD] and DampSim's measurements."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _only(system: System) -> StrainEnergy:
 
 
 def _outside(gradient: Array, elements: Array, force: Array) -> float:
-    """The part of a force that no stress makes: what (1) leaves of it, over all of it."""
+    """Return the part of a force that no stress can produce, the residual of (1), relative to the force."""
     m, count, width = gradient.shape
     G = np.zeros((force.size, m * count))
     dof = (3 * elements[:, :, None] + np.arange(3)).reshape(m, width)
@@ -75,7 +75,7 @@ def _good(claims: list[Claim]) -> str:
             gradient = strain.gradient(x[strain.elements])
             left = max(left, _outside(gradient, strain.elements, potential.force(x, v)))
             if name != "spatial tets":
-                # With one strain in each element and random moduli; the spatial rate has no energy of its own.
+                # One strain per element with random moduli; the spatial rate has no energy.
                 elastic = StrainEnergy(strain, potential.viscosity, weights)
                 force = -(StiffnessDrag((elastic,), 1.0).matrix(x) @ v.ravel()).reshape(v.shape)
                 drag.append(_outside(gradient, strain.elements, force))
@@ -91,54 +91,55 @@ def _good(claims: list[Claim]) -> str:
         Claim(
             "(8) is symmetric and positive semi-definite",
             HOLDS,
-            f"skew by {small(skew)}, least eigenvalue at most {small(least)} below 0, in parts of the largest entry",
+            f"asymmetry {small(skew)}, smallest eigenvalue at most {small(least)} below 0, relative to the largest entry",
         ),
         Claim(
-            "(12): without its first part, Rayleigh's damping is a strain rate potential",
+            "(12): without its first part, Rayleigh damping is a strain rate potential",
             HOLDS,
-            f"at rest, where that part is none, both matrices of a cloth agree to {small(float(np.abs(good - bad).max() / np.abs(good).max()))}; it is what *Strain Rate* is by default",
+            f"at rest, where that part vanishes, both matrices of a cloth agree to {small(float(np.abs(good - bad).max() / np.abs(good).max()))}; it is the default of *Strain Rate*",
         ),
         Claim(
-            "Corotational strain can be damped alike, section 4, later work in the paper",
+            "Corotational strain can be damped the same way, section 4 (future work in the paper)",
             HOLDS,
-            f"*Stretch* beside *Green* in the panel; on rigid motions {small(rigid['biot tets'])} (tetrahedra) and {small(rigid['biot triangles'])} (triangles) of a random motion's force",
+            f"*Stretch* next to *Green* in the panel; on rigid motions {small(rigid['biot tets'])} (tetrahedra) and {small(rigid['biot triangles'])} (triangles) of the force on a random motion",
         ),
     ]
     claims += [
         Claim(
             "Strain rate forces have no part outside the strain's gradients, (1) and (3)",
             HOLDS,
-            f"{small(max(beyond.values()))} of the force, {STATES} random states of each of {len(rows)} strains",
+            f"{small(max(beyond.values()))} of the force, in {STATES} random states for each of {len(rows)} strains",
         ),
         Claim(
-            "They leave motions without strain rate alone, rigid ones too",
+            "Strain rate forces do not act on motions without strain rate, including rigid ones",
             HOLDS,
-            f"{small(max(rigid.values()))} of the force that as fast a random motion has",
+            f"{small(max(rigid.values()))} of the force on an equally fast random motion",
         ),
         Claim(
-            "So do those of a nearly straight rod, (22) and (24)",
+            "Forces of a nearly straight rod do not act on rigid motions either, (22) and (24)",
             PARTLY,
-            f"its vector turns with the rod: a spin of 1 rad/s is resisted by {spun:.2f} of the viscosity where it gives way to the angle, at {switch} rad, and by less below",
+            f"its vector rotates with the rod. A spin of 1 rad/s meets a resistance of {spun:.2f} of the viscosity at {switch} rad, where the angle replaces the vector, and less below",
             0.2,
         ),
         Claim(
-            "Rayleigh's damping is good for linear strains only, 3.5",
+            "Rayleigh damping is good for linear strains only, 3.5",
             HOLDS,
-            "its part outside of the gradients is up to "
+            "its part outside the gradients is up to "
             + ", ".join(f"{row[3].split(', ')[1]} ({row[0]})" for row in rows if row[3]),
         ),
     ]
     return (
         "## Good damping, 3.1 and 3.2\n\n"
-        f"{STATES} random deformed states each. Force on rigid motions in parts of the one that as fast a random motion has; part of the force that (1) finds\n"
-        "outside of the strain's gradients, for strain rate (largest) and for Rayleigh's (11) with the positive part of the stiffness (median, largest).\n\n"
+        f"{STATES} random deformed states each. The force on rigid motions is relative to that on an equally fast random motion. The outside part is the\n"
+        "fraction of the force that (1) finds outside the strain's gradients: for strain rate damping (largest), and for Rayleigh damping (11) with the\n"
+        "positive part of the stiffness (median, largest).\n\n"
         + table(["strain", "on rigid motions", "outside, strain rate", "outside, Rayleigh"], rows)
         + "\n"
     )
 
 
 def _stiffness(claims: list[Claim]) -> str:
-    """How far the positive part is from the whole."""
+    """Compare the positive part of the stiffness with the whole."""
     energy = TetElasticity(
         rates.TET_REST, rates.TETS, tet_volumes(rates.TET_REST, rates.TETS), StVK(Material(1000.0, 0.3, 1.0))
     )
@@ -158,15 +159,16 @@ def _stiffness(claims: list[Claim]) -> str:
         Claim(
             "Rayleigh's D = αM + βK has the whole tangent stiffness, (10) and (11)",
             PARTLY,
-            f"the panel's has its positive part, {rows[-1][1]} of the stiffness off where a solid is squeezed to 0.4 of its length, so that it never feeds; α is dialled, 0 by default",
+            f"in the panel it has only the positive part, so that it never adds energy; the difference is {rows[-1][1]} of the stiffness for a solid squeezed to 0.4 of its length. α is a setting, 0 by default",
             float(rows[-1][1]),
         )
     )
     return (
         "## The stiffness in Rayleigh's damping, (10) and (11)\n\n"
-        "StVK tetrahedra stretched or squeezed along one axis: ‖K⁺ − K‖/‖K‖, and the least eigenvalue of K over the largest. With a negative one βK feeds.\n\n"
-        + table(["stretch", "K⁺ off by", "least eigenvalue"], rows)
-        + "\n*Rayleigh* in the panel has K⁺; `core/damping/rayleigh.py` has both. In the spring's experiment below the two differ by less than 0.1 J.\n\n"
+        "StVK tetrahedra stretched or squeezed along one axis: ‖K⁺ − K‖/‖K‖, and the smallest eigenvalue of K over the largest. Where it is negative, βK\n"
+        "adds energy.\n\n"
+        + table(["stretch", "‖K⁺ − K‖/‖K‖", "smallest eigenvalue"], rows)
+        + "\n*Rayleigh* in the panel uses K⁺; `core/damping/rayleigh.py` has both. In the experiment with the spring below, they differ by less than 0.1 J.\n\n"
     )
 
 
@@ -233,7 +235,7 @@ def _spring(claims: list[Claim]) -> str:
             f"{circle:.1f} J expected, at most {off:.1f} J off after {until:.0f} s (Newmark)",
         ),
         Claim(
-            "Rayleigh's damping slows it towards a stop",
+            "Rayleigh damping slows the spun spring towards a stop",
             HOLDS,
             "kinetic energy after 20 s: "
             + ", ".join(f"{slowed[b][-1]:.1f} J (β = {b} s)" for b in betas)
@@ -242,29 +244,29 @@ def _spring(claims: list[Claim]) -> str:
         Claim(
             "Symplectic Euler and Newmark are practically identical at h = 0.01 s",
             PARTLY,
-            f"up to {apart:.1f} J apart while it still swings; {max(abs(found['NEWMARK', b, k][-1] - found['SYMPLECTIC_EULER', b, k][-1]) for b in betas for k in ('strain rate', 'Rayleigh')):.1f} J after 20 s",
+            f"up to {apart:.1f} J difference while it still swings; {max(abs(found['NEWMARK', b, k][-1] - found['SYMPLECTIC_EULER', b, k][-1]) for b in betas for k in ('strain rate', 'Rayleigh')):.1f} J after 20 s",
             apart / 200.0,
         ),
         Claim(
-            "Backward Euler's own damping is far less than Rayleigh's",
+            "The numerical damping of backward Euler is far less than Rayleigh damping",
             FAILS,
-            "of the circle's energy it takes "
-            + ", ".join(f"{lost[b][0]:.1f} J where Rayleigh's takes {lost[b][1]:.1f} J (β = {b} s)" for b in betas)
-            + f" in {until:.0f} s; after 5 s {found['BACKWARD_EULER', 0.01, 'strain rate'][500]:.1f} J are left, with Rayleigh's and Newmark {slowed[0.01][500]:.1f} J (β = 0.01 s) to {slowed[0.1][500]:.1f} J (0.1 s). It is so for the larger β and short times only",
+            "of the energy of the circular motion it dissipates "
+            + ", ".join(f"{lost[b][0]:.1f} J, where Rayleigh damping dissipates {lost[b][1]:.1f} J (β = {b} s)" for b in betas)
+            + f" in {until:.0f} s; after 5 s {found['BACKWARD_EULER', 0.01, 'strain rate'][500]:.1f} J remain, with Rayleigh damping and Newmark {slowed[0.01][500]:.1f} J (β = 0.01 s) to {slowed[0.1][500]:.1f} J (0.1 s). The claim is true only for the larger β and short times",
             1.0,
         ),
         Claim(
-            "With Newmark and h = 0.1 s the behaviour is preserved under a full Newton solve",
+            "With Newmark and h = 0.1 s, a full Newton solve preserves the behaviour",
             HOLDS,
-            f"at most {full:.1f} J from the circle's {circle:.1f} J after 20 s",
+            f"at most {full:.1f} J from the {circle:.1f} J of the circular motion after 20 s",
         ),
         Claim(
-            "One Newton iteration at h = 0.1 s adds an error that is far less than Rayleigh's",
+            "One Newton iteration at h = 0.1 s adds an error that is far less than the loss by Rayleigh damping",
             HOLDS,
-            f"up to {one:.1f} J; Rayleigh's takes up to {circle - min(s[-1] for s in slowed.values()):.1f} J",
+            f"up to {one:.1f} J; Rayleigh damping dissipates up to {circle - min(s[-1] for s in slowed.values()):.1f} J",
         ),
     ]
-    # What the two changes of the Jacobian do to one iteration.
+    # Effect of the two changes of the Jacobian on one iteration.
     ways = [
         abs(large[b, Jacobian.WHOLE, 1] - large[b, Jacobian.CLAMPED, 1]).max() / large[b, Jacobian.CLAMPED, 60].max()
         for b in betas
@@ -275,15 +277,15 @@ def _spring(claims: list[Claim]) -> str:
     ]
     claims.append(
         Claim(
-            "With one iteration the changed Jacobian changes the kinetic energy by less than 2%, far less than exiting early does, 3.4: the spring at h = 0.1 s",
+            "With one iteration, the changed Jacobian changes the kinetic energy by less than 2%, far less than the early exit does, 3.4: the spring at h = 0.1 s",
             HOLDS if max(ways) < 0.02 else PARTLY if min(ways) < 0.02 else FAILS,
-            ", ".join(f"{100 * a:.1f}% (exiting: {100 * b:.1f}%)" for a, b in zip(ways, exits, strict=True))
+            ", ".join(f"{100 * a:.1f}% (early exit: {100 * b:.1f}%)" for a, b in zip(ways, exits, strict=True))
             + f" of the largest, for β = {', '.join(str(b) for b in betas)} s",
             max(ways),
         )
     )
     return (
-        "## The spring that is spun, 3.6\n\n"
+        "## The spun spring, 3.6\n\n"
         + picture(
             "srd_spring",
             "Kinetic energy against time",
@@ -292,11 +294,11 @@ def _spring(claims: list[Claim]) -> str:
             across="time, s",
             up="kinetic energy, J",
         )
-        + "\nL = 2 m, k = 100 N, m = 1 kg, 20 m/s across, V = ½Lkε²: 25 N at 2.5 m. The text of the paper does not give its three β. Kinetic energy in J;\n"
-        f"uniform circular motion with the same angular momentum has {circle:.1f} J.\n\n"
+        + "\nL = 2 m, k = 100 N, m = 1 kg, 20 m/s sideways, V = ½Lkε²: 25 N at 2.5 m. The text of the paper does not give its three values of β. Kinetic\n"
+        f"energy in J; uniform circular motion with the same angular momentum has {circle:.1f} J.\n\n"
         + table(["integrator, h = 0.01 s", "β, s", "strain rate, 5 s", "20 s", "Rayleigh, 5 s", "20 s"], rows)
-        + "\nWith h = 0.1 s and Newmark, after 20 s. Here the damping force is that of the step's end, with (8) and (9) in Newton's method\n"
-        "(`core/papers/rate_step.py`); DampSim's own steps take C at their start.\n\n"
+        + "\nWith h = 0.1 s and Newmark, after 20 s. Here the damping force is that at the end of the step, with (8) and (9) in Newton's method\n"
+        "(`core/papers/rate_step.py`). DampSim's own steps evaluate C at their start.\n\n"
         + table(
             ["β, s", "Rayleigh", "strain rate, full solve", "one iteration, (9) whole", "one iteration, (9) clamped"],
             coarse,
@@ -306,7 +308,7 @@ def _spring(claims: list[Claim]) -> str:
 
 
 def _walked(step: RateStep, start: State, h: float, count: int) -> tuple[Array, float]:
-    """Kinetic energies (count + 1,), and the mean number of iterations."""
+    """Return kinetic energies (count + 1,), and the mean number of iterations."""
     x, v, mass = start.positions, start.velocities, step.system.mass[:, None]
     kinetic, iterations = [0.5 * float((mass * v * v).sum())], 0
     for _ in range(count):
@@ -357,25 +359,25 @@ def _cloth(claims: list[Claim]) -> str:
     ]
     claims += [
         Claim(
-            "A hanging cloth: strain rate and Rayleigh of one β are almost equivalent, overdamped (figure 3)",
+            "A hanging cloth: strain rate and Rayleigh damping with the same β are almost equivalent, overdamped (figure 3)",
             HOLDS if apart < 0.1 else PARTLY,
-            f"kinetic energies within {100 * apart:.1f}% of their largest, β = 0.15 s; undamped it is {hang['no damping'][1].max() / top:.0f} times as large",
+            f"kinetic energies within {100 * apart:.1f}% of their largest, β = 0.15 s; undamped, the largest is {hang['no damping'][1].max() / top:.0f} times as large",
             apart,
         ),
         Claim(
             "A swinging cloth: strain rate stays close to no damping, Rayleigh suffers (figure 3)",
             PARTLY,
-            f"at the first turn it takes {100 * first[0]:.0f}% of the largest kinetic energy, Rayleigh {100 * first[1]:.0f}%; ratio "
+            f"at the first turning point strain rate damping has dissipated {100 * first[0]:.0f}% of the largest kinetic energy, Rayleigh {100 * first[1]:.0f}%; ratio "
             + ", ".join(f"{one:.2f}" for one in ratios)
-            + " turn by turn: less, yet not close to none",
+            + " at successive turning points: less, but not close to no damping",
             first[0],
         ),
     ]
     return (
-        "## A cloth that hangs and one that swings, figure 3 left\n\n"
-        f"{count} × {count} nodes as in the paper, a square metre of 0.2 kg, λ = 100 N/m, μ = 50 N/m, held at one edge; backward Euler, h = 10 ms,\n"
-        f"β = {beta} s. The paper does not give its material, its step and how the cloth is held; its cloth also bends, without damping, and it takes\n"
-        "one Newton iteration where this takes all.\n\n"
+        "## Hanging and swinging cloth, figure 3 left\n\n"
+        f"{count} × {count} nodes as in the paper, a square metre of 0.2 kg, λ = 100 N/m, μ = 50 N/m, pinned at one edge; backward Euler, h = 10 ms,\n"
+        f"β = {beta} s. The paper does not specify its material, its step, or how the cloth is pinned. Its cloth also bends, without damping, and it\n"
+        "takes one Newton iteration; these runs iterate to convergence.\n\n"
         + picture(
             "srd_swing",
             "Kinetic energy of the swinging cloth",
@@ -384,7 +386,7 @@ def _cloth(claims: list[Claim]) -> str:
             across="time, s",
             up="kinetic energy, J",
         )
-        + "\nKinetic energy lost against no damping, at each turning point of its curve, in J:\n\n"
+        + "\nKinetic energy lost relative to the undamped run, at each turning point of its curve, in J:\n\n"
         + table(["s", "undamped", "strain rate", "Rayleigh", "ratio"], rows)
         + "\n"
         + picture(
@@ -400,7 +402,7 @@ def _cloth(claims: list[Claim]) -> str:
 
 
 def _split() -> float:
-    """How far a bar's power with dialled factors is from that of (15)."""
+    """Return the relative error of a bar's dissipated power with two viscosity factors, compared with (15)."""
     matrix, body = rates.dialled(StrainRate, lambda_d=3.0, mu_d=7.0)
     rest, material = body.block.rest, body.material
     scale = rayleigh.beta(body) * float(np.prod(np.ptp(rest, axis=0)))
@@ -442,26 +444,26 @@ def _parameters(claims: list[Claim]) -> str:
         Claim(
             "λ_d and μ_d are two independent parameters, (15) and (16)",
             HOLDS,
-            f"dialled as factors on βλ and βμ: of a bar with 3 and 7 of them, growing alike in all directions takes 9λ_d + 6μ_d and shearing μ_d, to {small(_split())}",
+            f"set as factors on βλ and βμ. For a bar with factors 3 and 7, uniform expansion dissipates 9λ_d + 6μ_d and shear dissipates μ_d, to {small(_split())}",
         ),
         Claim(
             "Less damping shows more folds (figure 4, λ_d = 30 and μ_d = 20 against 1.5 and 1)",
             PARTLY if folds[1] > folds[0] else FAILS,
-            f"on a patch that hangs by two corners triangles meet at {folds[0]:.1f}° and {folds[1]:.1f}° on average; the shirts are not there, and nothing touches in this scene",
+            f"on a patch that hangs by two corners, the mean angle between triangles is {folds[0]:.1f}° and {folds[1]:.1f}°; the shirts are not reproduced, and this scene has no contact",
             0.1,
         ),
     ]
     return (
         "## Two viscosities, (15), and figure 4 on a patch\n\n"
-        "17 × 17 nodes of the cloth, let go level, held by two corners; λ_d and μ_d in N s/m as the paper has them for its shirts. Mean angle between\n"
-        "neighbouring triangles after 0.2, 0.4 and 0.6 s, and over all of it:\n\n"
+        "17 × 17 nodes of the cloth, released when level, held by two corners. λ_d and μ_d in N s/m are those of the paper's shirts. Mean angle between\n"
+        "neighbouring triangles after 0.2, 0.4 and 0.6 s, and over the whole run:\n\n"
         + table(["λ_d", "μ_d", "0.2 s", "0.4 s", "0.6 s", "mean"], rows)
         + "\n"
     )
 
 
 class _Always:
-    """An energy whose Hessian is made positive whether it has to be or not."""
+    """An energy whose Hessian is always projected to positive, even if it is positive already."""
 
     def __init__(self, energy: StrainEnergy) -> None:
         self._energy, self.rounding = energy, energy.rounding
@@ -508,23 +510,23 @@ def _newton(claims: list[Claim]) -> str:
         Claim(
             "Clamped stress makes Newton's method converge sooner, 3.4: elasticity",
             PARTLY,
-            f"clamped always, {means[0][1] / means[0][0]:.1f} to {max(a[1] / a[0] for a in means):.1f} times as many iterations; yet it never fails, where the plain Hessian fails in {fails[0]} of 80 steps",
+            f"always clamped, it takes {means[0][1] / means[0][0]:.1f} to {max(a[1] / a[0] for a in means):.1f} times as many iterations, but never fails; the plain Hessian fails in {fails[0]} of 80 steps",
             max(a[1] / a[0] for a in means),
         )
     )
     return (
         "## Newton's method with clamped stress, 3.4\n\n"
-        "*Of the elasticity.* A crumpled and squeezed cloth of 7 × 7 nodes in 20 random states, one backward Euler step each, to 1e-8: mean iterations, and in\n"
-        "how many states the full step failed (its halves are counted).\n\n"
+        "*Elasticity.* A crumpled and squeezed cloth of 7 × 7 nodes in 20 random states, one backward Euler step each, to 1e-8. The table gives mean\n"
+        "iterations and, in brackets, the number of states in which the full step failed (iterations of its half steps count).\n\n"
         + table(["squeeze", *(f"clamped {name}" for name in kinds)], rows)
-        + "\nClamping never fails and never ends at a maximum. Clamped always, as in the paper, it takes more iterations than without, as the Hessian is too\n"
-        "stiff where the cloth is squeezed; clamped only where the Hessian does not curve up, as DampSim does it, it takes about as many or fewer.\n\n"
+        + "\nClamping never fails and never ends at a maximum. Always clamped, as in the paper, it takes more iterations than unclamped, because the Hessian\n"
+        "is too stiff where the cloth is squeezed. DampSim clamps only where the Hessian is not positive, which takes about as many iterations or fewer.\n\n"
     )
 
 
 def _jacobian(claims: list[Claim]) -> str:
     rng = np.random.default_rng(7)
-    # (9) beside differences of the force: as it is, and with its second part as printed.
+    # Compare (9) with finite differences of the force: corrected, and with its second part as printed.
     strain, rest, _ = rates.STRAINS["green triangles"]
     damping = Dissipation(strain, isotropic(3.0, 1.0, 2), np.ones(len(strain.elements)), len(rest))
     true, printed, negative = 0.0, 0.0, 0
@@ -544,9 +546,9 @@ def _jacobian(claims: list[Claim]) -> str:
         negative += bool(np.linalg.eigvalsh(-geometric).min() < -1e-9)
     claims += [
         Claim(
-            "(9) is the slope of the damping force by positions",
+            "(9) is the derivative of the damping force with respect to positions",
             FAILS,
-            f"as printed it is off by up to {printed:.1f} of the slope, since its second part ends with the strain's gradient; with that of the rate, as in (19), by {small(true)} (differences)",
+            f"as printed it is off by up to {printed:.1f} of the derivative, because its second part ends with the gradient of the strain; with the gradient of the rate, as in (19), by {small(true)} (finite differences)",
             printed,
         ),
         Claim(
@@ -598,29 +600,30 @@ def _jacobian(claims: list[Claim]) -> str:
         Claim(
             "The changed Jacobian makes Newton's method converge sooner, 3.4: damping, (9)",
             PARTLY,
-            "sooner to a hundredth, later to the last digits: iterations with the whole one and with the paper's: "
+            "faster to a tolerance of 0.01, slower to the last digits. Iterations with the whole Jacobian and with the paper's: "
             + "; ".join(
                 f"{plain[key][0]:.1f} and {paper[key][0]:.1f} ({100 * key[0]:.0f}% squeezed, to {key[1]:.0e})"
                 if np.isfinite(paper[key][0])
                 else f"{plain[key][0]:.1f} and none in 60 ({100 * key[0]:.0f}% squeezed, to {key[1]:.0e})"
                 for key in plain
             )
-            + f"; {sum(one[1] for one in plain.values())} and {sum(one[1] for one in paper.values())} of 80 solves do not end. What is gained is a symmetric positive definite matrix, not iterations",
+            + f"; {sum(one[1] for one in plain.values())} and {sum(one[1] for one in paper.values())} of 80 solves do not converge. The gain is a symmetric positive definite matrix, not fewer iterations",
             1.5,
         ),
         Claim(
-            "With one iteration the changed Jacobian changes the kinetic energy by less than 2%, far less than exiting early does, 3.4: the cloth at h = 0.01 s",
+            "With one iteration, the changed Jacobian changes the kinetic energy by less than 2%, far less than the early exit does, 3.4: the cloth at h = 0.01 s",
             HOLDS if changed < 0.02 and changed < 0.5 * early else PARTLY,
-            f"{100 * changed:.2f}% of the largest; exiting early {100 * early:.2f}%",
+            f"{100 * changed:.2f}% of the largest; early exit {100 * early:.2f}%",
             changed,
         ),
     ]
     return (
-        "*Of the damping.* The same cloth with strain rate damping, β = 0.05 s, felt where the step ends, so that (9) is in Newton's matrix; 20 states, 60 fps, no\n"
-        "line search, at most 60 iterations: mean of those that converge, and in brackets how many do not. K is the elastic Hessian; the paper clamps both.\n\n"
+        "*Damping.* The same cloth with strain rate damping, β = 0.05 s, evaluated at the end of the step, so that (9) is in Newton's matrix; 20 states,\n"
+        "60 fps, no line search, at most 60 iterations. The table gives the mean of the solves that converge and, in brackets, the number that do not.\n"
+        "K is the elastic Hessian; the paper clamps both.\n\n"
         + table(["squeeze, tolerance", *ways], rows)
-        + "\nOne iteration on the swinging cloth, 17 × 17 nodes, β = 0.15 s, h = 10 ms, 0.6 s: largest difference of the kinetic energy, of its largest value:\n"
-        f"{100 * changed:.2f}% between (9) whole and (9) clamped, {100 * float(np.abs(walked[Jacobian.NONE, 1] - walked[Jacobian.WHOLE, 1]).max() / full.max()):.2f}% between (9) whole and none, {100 * early:.2f}% between one iteration and all.\n\n"
+        + "\nOne iteration on the swinging cloth, 17 × 17 nodes, β = 0.15 s, h = 10 ms, 0.6 s: largest difference of the kinetic energy, relative to its largest\n"
+        f"value: {100 * changed:.2f}% between (9) whole and (9) clamped, {100 * float(np.abs(walked[Jacobian.NONE, 1] - walked[Jacobian.WHOLE, 1]).max() / full.max()):.2f}% between (9) whole and none, {100 * early:.2f}% between one iteration and all.\n\n"
     )
 
 
@@ -631,7 +634,7 @@ def _rod(claims: list[Claim]) -> str:
     links = np.stack([np.arange(count - 1), np.arange(1, count)], axis=1)
     bends = np.stack([np.arange(count - 2), np.arange(1, count - 1), np.arange(2, count)], axis=1)
     stretch = StrainEnergy(Stretch(np.full(count - 1, spacing), links), np.eye(1), np.full(count - 1, pull * spacing))
-    # The curvature is tan(theta) over an edge, twice k over the added length of two.
+    # The curvature is tan(theta) over an edge: twice k over the total length of two edges.
     curve = StrainEnergy(
         Tangent(np.full(count - 2, 2.0 * spacing), bends), np.eye(3), np.full(count - 2, 4.0 * bend * spacing)
     )
@@ -673,9 +676,9 @@ def _rod(claims: list[Claim]) -> str:
     )
     claims.append(
         Claim(
-            "β_s alone rules hanging, β_b alone flapping (figure 3 right, yarns)",
+            "β_s alone determines hanging, β_b alone flapping (figure 3 right, yarns)",
             PARTLY,
-            f"of one rod: the other β changes what is left by at most {cross:.1f} points, its own by {left['hanging', 3e-4, 0.16] - left['hanging', 0.03, 0.16]:.0f} and {left['flapping', 3e-4, 0.016] - left['flapping', 3e-4, 0.16]:.0f}; of a woven patch β_s rules hanging, and β_b takes more of flapping than β_s, which takes some too ([weave](../explanation/woven-cloth.md))",
+            f"for one rod, the other β changes the remaining energy by at most {cross:.1f} points, the claimed one by {left['hanging', 3e-4, 0.16] - left['hanging', 0.03, 0.16]:.0f} and {left['flapping', 3e-4, 0.016] - left['flapping', 3e-4, 0.16]:.0f}. On a woven patch, β_s rules hanging; β_b takes more of flapping than β_s, which takes some too ([woven cloth](../explanation/woven-cloth.md))",
             0.05,
         )
     )
@@ -704,7 +707,7 @@ def _rod(claims: list[Claim]) -> str:
         Claim(
             "(21) and (24) are the rates of (20) and (22)",
             FAILS,
-            f"with a minus before their first terms, which is in the code, to 1e-6; with the printed plus they are off by up to {wrong[0]:.0f} and {wrong[1]:.0f} times the rate",
+            f"with a minus before their first terms, as in the code, to 1e-6; with the printed plus they are off by up to {wrong[0]:.0f} and {wrong[1]:.0f} times the rate",
             max(wrong),
         )
     )
@@ -713,14 +716,15 @@ def _rod(claims: list[Claim]) -> str:
         Claim(
             "(23): the energies of both bending strains agree at small angles",
             PARTLY,
-            f"θ²/‖k‖² = {limit[0]:.4f} at 0.1 rad; the middle of (23) prints ‖k‖, which gives {limit[1]:.2f}",
+            f"θ²/‖k‖² = {limit[0]:.4f} at 0.1 rad; the middle of (23) is printed with ‖k‖, which gives {limit[1]:.2f}",
             0.01,
         )
     )
     return (
         "## Rods, 5.2, and figure 3 right on one rod\n\n"
-        f"A rod of {count} nodes, 1 m, 0.02 kg each, k = {pull:g} N, bending {bend:g} N m², held at its first two nodes, with (12) for stretching (β_s) and for bending (β_b) and\n"
-        "the paper's values of its shirts. Pulled by 5% and let go (hanging), bowed by 8 cm and let go (flapping); energy left after 0.5 s, Newmark:\n\n"
+        f"A rod of {count} nodes, 1 m long, 0.02 kg each, k = {pull:g} N, bending {bend:g} N m², pinned at its first two nodes, with (12) for stretching (β_s)\n"
+        "and for bending (β_b), with the paper's values for its shirts. It is pulled by 5% and released (hanging), or bent by 8 cm and released\n"
+        "(flapping). Energy remaining after 0.5 s, Newmark:\n\n"
         + table(["β_s, s", "β_b, s", "hanging", "flapping"], rows)
         + "\n"
     )
@@ -731,13 +735,13 @@ def srd() -> str:
         Claim(
             "Damping adds 2% to the time",
             FAILS,
-            "not measured: pages have no timings. C has the entries of K, so that a factorisation takes as much",
+            "not measured: these pages have no timings. C has the same sparsity as K, so that a factorisation costs the same",
             0.0,
         ),
         Claim(
             "The shirts of figures 1 and 4",
             FAILS,
-            "not there: yarns touch nothing else yet, and these scenes were made before bodies touched; one patch and one rod stand for them below",
+            "not reproduced: yarns collide only with colliders, and these scenes were made before there was contact between bodies; one patch and one rod replace them below",
             0.0,
         ),
     ]

@@ -1,4 +1,4 @@
-"""docs/validation/young_background.md: [You] (2.1) to (2.51), each checked by computation."""
+"""Page docs/validation/young_background.md: [You] (2.1) to (2.51), each checked by computation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dampsim.core.arrays import Array
 
 from .page import MADE, picture, small, table
 
-# A bar that is closed to a ring, on a grid whose derivatives are exact for the waves that fit.
+# A bar closed to a ring, on a grid with spectral derivatives, which are exact for the waves that fit.
 COUNT, LENGTH, YOUNG, DENSITY, H, TAU = 48, 2.0, 3.0, 1.5, 0.02, 0.4
 WAVE = 2.0 * np.pi * 3.0 / LENGTH
 HEIGHT, SPEED = 0.7, -0.4
@@ -19,7 +19,7 @@ HEIGHT, SPEED = 0.7, -0.4
 
 @dataclass(frozen=True)
 class Ring:
-    """places: (n,) m.  slope: (n, n), d/dx.  cell: m of each."""
+    """A periodic bar on a grid.  places: (n,) m.  slope: (n, n), the derivative d/dx.  cell: grid spacing, m."""
 
     places: Array
     slope: Array
@@ -38,14 +38,14 @@ class Ring:
         return self.cell * float(np.sum(values).real)
 
     def energies(self, u: Array, v: Array) -> tuple[float, float]:
-        """(2.7) and (2.8) by sums over the grid."""
+        """Return kinetic and potential energy, (2.7) and (2.8), by sums over the grid."""
         return (
             self.integral(0.5 * DENSITY * np.abs(v) ** 2),
             self.integral(0.5 * YOUNG * np.abs(self.slope @ u) ** 2),
         )
 
     def least(self, u: Array, v: Array, h: float, share: float, by_stress: bool = False) -> Array:
-        """The force density, or the stress, of all on the grid after which KE + share PE is least."""
+        """Return the force density, or the stress, on the grid that minimises KE + share PE after a step."""
         push = self.slope if by_stress else np.eye(COUNT)
         rows = np.concatenate(
             [
@@ -66,7 +66,7 @@ def _away(found: Array | float | complex, expected: Array | float | complex) -> 
 
 
 def _wave(share_of: str) -> list[list[str]]:
-    """Rows for (2.1) to (2.21), and for (2.22) to (2.27)."""
+    """Return the rows for (2.1) to (2.21), or for (2.22) to (2.27)."""
     ring, modified = Ring.made(), share_of == "tau"
     wave = np.exp(1j * WAVE * ring.places)
     stiff = WAVE**2 * YOUNG / DENSITY
@@ -75,7 +75,7 @@ def _wave(share_of: str) -> list[list[str]]:
         return TAU / h if modified else 1.0
 
     def kept(h: float) -> float:
-        """(2.18) or (2.25) for one step."""
+        """Return the factor of (2.18) or (2.25) for one step."""
         return 1.0 / (1.0 + share(h) * stiff * h * h)
 
     def after(h: float, count: int) -> complex:
@@ -108,14 +108,14 @@ def _wave(share_of: str) -> list[list[str]]:
         return [
             [
                 "(2.22), (2.23)",
-                "KE + (τ/Δt) PE on the grid is the formula's value at its minimum",
+                "KE + (τ/Δt) PE on the grid equals the minimum of the formula",
                 small(_away(kinetic + share(H) * potential, objective(F.real))),
             ],
-            ["(2.24)", "the force of the least value among all on the grid", small(_away(F, there))],
+            ["(2.24)", "the minimising force on the grid", small(_away(F, there))],
             ["(2.25)", "displacement after 50 steps", small(_away(after(H, 50), kept(H) ** 50 * HEIGHT))],
             [
                 "(2.26), (2.27)",
-                f"decay rate τk²E/ρ = {rate:.1f}/s, approached as Δt = 20, 10, 5 ms; Δt is not in it",
+                f"decay rate τk²E/ρ = {rate:.1f}/s, approached as Δt = 20, 10, 5 ms; independent of Δt",
                 halves,
             ],
         ]
@@ -126,12 +126,12 @@ def _wave(share_of: str) -> list[list[str]]:
     divided = H / DENSITY * (1.0 + stiff * H * H) * there
     plain = -stiff * H * HEIGHT - (1.0 + stiff * H * H) * SPEED
     return [
-        ["(2.1), (2.2), (2.3)", "the best of all forces on the grid has the wave's shape, and so have displacement and velocity after it", small(max(_away(one, np.mean(one / wave) * wave) for one in (force, new_u, new_v)))],
+        ["(2.1), (2.2), (2.3)", "the best force on the grid has the shape of the wave, and so have the resulting displacement and velocity", small(max(_away(one, np.mean(one / wave) * wave) for one in (force, new_u, new_v)))],
         ["(2.4), (2.5), (2.6)", "(2.6) from the other two", small(_away(new_u, u + H * v + H * H / DENSITY * force))],
-        ["(2.7), (2.8), (2.9)", "sums over the grid beside ½ρB²Ω + ½Ek²A²Ω", small(_away(sum(ring.energies(u, v)), LENGTH / 2.0 * (DENSITY * SPEED**2 + YOUNG * WAVE**2 * HEIGHT**2)))],
-        ["(2.10) to (2.13)", "KE + PE on the grid is the formula's value at its minimum", small(_away(kinetic + potential, objective(F.real)))],
-        ["(2.14)", "slope of (2.13) by differences, halfway to the minimum", small(_away(slope, printed))],
-        ["(2.15), (2.16)", "the force of the least value among all on the grid", small(max(_away(F, there), _away(divided, plain)))],
+        ["(2.7), (2.8), (2.9)", "sums over the grid compared with ½ρB²Ω + ½Ek²A²Ω", small(_away(sum(ring.energies(u, v)), LENGTH / 2.0 * (DENSITY * SPEED**2 + YOUNG * WAVE**2 * HEIGHT**2)))],
+        ["(2.10) to (2.13)", "KE + PE on the grid equals the minimum of the formula", small(_away(kinetic + potential, objective(F.real)))],
+        ["(2.14)", "derivative of (2.13) by finite differences, halfway to the minimum", small(_away(slope, printed))],
+        ["(2.15), (2.16)", "the minimising force on the grid", small(max(_away(F, there), _away(divided, plain)))],
         ["(2.17)", "velocity after a step", small(_away(np.mean(new_v / wave), -WAVE**2 * YOUNG * H / (DENSITY + WAVE**2 * YOUNG * H * H) * HEIGHT))],
         ["(2.18)", "displacement after a step", small(_away(np.mean(new_u / wave), kept(H) * HEIGHT))],
         ["(2.19)", "displacement after 50 steps", small(_away(after(H, 50), kept(H) ** 50 * HEIGHT))],
@@ -140,7 +140,7 @@ def _wave(share_of: str) -> list[list[str]]:
 
 
 def _masses() -> tuple[list[list[str]], dict[float, tuple[complex, complex]]]:
-    """Rows for (2.28) to (2.30), and the roots of m = k = 1 by c."""
+    """Return the rows for (2.28) to (2.30), and the roots for m = k = 1 by c."""
     roots, off, residual = {}, 0.0, 0.0
     for c in (1.0, 2.0, 3.0, 4.0, 6.0):
         under = np.sqrt(complex(c * c - 4.0))
@@ -153,14 +153,14 @@ def _masses() -> tuple[list[list[str]], dict[float, tuple[complex, complex]]]:
             )
             off = max(off, abs(found.y[0, -1] - np.exp(5.0 * r)))
     rows = [
-        ["(2.28)", "e^{rt} with both roots beside the equation integrated over 5 s, c = 1, 2, 3, 4, 6", small(off)],
-        ["(2.29), (2.30)", "what the roots leave of the polynomial", small(residual)],
+        ["(2.28)", "e^{rt} with both roots compared with the equation integrated over 5 s, c = 1, 2, 3, 4, 6", small(off)],
+        ["(2.29), (2.30)", "residual of the polynomial at the roots", small(residual)],
     ]
     return rows, roots
 
 
 def _modes() -> list[list[str]]:
-    """Rows for (2.31) to (2.47)."""
+    """Return the rows for (2.31) to (2.47)."""
     ring, rng = Ring.made(), np.random.default_rng(0)
     numbers = np.fft.fftfreq(COUNT, 1.0 / COUNT)
 
@@ -209,24 +209,24 @@ def _modes() -> list[list[str]]:
     scale = abs(linear[0])
     return [
         ["(2.31)", "Parseval's theorem for a random displacement, c(Ω) = Ω", small(parseval)],
-        ["(2.32), (2.33)", "the minimum of all modes together beside the sum of each one's own", small(_away(new_u, alone))],
+        ["(2.32), (2.33)", "the minimum of all modes together compared with the sum of the separate minima", small(_away(new_u, alone))],
         ["(2.34), (2.35), (2.36)", "the strain's step from the other two", small(_away(new_strain, strain + H * (ring.slope @ new_v)))],
-        ["(2.37)", "the energy of a stress that is off by twice a random one", small(_away(g(2.0), moved[0] + TAU / H * moved[1]))],
-        ["(2.38)", "slope at δ = 2 beside differences", small(_away((g(2.01) - g(1.99)) / 0.02, 2.0 * quadratic + sum(linear)))],
-        ["(2.39), (2.40)", "no slope at the least energy: what is left of two terms that cancel", small(abs(sum(linear)) / scale)],
+        ["(2.37)", "the energy of a stress with an error of twice a random stress", small(_away(g(2.0), moved[0] + TAU / H * moved[1]))],
+        ["(2.38)", "derivative at δ = 2 compared with finite differences", small(_away((g(2.01) - g(1.99)) / 0.02, 2.0 * quadratic + sum(linear)))],
+        ["(2.39), (2.40)", "the derivative vanishes at the minimum: residual of two terms that cancel", small(abs(sum(linear)) / scale)],
         ["(2.41), (2.42)", "the same integrated by parts; a ring has no ends", small(abs(parts * H - sum(linear)) / scale)],
-        ["(2.43)", "v′ beside (τE/ρ) ε″ at the least energy, anywhere", small(_away(diffused, ring.slope @ new_v))],
-        ["(2.44)", "backward Euler of the diffusion", small(_away((new_strain - strain) / H, diffused))],
-        ["(2.45), (2.46), (2.47)", "a random shape after 4 ms beside each mode's exponential, for Δt = 0.2 and 0.1 ms", ", ".join(small(one) for one in decays)],
-        ["(2.50), (2.51)", "(2.51) is (2.45) over τ; in (2.50) the damping D is left open", "nothing to compute"],
+        ["(2.43)", "v′ compared with (τE/ρ) ε″ at the minimum, at all points", small(_away(diffused, ring.slope @ new_v))],
+        ["(2.44)", "backward Euler step of the diffusion", small(_away((new_strain - strain) / H, diffused))],
+        ["(2.45), (2.46), (2.47)", "a random shape after 4 ms compared with each mode's exponential, for Δt = 0.2 and 0.1 ms", ", ".join(small(one) for one in decays)],
+        ["(2.50), (2.51)", "(2.51) is (2.45) divided by τ; (2.50) does not specify the damping D", "nothing to compute"],
     ]  # fmt: skip
 
 
 def _plane(angle: float, lam: float, mu: float) -> tuple[Array, Array]:
-    """Decay rates over τk²/ρ of plane waves in a direction: of the least energy over stress, and as printed."""
+    """Return decay rates over τk²/ρ of plane waves in a direction: from the minimum over stress, and as printed."""
     k = np.array([np.cos(angle), np.sin(angle)])
     h, tau = 1e-7, 1.0
-    # Stress components (11, 22, 12) and what they push: div sigma, by i k.
+    # Stress components (11, 22, 12) and the force div sigma that they cause, with i k as derivative.
     push = 1j * np.array([[k[0], 0.0, k[1]], [0.0, k[1], k[0]]])
     strain = 1j * np.array([[k[0], 0.0], [0.0, k[1]], [k[1] / np.sqrt(2.0), k[0] / np.sqrt(2.0)]])
     law = 2.0 * mu * np.eye(3) + lam * np.outer([1.0, 1.0, 0.0], [1.0, 1.0, 0.0])
@@ -273,42 +273,43 @@ def background() -> str:
     for tau in (3.0, 10.0, 100.0):
         under = np.sqrt(tau * tau - 4.0)
         limit.append([f"{tau:g}", f"{2.0 / (tau - under):.3f}", f"{(tau + under) / 2.0 / tau:.4f}"])
-    head = ["equation", "what was computed", "relative deviation"]
+    head = ["equation", "computed quantity", "relative deviation"]
     return (
         "# Young's method, equation by equation [You]\n\n"
-        "Chapter 2 of the thesis: what happens to one wave in a bar when an energy is made as small as possible. " + MADE + "\n"
-        f"The bar is closed to a ring of {LENGTH:g} m with {COUNT} places, E = {YOUNG:g}, ρ = {DENSITY:g}, Δt = {1e3 * H:g} ms, τ = {TAU:g} s, and has a wave of "
-        f"k = {WAVE:.3f}/m. The least energy\n"
-        "is found among *all* forces or stresses on the grid by least squares; the formulas are not used for it. [You] (2.1) to (2.51) are all in the\n"
-        "rows; two of them do not hold.\n\n"
-        "## Kinetic and potential energy alike, 2.1\n\n"
+        "Chapter 2 of the thesis: the motion of one wave in a bar when an energy is minimised. " + MADE + "\n"
+        f"The bar is closed to a ring of {LENGTH:g} m with {COUNT} points, E = {YOUNG:g}, ρ = {DENSITY:g}, Δt = {1e3 * H:g} ms, τ = {TAU:g} s, and contains a wave with "
+        f"k = {WAVE:.3f}/m. A least-squares\n"
+        "solve finds the minimum energy among *all* forces or stresses on the grid, without using the formulas. The rows cover all of [You] (2.1) to (2.51);\n"
+        "two equations do not hold.\n\n"
+        "## Equal weights of kinetic and potential energy, 2.1\n\n"
         + table(head, _wave("plain"))
-        + "\n**Holds.** The rate has Δt in it: the shorter the steps, the slower the body comes to rest, which is why the thesis goes on to τ.\n\n"
+        + "\n**Holds.** The rate depends on Δt: the shorter the steps, the slower the body comes to rest. The thesis therefore introduces τ.\n\n"
         "## With τ/Δt, 2.1.1\n\n"
         + table(head, _wave("tau"))
-        + "\n**Holds.** Rest at a time is rest at half of it for twice τ, in the limit of short steps.\n\n"
-        "## What τ is, 2.1.2\n\n"
+        + "\n**Holds.** Doubling τ halves the time to rest, in the limit of short steps.\n\n"
+        "## The meaning of τ, 2.1.2\n\n"
         + table(head, springs)
         + "\n"
         + picture("you_figure_2_1", "Three dampings of a mass on a spring", lines=figure, title="Figure 2.1: x = ½e^{r₁t} + ½e^{r₂t}, m = k = 1", across="time, s", up="x, m")
-        + "\nWith both weights ½ the critically damped curve lacks its second part, t e^{−t}, and starts with −1 m/s, as\nthe thesis has it; the other two start with −½ m/s and −2 m/s.\n\n"
+        + "\nWith both weights ½, the critically damped curve lacks its second part, t e^{−t}, and starts with −1 m/s, as\nin the thesis. The other two start with −½ m/s and −2 m/s.\n\n"
         + picture("you_figure_2_2a", "The two modes for c = 3", lines=pair(3.0), title="Figure 2.2 (a): the modes apart, c = 3", across="time, s", up="x, m")
         + "\n"
         + picture("you_figure_2_2b", "The two modes for c = 6", lines=pair(6.0), title="Figure 2.2 (b): the modes apart, c = 6", across="time, s", up="x, m")
-        + "\nTime until 1%, in s:\n\n"
+        + "\nTime until 1% remains, in s:\n\n"
         + table(["c", "slow", "fast"], late)
-        + "\n**Holds.** More damping than critical makes the slow mode slower and the fast one faster. The thesis calls τ the slow mode's time without a\n"
-        "derivation; there is one: with c = τk the roots tend to −1/τ and −τk/m, and the second is (2.27). The method keeps the fast mode of a body with\n"
-        "stiffness-proportional damping β = τ. Of m = k = 1, the slow mode's time constant and the fast one's rate over τ:\n\n"
+        + "\n**Holds.** Damping beyond critical slows the slow mode down and speeds the fast one up. The thesis calls τ the time of the slow mode without\n"
+        "a derivation. Here is one: with c = τk the roots tend to −1/τ and −τk/m, and the second is (2.27). The method keeps the fast mode of a body\n"
+        "with stiffness-proportional damping β = τ. For m = k = 1, the time constant of the slow mode and the rate of the fast one divided by τ are:\n\n"
         + table(["τ, s", "1/r of the slow one, s", "r of the fast one over τk/m"], limit)
         + "\n## All modes at once, 2.2\n\n"
         + table(head, _modes())
-        + "\n**Holds** but for a word: no mode knows of the others and none swings, yet none is *critically* damped either: that is a double root, and a start\n"
-        "without a jump; these are single exponentials whose rates grow with k², not with k.\n\n"
+        + "\n**Holds**, except for one word. The modes are independent and none swings, but none is *critically* damped either. Critical damping means a\n"
+        "double root and a start without a jump in velocity; these are single exponentials whose rates grow with k², not with k.\n\n"
         "## In the plane, (2.48) and (2.49)\n\n"
-        "Decay rates of plane waves with λ = 3, μ = 1, over τk²/ρ, by the wave's direction: of the least energy over all stresses, and of the equations\n"
-        "as printed.\n\n"
-        + table(["direction", "along", "across", "printed, larger", "printed, smaller"], plane_rows())
+        "Decay rates of plane waves with λ = 3, μ = 1, divided by τk²/ρ, by direction of the wave: from the minimum energy over all stresses, and from\n"
+        "the equations as printed.\n\n"
+        + table(["direction", "longitudinal", "shear", "printed, larger", "printed, smaller"], plane_rows())
         + "\n**Do not hold.** An isotropic body has λ + 2μ and μ in every direction. The printed coefficients give shear waves twice the rate along the axes,\n"
-        "and rates that depend on how the axes lie; λ + μ belongs before the mixed derivatives and μ before the second ones across.\n"
+        "and rates that depend on the orientation of the axes. λ + μ belongs before the mixed derivatives and μ before the second derivatives in the\n"
+        "transverse direction.\n"
     )  # fmt: skip
